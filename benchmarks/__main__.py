@@ -1,0 +1,62 @@
+"""``python -m benchmarks [NAME…]``: measure, keep what was found, write RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks import follow, lint, machine, micro, report, results, startup, w1, w1_window
+from benchmarks.data import LINES
+from benchmarks.settings import Settings
+
+BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
+    "w1": w1.run,
+    "w1_window": w1_window.run,
+    "follow": follow.run,
+    "startup": startup.run,
+    "lint": lint.run,
+    "micro": micro.run,
+}
+
+
+def main() -> None:
+    """Run what is named, all by default; results of a try (``--dry``) are shown and not kept."""
+    options = _options()
+    settings = Settings(options.lines, options.runs, options.minutes)
+    print(f"load {machine.load()}", file=sys.stderr)
+    for name in options.names or BENCHMARKS:
+        print(name, file=sys.stderr, flush=True)
+        result = BENCHMARKS[name](settings)
+        result.command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+        result.date = time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC"
+        result.machine = machine.describe()
+        if options.dry:
+            print("\n".join(report.section(result)))
+        else:
+            results.save(result)
+    if not options.dry:
+        report.write(list(BENCHMARKS))
+        print(f"written: {report.RESULTS}", file=sys.stderr)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure the engine against its targets and its peers."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; default all")
+    parser.add_argument("--lines", type=int, default=LINES, help="lines of W1 (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median counts (default %(default)s)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long to follow (default %(default)s)")
+    parser.add_argument("--dry", action="store_true", help="show what was found, keep nothing")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Who does W1: this engine and its peers, each as a command and a way to find its working time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.places import HERE, ROOT, VENV
+
+PACKAGES = ("chdb==4.4.0", "tenzir==6.20.0", "duckdb==2.0.0")
+"""What the peers' environment holds, beside this engine's own."""
+
+PIPELINES = HERE / "pipelines"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """``argv(input, folder, cores)`` is its command; it writes into the folder and leaves ``output`` there."""
+
+    name: str
+    argv: Callable[[Path, Path, int], list[str]]
+    seconds: Callable[[str, str], float]
+    """Standard output and error → seconds of work after start-up."""
+    output: str = "out.json"
+    ours: bool = False
+
+
+def etl(pipeline: str, *options: str) -> Callable[[Path, Path, int], list[str]]:
+    """A pipeline of this folder, run by the command line as a user does."""
+
+    def argv(source: Path, folder: Path, cores: int) -> list[str]:
+        places = [f"sources.log.path={source}", f"sinks.out.path={folder / 'out.json'}"]
+        settings = [text for place in places for text in ("--set", place)]
+        master = ["--master", f"local[{cores}]", "--state", str(folder / "state"), "--log-format", "json"]
+        return [sys.executable, "-m", "etl", "run", str(PIPELINES / pipeline), "--once", *master, *settings, *options]
+
+    return argv
+
+
+def done(out: str, err: str) -> float:
+    """The working time that a run of ours reports."""
+    return float(last_event(err, "done")["work_seconds"])
+
+
+def last_event(err: str, name: str) -> dict[str, Any]:
+    """The last log line of that event."""
+    events = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    found = [event for event in events if event["event"] == name]
+    if not found:
+        raise RuntimeError(f"the run said no {name!r}:\n{err[-2000:]}")
+    return found[-1]
+
+
+def printed(out: str, err: str) -> float:
+    """The working time that a peer's program prints."""
+    return float(json.loads(out.strip().splitlines()[-1])["work_seconds"])
+
+
+def _peer(name: str, script: str, python: Path, output: str = "out.json") -> Contender:
+    def argv(source: Path, folder: Path, cores: int) -> list[str]:
+        return [str(python), str(HERE / "peers" / script), str(source), str(folder / output), str(cores)]
+
+    return Contender(name, argv, printed, output)
+
+
+OURS = Contender("sluice", etl("w1.yaml"), done, ours=True)
+PEERS = (
+    _peer("PySpark", "spark_plain.py", Path(sys.executable), "out"),
+    _peer("chDB", "chdb_sql.py", VENV / "bin" / "python"),
+    _peer("Tenzir", "tenzir_tql.py", VENV / "bin" / "python"),
+    _peer("DuckDB", "duckdb_sql.py", VENV / "bin" / "python"),
+)
+
+
+def prepare_peers() -> None:
+    """An environment of their own, outside the checkout; made once."""
+    ready = VENV / ".ready"
+    if ready.exists() and ready.read_text().split() == list(PACKAGES):
+        return
+    subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    subprocess.run([VENV / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True, cwd=ROOT)
+    ready.write_text("\n".join(PACKAGES))

@@ -1,0 +1,123 @@
+"""Running a command and seeing what it costs: wall clock, CPU and memory of its whole process tree."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import psutil  # type: ignore[import-untyped]
+
+SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2): orphans become our children, so that their CPU time reaches us."""
+
+ORPHAN_SECONDS = 30.0
+"""How long processes may outlive the command that started them."""
+
+
+@dataclass
+class Cost:
+    """What a command cost. ``pss`` are the megabytes of all processes together, by seconds since the start."""
+
+    wall: float
+    cpu: float
+    code: int
+    pss: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def peak(self) -> float:
+        """Most megabytes seen."""
+        return max((megabytes for _, megabytes in self.pss), default=0.0)
+
+
+class Command:
+    """A process and all it starts, sampled while it runs. Only one may run at a time: its CPU is that of all our children."""
+
+    def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.5) -> None:
+        self.stdout, self.stderr = folder / "stdout", folder / "stderr"
+        self._argv, self._env, self._every = list(argv), {**os.environ, **(env or {})}, every
+        self._samples: list[tuple[float, float]] = []
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Command:
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+        self._cpu = _children_cpu()
+        self.began = time.monotonic()
+        with self.stdout.open("wb") as out, self.stderr.open("wb") as err:
+            self.process = subprocess.Popen(self._argv, env=self._env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._sampler.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.process.poll() is None:
+            for process in psutil.Process().children(recursive=True):
+                process.kill()
+        self.wait()
+
+    def interrupt(self) -> None:
+        """Ask it to end, as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+
+    def pss(self) -> float:
+        """Megabytes at the last sample."""
+        return self._samples[-1][1] if self._samples else 0.0
+
+    def wait(self, timeout: float | None = None) -> Cost:
+        """Its end and the end of all it started; raises subprocess.TimeoutExpired."""
+        code = self.process.wait(timeout)
+        wall = time.monotonic() - self.began
+        self._ended.set()
+        self._sampler.join()
+        _reap()
+        return Cost(wall, _children_cpu() - self._cpu, code, self._samples)
+
+    def _sample(self) -> None:
+        while not self._ended.wait(self._every):
+            self._samples.append((time.monotonic() - self.began, tree_pss()))
+
+
+def run(argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.5) -> tuple[Cost, str, str]:
+    """A command to its end: its cost, its standard output and error. Raises RuntimeError when it fails."""
+    os.sync()  # what others wrote is not to be paid by this one
+    with Command(argv, folder, env, every) as command:
+        cost = command.wait()
+    out, err = command.stdout.read_text(errors="replace"), command.stderr.read_text(errors="replace")
+    if cost.code:
+        raise RuntimeError(f"{' '.join(argv)} ended with {cost.code}:\n{err[-2000:]}")
+    return cost, out, err
+
+
+def tree_pss() -> float:
+    """Megabytes (PSS: shared pages counted once) of all our descendants."""
+    total = 0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            total += process.memory_full_info().pss
+        except psutil.Error:  # it ended meanwhile
+            continue
+    return total / 1e6
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _reap() -> None:
+    """Wait for orphans (a JVM outlives its driver by a moment), for only the dead have told their CPU time."""
+    until = time.monotonic() + ORPHAN_SECONDS
+    while time.monotonic() < until:
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.02)
+        except ChildProcessError:
+            return

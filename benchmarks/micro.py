@@ -1,0 +1,26 @@
+"""The engine's inner loops alone: cutting lines, grok, JSON, on one core."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from benchmarks import measure
+from benchmarks.places import fresh
+from benchmarks.results import Result, Row
+from benchmarks.settings import Settings
+from etl.spark.session import WORKER_ENVIRONMENT
+
+TITLE = "Inner loops, one core"
+ABOUT = "Lines a CPU second of the functions that a task calls on each batch, in one process, with a worker's settings."
+LABELS = {"cut": "lines cut out of blocks", "grok": "grok of four fields", "json": "JSON lines of four fields"}
+
+
+def run(settings: Settings) -> Result:
+    """A process with the environment of Spark's workers, which must be set before it starts."""
+    folder = fresh("micro")
+    _, out, _ = measure.run([sys.executable, "-m", "benchmarks.kernels"], folder, env=WORKER_ENVIRONMENT)
+    rows = [Row(LABELS[name], "lines/CPU s", values) for name, values in json.loads(out).items()]
+    for row in rows:
+        print(f"  {row.label}: {row.median:,.0f} lines/CPU s", file=sys.stderr, flush=True)
+    return Result("micro", TITLE, ABOUT, rows)

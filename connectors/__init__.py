@@ -1,0 +1,10 @@
+"""Sources and sinks, one module a system."""
+
+from connectors.console import ConsoleSink
+from connectors.discard import DiscardSink
+from connectors.file.sink import FileSink
+from connectors.file.source import FileSource
+from connectors.generate import GenerateSource
+from connectors.stdin import StdinSource
+
+COMPONENTS = (FileSource, StdinSource, GenerateSource, FileSink, ConsoleSink, DiscardSink)

@@ -1,0 +1,1 @@
+"""The `file` source and sink, and the encodings they share."""

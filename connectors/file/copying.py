@@ -1,0 +1,85 @@
+"""Bytes from file to file inside the kernel, and renames that fall back to a copy."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from connectors.file.ledger import sync_folder
+
+_ELSEWHERE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EPERM}
+
+
+def append(source: str, start: int, end: int, target: int, at: int) -> int:
+    """Bytes ``start`` to ``end`` of a file → the open ``target`` at ``at``; returns where they end."""
+    handle = os.open(source, os.O_RDONLY)
+    try:
+        while start < end:
+            copied = _copy(handle, target, start, at, end - start)
+            if not copied:
+                raise OSError(errno.EIO, f"staged file ends {end - start} bytes early", source)
+            start += copied
+            at += copied
+    finally:
+        os.close(handle)
+    return at
+
+
+def move(source: str, target: str) -> None:
+    """Rename a file, durably."""
+    _sync(source)
+    rename(source, target)
+    sync_folder(os.path.dirname(target))
+
+
+def rename(source: str, target: str) -> None:
+    """Rename, through a hidden copy where the two are on different file systems."""
+    try:
+        os.rename(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy(source, hidden(target))
+        os.rename(hidden(target), target)
+        os.unlink(source)
+
+
+def remove(path: str) -> None:
+    """Remove a file that was never committed, and the hidden copy it may have come from."""
+    for leftover in (path, hidden(path)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(leftover)
+
+
+def hidden(path: str) -> str:
+    """Where a file is written before it is renamed to ``path``."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.tmp")
+
+
+def copy(source: str, target: str) -> None:
+    """A whole file, durable when it returns."""
+    out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        append(source, 0, os.path.getsize(source), out, 0)
+        os.fsync(out)
+    finally:
+        os.close(out)
+
+
+def _copy(source: int, target: int, start: int, at: int, count: int) -> int:
+    try:
+        return os.copy_file_range(source, target, count, start, at)
+    except OSError as error:
+        if error.errno not in _ELSEWHERE:
+            raise
+    return os.pwrite(target, os.pread(source, min(count, 1 << 20), start), at)
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

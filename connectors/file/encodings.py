@@ -1,0 +1,74 @@
+"""How events become bytes of a file: JSON lines or CSV, plain or compressed.
+
+Each encoded batch stands for itself (compressed ones are a gzip member or a zstd frame of their own), so files can
+be appended to each other as they are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from connectors import json_lines
+from connectors.json_values import as_text, plain
+from etl.api import HIDDEN
+
+Format = Literal["json", "csv", "parquet"]
+Compression = Literal["none", "gzip", "zstd"]
+
+EXTENSIONS: dict[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What a file of appendable bytes is made of."""
+
+    format: Format
+    compression: Compression
+
+    @property
+    def extension(self) -> str:
+        """How the names of such files end."""
+        return f".{self.format}" if self.format == "parquet" else f".{self.format}{EXTENSIONS[self.compression]}"
+
+    def header(self, schema: pa.Schema) -> bytes:
+        """What stands once at the beginning of a file."""
+        if self.format != "csv":
+            return b""
+        return bytes(_COMPRESS[self.compression](_csv(pa.RecordBatch.from_pylist([], schema), header=True)))
+
+    def encode(self, batch: pa.RecordBatch) -> Any:
+        """A batch → a buffer."""
+        return _COMPRESS[self.compression](_ENCODE[self.format](batch))
+
+
+def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:
+    """Flat columns under dotted names; lists, maps and structs as JSON text, null as nothing."""
+    import polars as pl
+
+    visible = batch.drop_columns([name for name in HIDDEN if name in batch.schema.names])
+    columns = [as_text(column) if pa.types.is_nested(column.type) else plain(column) for column in visible]
+    rows = io.BytesIO()
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays(columns, names=visible.schema.names))
+    frame.write_csv(rows, include_header=header)  # type: ignore[union-attr]
+    return rows.getbuffer()
+
+
+def _gzip(data: memoryview) -> bytes:
+    return gzip.compress(data, compresslevel=_GZIP_LEVEL, mtime=0)
+
+
+def _zstd(data: memoryview) -> memoryview:
+    frame = pa.Codec("zstd").compress(pa.py_buffer(data))
+    return memoryview(frame)[: frame.size]  # its view is as long as the frame might have become
+
+
+_GZIP_LEVEL = zlib.Z_BEST_SPEED + 3  # a third of the time of level 9, within a few per cent of its size
+_ENCODE: dict[str, Callable[[pa.RecordBatch], memoryview]] = {"json": json_lines.encode, "csv": _csv}
+_COMPRESS: dict[str, Callable[[memoryview], Any]] = {"none": lambda data: data, "gzip": _gzip, "zstd": _zstd}

@@ -1,0 +1,205 @@
+"""What has become of the files since the last look: grown, renamed, truncated, copied, compressed, gone, or new."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from connectors.file.charset import Charset
+from connectors.file.identity import END, Inode, Known, Position, begins_like, compare, related, sample
+from connectors.file.newlines import last_line_end
+from connectors.file.places import Place, listing, matched, place, shown, warn_once, warned_no_more
+from connectors.file.streams import Stream, codec_of
+
+FORGET = 3600.0
+"""Seconds for which a file that is gone is remembered, so that a copy which appears late is known."""
+
+_FACTS = 100_000
+"""Most entries of each cache."""
+
+_checked: dict[tuple[str, Inode], tuple[tuple[Any, ...], bool]] = {}
+"""Pure cache: whether a file in this version holds what was read from a known one."""
+
+_without_newline: dict[Inode, tuple[int, int]] = {}
+"""Pure cache: from where to where there is no newline, so that a long line is searched once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the file system: at which files, and whether a last line without newline counts."""
+
+    pattern: str
+    exclude: tuple[str, ...]
+    charset: Charset
+    bounded: bool = False
+
+    def at(self, position: Position) -> Position:
+        """Every file known or new, each as far as it can be read now."""
+        seen, folders = matched(self.pattern, self.exclude), cache(listing)
+        files: dict[str, Known] = {}
+        taken: set[Inode] = set()
+        lost: list[Known] = []
+        for file in position.ordered():
+            here = _whereabouts(file, seen, folders)
+            if here is None or not _is(here, file):
+                lost.append(file if here is None else replace(file, dev=0, ino=0))
+                continue
+            taken.add(here.inode)
+            files[file.name] = self._grown(replace(file, gone=None), here)
+        for file in lost:
+            heir = self._inherited(file, taken, folders(os.path.dirname(file.path)))
+            if heir is not None:
+                files[file.name] = heir
+        news, number = list(self._news(seen.values(), taken, files, position.next)), position.next
+        files |= {file.name: file for file in news}
+        return Position(files, max([number, *(file.number + 1 for file in news)]))
+
+    def _news(self, seen: Iterable[Place], taken: set[Inode], files: dict[str, Known], number: int) -> Iterator[Known]:
+        """Files not known yet, the oldest first."""
+        siblings = list(files.values())
+        for here in sorted(seen, key=lambda one: (one.changed_ns, one.path)):
+            if here.inode in taken or not here.size:
+                continue
+            new = self._new(here, f"{shown(os.path.basename(here.path))}#{number}", siblings)
+            if new is not None:
+                yield new
+                siblings.append(new)
+                number += 1
+
+    def _new(self, here: Place, name: str, siblings: list[Known]) -> Known | None:
+        """A new file, or None while it is too early to say what it is."""
+        file = Known(name, here.path, *here.inode, offset=0, codec=codec_of(here.path), size=0)
+        origin = next((one for one in siblings if related(one.path, here.path) and _begins(here, one)), None)
+        if file.codec is None:
+            if origin and not (here.settled or self.bounded) and compare(here.path, None, origin) != "other":
+                return None  # the copy of a copytruncate, the original not yet truncated
+            grown = self._grown(file, here)
+            return grown if grown.offset else None
+        if not here.settled and (origin or not self.bounded):
+            return None  # still being written, perhaps
+        done = origin is not None and compare(here.path, file.codec, origin) != "other"
+        packed = _packed(file, here)
+        return packed and replace(packed, offset=0 if done else END, done=done)
+
+    def _grown(self, file: Known, here: Place) -> Known:
+        """The file as far as it reaches now, under its present name."""
+        file = replace(file, path=here.path, moved=file.moved or here.path != file.path)
+        if file.codec:
+            return file if file.done else replace(file, offset=END)
+        if here.size <= file.offset:
+            return file
+        stream = _opened(here)
+        if stream is None:
+            return file
+        with stream:
+            final = self.bounded or (file.moved and here.settled)
+            end = self.charset.whole(here.size) if final else self._line_end(stream, file, here)
+            return replace(file, offset=end, sample=sample(stream, end)) if end > file.offset else file
+
+    def _line_end(self, stream: Stream, file: Known, here: Place) -> int:
+        begin, searched = _without_newline.get(here.inode, (-1, 0))
+        if begin != file.offset or searched > here.size:
+            searched = file.offset
+        end = last_line_end(stream, searched, here.size, self.charset)
+        if end > searched:
+            return end
+        _remember(_without_newline, here.inode, (file.offset, file.offset + self.charset.whole(here.size - file.offset)))
+        return file.offset
+
+    def _inherited(self, file: Known, taken: set[Inode], around: list[Place] | None) -> Known | None:
+        """A file that is no longer where it was: what it was copied or compressed to, or gone, or None when forgotten."""
+        if around is None:
+            return file  # the folder is away, not the file
+        for here in sorted(around, key=lambda one: codec_of(one.path) is not None):
+            if here.inode in taken or not here.size or not related(file.path, here.path):
+                continue
+            heir = self._heir(file, here)
+            if heir is not None:
+                taken.add(here.inode)
+                return heir
+        now = time.time()
+        gone = replace(file, gone=file.gone or now)
+        return None if now - (file.gone or now) > FORGET else gone
+
+    def _heir(self, file: Known, here: Place) -> Known | None:
+        fact = (file.raw, file.sample, here.version)
+        if _checked.get((file.name, here.inode)) == (fact, False):
+            return None
+        codec = codec_of(here.path)
+        match = compare(here.path, codec, file)
+        if match == "other":
+            _remember(_checked, (file.name, here.inode), (fact, False))
+            return None
+        heir = replace(file, path=here.path, dev=here.inode[0], ino=here.inode[1], moved=True, gone=None)
+        if codec is None or file.codec is not None:
+            return self._grown(heir, here)
+        packed = _packed(replace(heir, codec=codec), here)
+        return packed and replace(packed, offset=file.offset if match == "same" else END, done=match == "same")
+
+
+def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str], list[Place] | None]) -> Place | None:
+    """Where the file's inode is: in the glob, under its old name, or in its old folder."""
+    if file.ino == 0:
+        return None
+    if file.inode in seen:
+        return seen[file.inode]
+    here = place(file.path)
+    if here is not None and here.inode == file.inode:
+        return here
+    around = () if file.gone else folders(os.path.dirname(file.path)) or ()
+    return next((one for one in around if one.inode == file.inode), None)
+
+
+def _is(here: Place, file: Known) -> bool:
+    """Whether the inode still has the text that was read; true as well while it cannot be opened."""
+    if here.size < file.raw:
+        return False
+    fact, key = (file.raw, file.sample, here.version), (file.name, here.inode)
+    if _checked.get(key) == (fact, True):
+        return True
+    stream = _opened(here)
+    if stream is None:
+        return True
+    with stream:
+        if sample(stream, file.raw) != file.sample:
+            return False
+    _remember(_checked, key, (fact, True))
+    return True
+
+
+def _begins(here: Place, file: Known) -> bool:
+    return file.codec is None and file.offset > 0 and begins_like(here.path, codec_of(here.path), file)
+
+
+def _packed(file: Known, here: Place) -> Known | None:
+    stream = _opened(here)
+    if stream is None:
+        return None
+    with stream:
+        return replace(file, size=here.size, sample=sample(stream, here.size))
+
+
+def _opened(here: Place) -> Stream | None:
+    """The file's raw bytes; None when it cannot be opened (with a warning) or is no longer there (the next look tells)."""
+    try:
+        stream = Stream(here.path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        warn_once(here.path, f"it cannot be opened, and is read when it can: {error.strerror}")
+        return None
+    warned_no_more(here.path)
+    if stream.inode == here.inode:
+        return stream
+    stream.close()
+    return None
+
+
+def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(cache) >= _FACTS:
+        cache.clear()
+    cache[key] = value

@@ -1,0 +1,186 @@
+"""The driver's side of files that cannot grow (Parquet, object stores): events wait until a part is full.
+
+A commit moves what tasks staged into the state folder and records it; that is durable, and invisible outside. When
+a part is full or old, its events are joined in a file that appears whole under a name recorded before: killed
+between, the next start puts the same part there again.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from connectors.file import copying, ledger
+from connectors.file.ledger import Pending
+from connectors.file.parts import Layout
+from connectors.file.staging import StagedFile
+from connectors.file.stores import Store, link
+from etl.api import BatchId, ComponentError, Staged
+
+log = logging.getLogger(__name__)
+
+Join = Callable[[Sequence[str], int, str], None]
+"""Files, bytes of the header that each begins with, and the file to write: one that holds them all."""
+
+
+class Gatherer:
+    """Committer that gathers events in the state folder and publishes parts."""
+
+    def __init__(self, folder: str, layout: Layout, join: Join, store: Store) -> None:
+        self.layout, self.join, self.store = layout, join, store
+        self.folder = os.path.join(folder, "pending")
+        self.lock = threading.Lock()
+        self.ledger = ledger.load(folder)
+        self._recover()
+
+    def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
+        """Take over all of it, then publish the parts that became full."""
+        with self.lock:
+            if self.ledger.holds(batch):
+                return
+            self._gather(batch, [piece for output in staged for piece in output.detail])
+            self._publish_where(self._is_full)
+
+    def tick(self) -> None:
+        """Publish parts that are old; one that cannot be published now is tried again at the next tick."""
+        with self.lock:
+            now = time.time()
+            try:
+                self._publish_where(lambda pending: self.layout.is_old(pending, now))
+            except ComponentError as error:
+                log.warning("%s", error)
+
+    def close(self) -> None:
+        """Publish everything."""
+        with self.lock:
+            self._publish_where(lambda pending: True)
+
+    def _gather(self, batch: BatchId, pieces: Sequence[StagedFile]) -> None:
+        before, moved = copy.deepcopy((self.ledger.pending, self.ledger.batches)), []
+        now = time.time()
+        newest = {pending.key: pending for pending in self.ledger.pending if pending.part is None}
+        try:
+            for piece in pieces:
+                pending = newest.get(piece.key)
+                if pending is None or not self._takes(pending, piece, now):
+                    pending = newest[piece.key] = Pending(piece.key, piece.shape, now, piece.header)
+                    self.ledger.pending.append(pending)
+                name = f"{self.ledger.next():012d}"
+                copying.move(piece.path, self._path(name))
+                moved.append((self._path(name), piece.path))
+                pending.files.append(name)
+                pending.bytes += piece.bytes
+            self.ledger.batches[batch.query] = batch.number
+            self.ledger.save()
+        except OSError as error:
+            self.ledger.pending, self.ledger.batches = before
+            for path, origin in moved:
+                copying.move(path, origin)
+            raise ComponentError(
+                f"cannot keep {error.filename}: {error.strerror}; nothing is lost: make room, start again"
+            ) from error
+
+    def _takes(self, pending: Pending, piece: StagedFile, now: float) -> bool:
+        return pending.shape == piece.shape and self.layout.takes(pending, pending.bytes, piece, now)
+
+    def _is_full(self, pending: Pending) -> bool:
+        """True when something newer waits for the same path, or it is large enough."""
+        newest = {other.key: other for other in self.ledger.pending}[pending.key]
+        return self.layout.is_folder and (pending is not newest or self.layout.is_full(pending.bytes))
+
+    def _publish_where(self, due: Callable[[Pending], bool]) -> None:
+        for pending in [pending for pending in self.ledger.pending if pending.part or due(pending)]:
+            try:
+                self._publish(pending)
+            except OSError as error:
+                raise ComponentError(
+                    f"cannot write {pending.part}: {error}; its events are kept in {self.folder} and written at the next start"
+                ) from error
+
+    def _publish(self, pending: Pending) -> None:
+        if pending.part is None:
+            pending.part = self._name(pending)
+            self.ledger.save()
+        whole = self._path("part.tmp")
+        copying.remove(whole)
+        files = [self._path(name) for name in pending.files]
+        if len(files) == 1:
+            link(files[0], whole)
+        else:
+            self.join(files, pending.header, whole)
+        self.store.put(whole, pending.part)
+        self.ledger.pending.remove(pending)
+        self.ledger.save()
+        for file in files:
+            os.unlink(file)
+
+    def _name(self, pending: Pending) -> str:
+        """A free name; a single file that exists becomes the first of those to be joined."""
+        if self.layout.is_folder:
+            while True:
+                path = self.layout.new_path(pending.key, pending.since, self.ledger.next())
+                if not self.store.exists(path):
+                    return path
+        if self.store.exists(pending.key):
+            name = f"{self.ledger.next():012d}"
+            self.store.fetch(pending.key, self._path(name))
+            pending.files.insert(0, name)
+        return pending.key
+
+    def _recover(self) -> None:
+        os.makedirs(self.folder, exist_ok=True)
+        known = {name for pending in self.ledger.pending for name in pending.files}
+        for name in os.listdir(self.folder):
+            if name not in known:
+                os.unlink(self._path(name))
+        for name in known:
+            if not os.path.exists(self._path(name)):
+                raise ComponentError(f"{self._path(name)} is gone, and with it committed events that no part holds yet")
+        self._publish_where(lambda pending: False)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+
+def join_bytes(files: Sequence[str], header: int, target: str) -> None:
+    """One file behind the other, with one header."""
+    out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        end = 0
+        for file in files:
+            end = copying.append(file, header if end else 0, os.path.getsize(file), out, end)
+    finally:
+        os.close(out)
+
+
+def join_parquet(files: Sequence[str], header: int, target: str) -> None:
+    """All row groups, small ones gathered into larger ones. Memory: one row group."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    opened = [pq.ParquetFile(file) for file in files]
+    schema = opened[0].schema_arrow
+    for file in opened:
+        if not file.schema_arrow.equals(schema):
+            raise ComponentError(
+                f"{target}: these events have other columns than the file; write to a folder, or to another file"
+            )
+    codec = opened[-1].metadata.row_group(0).column(0).compression if opened[-1].metadata.num_row_groups else "NONE"
+    waiting: list[pa.Table] = []
+    with pq.ParquetWriter(target, schema, compression=codec) as out:
+        for file in opened:
+            for number in range(file.num_row_groups):
+                waiting.append(file.read_row_group(number))
+                if sum(table.num_rows for table in waiting) >= ROW_GROUP:
+                    out.write_table(pa.concat_tables(waiting))
+                    waiting.clear()
+        if waiting:
+            out.write_table(pa.concat_tables(waiting))
+
+
+ROW_GROUP = 100_000
+"""Events after which a row group is written."""

@@ -1,0 +1,232 @@
+"""The ``file`` sink: JSON lines, CSV or Parquet, in one file or in folders of parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from connectors.file.appending import Appender
+from connectors.file.encodings import EXTENSIONS, Compression, Encoding, Format
+from connectors.file.gathering import Gatherer, join_bytes, join_parquet
+from connectors.file.parts import Layout
+from connectors.file.staging import StagingWriter
+from connectors.file.stores import store_of
+from connectors.file.templates import Template, parse_template
+from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, nearest, visible
+
+_FORMATS: dict[str, Format] = {
+    ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"
+}  # fmt: skip
+
+
+class Roll(BaseModel):
+    """When a part is finished and another begun; whichever comes first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    max_bytes: Size = Field(default=128 << 20, gt=0, description="Most bytes in a part, as stored.")
+    max_age: Duration = Field(
+        default=timedelta(hours=1), gt=timedelta(0), description="How long events may be added to a part after it was begun."
+    )
+
+
+class FileSink(Sink):
+    """Write events to a file, or to folders of parts.
+
+    Exactly once: tasks stage their events under the identity of what they read; the commit of a micro-batch appends
+    them and records the file's length. A restart cuts files back to that length, so what a crash left uncommitted
+    disappears; it may be seen until then. Events of one split keep their order, and splits follow each other in the
+    order of the source.
+
+    A path that ends in ``/`` is a folder of parts named ``part-<begin in UTC>-<number>``, which are appended to
+    until they are large or old (``roll``), so ``tail -f`` works. In braces, a path takes the value of a field
+    (``{source.ip}``; null and empty are ``__null__``, anything unsafe is percent-encoded) or a date
+    (``{yyyy-MM-dd}``, letters ``yyyy MM dd HH mm``, in UTC); then it is a folder too, unless its last part has an
+    extension (``out/{host}.json``): one growing file for each value. All output lies under the literal text before
+    the first brace. An existing file is continued behind its end; a file that somebody else moves, cuts or replaces
+    while it is open is left to them, with a warning, and output goes on at its end or in a new one.
+
+    JSON lines keep null members and nest dotted fields; CSV has a header for each file, dotted names, and JSON text
+    in columns of lists and maps. Parquet cannot be appended: committed events wait in the state folder until their
+    part is full, old, or the run ends; so do those for a file system of `pyarrow.fs` (``s3://bucket/folder/``,
+    ``hdfs://host/folder/``). A single Parquet file is written when the run ends. A full disk fails the write, which is
+    tried again and then ends the run: nothing is lost or repeated.
+
+    ```yaml
+    type: file
+    path: out/{yyyy-MM-dd}/
+    format: json
+    compression: gzip
+    ```
+    """
+
+    type: Literal["file"] = "file"
+    path: str = Field(
+        description="The file to write, or with a slash at its end a folder of parts; `{field}` and `{yyyy-MM-dd}` are replaced.",
+        min_length=1,
+        examples=["out/events.json", "out/{yyyy-MM-dd}/{host}/"],
+    )
+    format: Format = Field(default="json", description="How events are written: JSON lines, CSV or Parquet.")
+    compression: Literal["auto", "none", "gzip", "zstd"] = Field(
+        default="auto",
+        description="How bytes are compressed; auto goes by the path's ending (.gz, .zst), else zstd for Parquet, else none.",
+    )
+    roll: Roll = Field(default=Roll(), description="When a part of a folder is finished.")
+    time_field: FieldName | None = Field(
+        default=None,
+        description="Timestamp for dates in the path; without it the field `timestamp`, else the time of writing.",
+    )
+
+    guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "exactly once"
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Braces that cannot be filled, formats that do not fit the path, options without effect."""
+        yield from self._check_path()
+        yield from self._check_braces(visible(incoming))
+        yield from self._check_format()
+        yield from self._check_effect()
+
+    def targets(self) -> Iterable[str]:
+        """The file or folder, absolute."""
+        return (self._location.rstrip("/"),)
+
+    def open(self, task: Task) -> Writer:
+        """Stage the events of one split."""
+        return StagingWriter(task, self._template, self._encoding, self._time(task.schema))
+
+    def committer(self, folder: str) -> Committer:
+        """Grow files where the place and format allow it, gather parts elsewhere."""
+        template, encoding = self._template, self._encoding
+        layout = Layout(template.is_folder, encoding.extension, self.roll.max_bytes, self.roll.max_age.total_seconds())
+        if encoding.format == "parquet":
+            return Gatherer(folder, layout, join_parquet, store_of(template.prefix))
+        if self._is_remote:
+            return Gatherer(folder, layout, join_bytes, store_of(template.prefix))
+        return Appender(folder, layout)
+
+    @property
+    def _location(self) -> str:
+        """The path, absolute; a URI stays one."""
+        path = self.path.removeprefix("file://")
+        if "://" in path:
+            return path
+        return os.path.abspath(os.path.expanduser(path)) + ("/" if path.endswith("/") else "")
+
+    @property
+    def _is_remote(self) -> bool:
+        return "://" in self._location
+
+    @property
+    def _template(self) -> Template:
+        return parse_template(self._location)
+
+    @property
+    def _encoding(self) -> Encoding:
+        return Encoding(self.format, self._compression)
+
+    @property
+    def _compression(self) -> Compression:
+        if self.compression != "auto":
+            return self.compression
+        by_path: Compression = next(
+            (name for name, ending in EXTENSIONS.items() if ending and self.path.endswith(ending)), "none"
+        )
+        return "zstd" if self.format == "parquet" and by_path == "none" else by_path
+
+    def _time(self, schema: pa.Schema) -> str | None:
+        """The field that dates are taken from; None for the time of writing."""
+        if self.time_field:
+            return self.time_field
+        return "timestamp" if "timestamp" in schema.names and _is_time(schema.field("timestamp").type) else None
+
+    def _check_path(self) -> Iterator[Finding]:
+        pieces = parse_template(self.path).pieces
+        if any("{" in literal or "}" in literal for literal in pieces[::2]):
+            yield Finding("bad-path", f"{self.path!r} has a brace that is not closed or not opened", ("path",))
+        if any("/../" in f"/{literal}/" for literal in pieces[2::2]):
+            yield Finding("bad-path", "'..' behind a brace would lead out of the folder in front of it", ("path",))
+        if "\0" in self.path:
+            yield Finding("bad-path", "a path cannot hold a NUL character", ("path",))
+        elif len(pieces) > 1 and not pieces[0].rpartition("/")[0].strip("/"):
+            yield Finding(
+                "no-literal-prefix",
+                f"{self.path!r} begins with a value; a folder in front of it confines what events can write to",
+                ("path",),
+                f"write 'out/{self.path.lstrip('/')}'",
+            )
+        elif len(pieces) == 1 and not self.path.endswith("/") and os.path.isdir(self._location):
+            yield Finding(
+                "path-is-folder", f"{self.path!r} is a folder", ("path",), f"write {self.path + '/'!r} for a folder of parts"
+            )
+
+    def _check_braces(self, incoming: Schema) -> Iterator[Finding]:
+        template = parse_template(self.path)
+        for name in template.fields:
+            at = self.path.index("{" + name + "}") + 1
+            if name not in incoming.names:
+                yield Finding("unknown-field", f"there is no field {name!r} here", ("path",), _field_hint(name, incoming), at=at)
+            elif pa.types.is_nested(incoming.field(name).type):
+                yield Finding(
+                    "wrong-type", f"field {name!r} is {incoming.field(name).type}, which makes no file name", ("path",), at=at
+                )
+        if self.time_field is not None and self.time_field not in incoming.names:
+            yield Finding(
+                "unknown-field",
+                f"there is no field {self.time_field!r} here",
+                ("time_field",),
+                _field_hint(self.time_field, incoming),
+            )
+        elif self.time_field is not None and not _is_time(incoming.field(self.time_field).type):
+            type_ = incoming.field(self.time_field).type
+            yield Finding(
+                "wrong-type", f"field {self.time_field!r} is {type_}, and dates are taken from a timestamp", ("time_field",)
+            )
+
+    def _check_format(self) -> Iterator[Finding]:
+        plain = self.path
+        for name, ending in EXTENSIONS.items():
+            if ending and plain.endswith(ending):
+                plain = plain.removesuffix(ending)
+                if self._compression != name:
+                    yield Finding(
+                        "extension-mismatch", f"{self.path!r} ends in {ending}, and compression is {self._compression}",
+                        ("compression",), f"write 'compression: {name}', or leave it out", "warning",
+                    )  # fmt: skip
+        meant = _FORMATS.get(os.path.splitext(plain)[1])
+        if meant and meant != self.format:
+            yield Finding(
+                "extension-mismatch", f"{self.path!r} looks like {meant}, and format is {self.format}",
+                ("format",), f"write 'format: {meant}', or another path", "warning",
+            )  # fmt: skip
+
+    def _check_effect(self) -> Iterator[Finding]:
+        template = self._template
+        if not template.is_folder and self._is_remote and self.format != "parquet":
+            yield Finding(
+                "cannot-append", f"{self.path!r} cannot grow: this file system writes files once", ("path",), "end it with '/'"
+            )
+        if not template.is_folder and self.format == "parquet":
+            yield Finding(
+                "parquet-single-file", "a single Parquet file is written when the run ends, not while it follows",
+                ("path",), "end the path with '/' for parts that appear as they fill", "warning",
+            )  # fmt: skip
+        if not template.is_folder and "roll" in self.model_fields_set:
+            yield Finding("unused-option", "one file is never rolled", ("roll",), "end the path with '/' for parts", "warning")
+        if self.time_field is not None and not template.dates:
+            yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
+
+
+def _is_time(type_: pa.DataType) -> bool:
+    return pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+
+
+def _field_hint(name: str, incoming: Schema) -> str:
+    date = name.replace("Y", "y").replace("D", "d")
+    if set(date) <= set("yMdHhms-_./:T"):
+        return "a date is spelled with yyyy, MM, dd, HH and mm, such as {yyyy-MM-dd}"
+    return nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"

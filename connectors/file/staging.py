@@ -1,0 +1,212 @@
+"""A task's side of the ``file`` sink: the events of one split, staged in one file for each expanded path."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from connectors import json_lines
+from connectors.file.encodings import Encoding
+from connectors.file.templates import Template
+from etl.api import ComponentError, Result, Staged, Task, nest, visible
+
+MAX_OPEN_FILES = 64
+"""Staged files a writer holds open; the least recently used is closed for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """Part of a `Staged` output: the events of a split that belong to one expanded path."""
+
+    key: str
+    path: str
+    bytes: int
+    header: int
+    """How many of the bytes are the header that a file has once."""
+
+    shape: str
+    """Files of different shapes are never joined."""
+
+
+class StagingWriter:
+    """Writer: splits batches by path and keeps a bounded number of files open."""
+
+    def __init__(self, task: Task, template: Template, encoding: Encoding, time_field: str | None) -> None:
+        if "://" in task.folder:
+            raise ComponentError(f"the file sink stages on a local or mounted folder, not at {task.folder}; set --state to one")
+        self.task, self.template, self.encoding, self.time_field = task, template, encoding, time_field
+        self.schema = visible(task.schema)
+        self.files: dict[str, Any] = {}
+        self.open: OrderedDict[str, Any] = OrderedDict()
+        self.events = 0
+
+    def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Bytes of each event before compression, for JSON lines."""
+        return json_lines.sizes(batch) if self.encoding.format == "json" else None
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        """All of the batch or, with an OSError, nothing of it."""
+        if not batch.num_rows:
+            return Result()
+        written: list[tuple[Any, int]] = []
+        try:
+            for key, events in self.template.groups(batch, self.time_field):
+                file = self._file(key)
+                written.append((file, file.length))
+                file.write(events)
+        except OSError:
+            for file, length in written:
+                file.cut(length)
+            raise
+        self.events += batch.num_rows
+        return Result()
+
+    def close(self) -> Staged | None:
+        """Everything staged, for the driver."""
+        pieces = tuple(piece for file in self.files.values() for piece in file.finish())
+        if not pieces:
+            return None
+        return Staged(self.task.folder, sum(piece.bytes for piece in pieces), self.events, pieces)
+
+    def abort(self) -> None:
+        """Close and remove what was staged."""
+        for file in self.files.values():
+            file.abandon()
+
+    def _file(self, key: str) -> Any:
+        file = self.files.get(key)
+        if file is None:
+            path = os.path.join(self.task.folder, f"{self.task.split}.{len(self.files)}{self.encoding.extension}")
+            make = ParquetFile if self.encoding.format == "parquet" else AppendableFile
+            file = self.files[key] = make(key, path, self.encoding, self.schema)
+        self.open[key] = file
+        self.open.move_to_end(key)
+        if len(self.open) > MAX_OPEN_FILES:
+            self.open.popitem(last=False)[1].suspend()
+        return file
+
+
+class AppendableFile:
+    """JSON lines or CSV. ``length`` is the truth: bytes behind it are of a write that failed."""
+
+    def __init__(self, key: str, path: str, encoding: Encoding, schema: pa.Schema) -> None:
+        self.key, self.path, self.encoding = key, path, encoding
+        self.header = encoding.header(schema)
+        self.length = 0
+        self.handle: int | None = None
+        self.flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the encoded batch."""
+        data = memoryview(self.encoding.encode(batch))
+        if not self.length and self.header:
+            self._put(memoryview(self.header))
+        self._put(data)
+
+    def cut(self, length: int) -> None:
+        """Forget what was written behind ``length``."""
+        self.length = length
+
+    def suspend(self) -> None:
+        """Close the file; the next write opens it again."""
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
+
+    def finish(self) -> list[StagedFile]:
+        """Close it for good, with nothing behind its length."""
+        self.suspend()
+        if not self.length:
+            return []
+        if os.path.getsize(self.path) != self.length:
+            os.truncate(self.path, self.length)
+        return [StagedFile(self.key, self.path, self.length, len(self.header), shape(self.header))]
+
+    def abandon(self) -> None:
+        """Remove it."""
+        self.suspend()
+        Path(self.path).unlink(missing_ok=True)
+
+    def _put(self, data: memoryview) -> None:
+        if self.handle is None:
+            self.handle = os.open(self.path, self.flags, 0o644)
+            self.flags &= ~os.O_TRUNC
+        try:
+            while data:
+                put = os.pwrite(self.handle, data, self.length)
+                self.length += put
+                data = data[put:]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from error
+
+
+class ParquetFile:
+    """Parquet, a row group for each batch. A failed write ends the task: row groups cannot be taken back."""
+
+    length = 0
+
+    def __init__(self, key: str, path: str, encoding: Encoding, schema: pa.Schema) -> None:
+        self.key, self.path, self.encoding = key, path, encoding
+        self.writer: Any = None
+        self.mark = ""
+        self.finished: list[StagedFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a row group."""
+        import pyarrow.parquet as pq
+
+        events = nest(batch.select(visible(batch.schema).names))
+        try:
+            if self.writer is None:
+                self.mark = shape(events.schema.serialize().to_pybytes())
+                self.writer = pq.ParquetWriter(self._part(), events.schema, compression=self.encoding.compression)
+            self.writer.write_batch(events)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def cut(self, length: int) -> None:
+        """Nothing can be taken back, and nothing needs to be: a failed write has ended the task."""
+
+    def suspend(self) -> None:
+        """Write the footer; the next write begins another file."""
+        if self.writer is None:
+            return
+        try:
+            self.writer.close()
+            part = self._part()
+            self.finished.append(StagedFile(self.key, part, os.path.getsize(part), 0, self.mark))
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        finally:
+            self.writer = None
+
+    def finish(self) -> list[StagedFile]:
+        """Close it for good."""
+        self.suspend()
+        return self.finished
+
+    def abandon(self) -> None:
+        """Remove all of it."""
+        with suppress(OSError, ComponentError):
+            self.suspend()
+        for number in range(len(self.finished) + 1):
+            Path(f"{self.path}.{number}").unlink(missing_ok=True)
+
+    def _part(self) -> str:
+        return f"{self.path}.{len(self.finished)}"
+
+
+def _unwritable(path: str, error: OSError) -> ComponentError:
+    return ComponentError(f"cannot stage {path}: {error}; nothing is lost: make room and start again")
+
+
+def shape(description: bytes) -> str:
+    """A short mark of what columns a file has; empty when it does not matter."""
+    return f"{zlib.crc32(description):08x}" if description else ""

@@ -1,0 +1,80 @@
+"""Arrow values in the types and texts that JSON has; what they look like is said in `connectors.json_lines`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Each value as JSON text; null stays null."""
+    import polars as pl
+
+    frame = pl.DataFrame({"v": pl.from_arrow(plain(values))})
+    text = frame.select(pl.struct("v").struct.json_encode().str.slice(5).str.head(-1)).to_series().to_arrow()
+    return pc.if_else(values.is_valid(), text.cast(pa.string()), pa.scalar(None, pa.string()))
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """The same values in types whose JSON form Polars writes as this module promises."""
+    type_ = values.type
+    if _is_plain(type_):
+        return values
+    for is_type, convert in _CONVERSIONS:
+        if is_type(type_):
+            return convert(values)
+    return _plain_nested(values.take(pa.array(range(len(values)))))  # a copy without offset, whose parts fit each other
+
+
+def iso_times(values: pa.Array) -> pa.Array:
+    """Timestamps → ``2026-01-02T03:04:05.000120Z``."""
+    import numpy as np
+
+    unit = values.type.unit
+    text = values.cast(pa.timestamp(unit, "UTC") if values.type.tz else pa.timestamp(unit)).cast(pa.string())
+    buffers = text.buffers()
+    width = len("2026-01-02 03:04:05") + {"s": 0, "ms": 4, "us": 7, "ns": 10}[unit] + bool(values.type.tz)
+    if buffers[2] is None or buffers[2].size != width * (len(text) - text.null_count) or text.offset:
+        return pc.replace_substring(text, " ", "T", max_replacements=1)  # years beyond 0000 to 9999
+    data = np.frombuffer(buffers[2], dtype=np.uint8).copy()
+    data.reshape(-1, width)[:, 10] = ord("T")
+    return pa.Array.from_buffers(pa.string(), len(text), [buffers[0], buffers[1], pa.py_buffer(data)], text.null_count)
+
+
+def _base64(values: pa.Array) -> pa.Array:
+    import polars as pl
+
+    series = pl.from_arrow(values.cast(pa.large_binary()))
+    return series.bin.encode("base64").to_arrow().cast(pa.string())  # type: ignore[union-attr]
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    if pa.types.is_map(type_) and not pa.types.is_string(type_.key_type):
+        return False
+    if pa.types.is_nested(type_):
+        return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
+    return not any(is_type(type_) for is_type, _ in _CONVERSIONS)
+
+
+def _plain_nested(values: pa.Array) -> pa.Array:
+    nulls = values.is_null()
+    if pa.types.is_struct(values.type):
+        members = [plain(member) for member in values.flatten()]
+        return pa.StructArray.from_arrays(members, names=[member.name for member in values.type], mask=nulls)
+    if pa.types.is_map(values.type):
+        entries = pa.MapArray.from_arrays(values.offsets, plain(values.keys).cast(pa.string()), plain(values.items))
+        return pc.if_else(nulls, pa.scalar(None, entries.type), entries)
+    return pa.ListArray.from_arrays(values.cast(pa.list_(values.type.value_type)).offsets, plain(values.values), mask=nulls)
+
+
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
+    (pa.types.is_timestamp, iso_times),
+    (pa.types.is_binary, _base64),
+    (pa.types.is_large_binary, _base64),
+    (pa.types.is_fixed_size_binary, _base64),
+    (pa.types.is_binary_view, _base64),
+    (pa.types.is_decimal256, lambda values: values.cast(pa.string())),
+    (pa.types.is_date64, lambda values: values.cast(pa.date32())),
+)

@@ -1,0 +1,251 @@
+"""Whatever Spark itself can read, as a source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field, SecretStr
+
+from etl.api import (
+    TIMESTAMP,
+    FieldName,
+    Finding,
+    FrameSource,
+    Schema,
+    TypeName,
+    flat_schema,
+    format_type,
+    nearest,
+    nested_schema,
+    parse_type,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+FIXED: dict[str, Schema] = {
+    "rate": pa.schema([("timestamp", TIMESTAMP), ("value", pa.int64())]),
+    "rate-micro-batch": pa.schema([("timestamp", TIMESTAMP), ("value", pa.int64())]),
+    "text": pa.schema([("value", pa.string())]),
+    "socket": pa.schema([("value", pa.string())]),
+}
+"""Formats whose fields Spark fixes."""
+
+FILES = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
+"""Formats that need a path."""
+
+READ_WITH_SCHEMA = ("parquet", "orc", "json", "avro", "xml")
+"""File formats whose columns Spark finds by the names of the schema it is given."""
+
+ENDLESS = ("rate", "rate-micro-batch", "socket")
+BOUNDED = ("jdbc",)
+_KNOWN = sorted({*FIXED, *FILES, *BOUNDED, "kafka", "delta", "iceberg"})
+
+_SECRET_NAME = re.compile(r"(?i)passw|secret|token|credential|private|key")
+_SECRET_VALUE = re.compile(r"(?i)password=|://[^/\s:]*:[^/\s@]+@")
+
+
+def _hidden(options: object) -> object:
+    """Values that look like secrets, by their option's name or by what they hold, wrapped so that they never print."""
+    if not isinstance(options, Mapping):
+        return options
+    return {
+        name: SecretStr(_text(value)) if isinstance(value, str | int | float) and _is_secret(str(name), value) else value
+        for name, value in options.items()
+    }
+
+
+def _is_secret(name: str, value: object) -> bool:
+    return bool(_SECRET_NAME.search(name) or (isinstance(value, str) and _SECRET_VALUE.search(value)))
+
+
+def _text(value: object) -> str:
+    """An option as Spark reads it."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+SparkOptions = Annotated[dict[str, bool | int | float | str | SecretStr], BeforeValidator(_hidden)]
+
+
+class SparkSource(FrameSource):
+    """Read with any of Spark's own formats: parquet, orc, json, csv, text, rate, jdbc, kafka, delta and others.
+
+    Spark keeps the position of a streaming read in its checkpoint and reads again what was not committed; whether the
+    same data comes again is the format's promise (files: yes). Work is split as the format does it. A bounded read
+    takes everything once and has no position: a second run reads it again.
+
+    Columns are taken by name, cast to ``fields`` and everything else is left out; a cast that fails ends the run, as
+    Spark's ANSI mode has it. ``rate`` and ``text`` have fixed fields, those of local ``parquet`` and ``orc`` files are
+    read from the files, all other formats need ``fields``. Values of options that look like secrets are never printed.
+    The format's package must be on Spark's class path.
+
+    ```yaml
+    type: spark
+    format: json
+    path: /data/orders
+    streaming: true
+    options: {maxFilesPerTrigger: 10}
+    fields:
+      id: bigint
+      customer.name: string
+      ordered: timestamp
+    ```
+    """
+
+    type: Literal["spark"] = "spark"
+    format: str = Field(min_length=1, description="Spark's name of the format.", examples=["parquet", "jdbc"])
+    options: SparkOptions = Field(
+        default={}, description="Options of the format as Spark names them.", examples=[{"maxFilesPerTrigger": 10}]
+    )
+    path: str | None = Field(default=None, min_length=1, description="File, folder or glob, for formats that read files.")
+    follow: bool = Field(
+        default=False, alias="streaming", description="Keep reading what is added, instead of once and then end."
+    )
+    declared: dict[FieldName, TypeName] | None = Field(
+        default=None,
+        alias="fields",
+        min_length=1,
+        description="The fields to take and their Spark SQL types; none where the format knows them.",
+        examples=[{"id": "bigint", "customer.name": "string"}],
+    )
+
+    @property
+    def streaming(self) -> bool:
+        """As the option says."""
+        return self.follow
+
+    def check(self) -> Iterable[Finding]:
+        """A missing path, fields that nobody declared, formats that cannot stream or cannot end."""
+        if self.format not in _KNOWN and (hint := nearest(self.format, _KNOWN)):
+            yield Finding("unknown-format", f"{self.format!r} is no format of Spark's own", ("format",), hint, "warning")
+        if self.format in FILES and self.path is None and "path" not in self.options:
+            yield Finding("missing-path", f"format {self.format!r} needs a path", ("path",))
+        if self.follow and self.format in BOUNDED:
+            yield Finding("not-streaming", f"Spark cannot follow format {self.format!r}", ("streaming",), "leave out 'streaming'")
+        if not self.follow and self.format in ENDLESS:
+            yield Finding("not-bounded", f"format {self.format!r} has no end", ("streaming",), "set 'streaming: true'")
+        yield from self._check_fields()
+
+    def _check_fields(self) -> Iterable[Finding]:
+        if not self.fields().names:
+            hint = "declare them: 'fields: {name: type}', such as 'fields: {id: bigint, source.ip: string}'"
+            yield Finding(
+                "missing-fields", f"the fields of format {self.format!r} are not known before it runs", ("fields",), hint
+            )
+            return
+        try:
+            nested_schema(self.fields())
+        except ValueError as error:
+            yield Finding("field-conflict", str(error), ("fields",))
+
+    def fields(self) -> Schema:
+        """What is declared, or what the format or its files say; empty where nobody knows."""
+        if self.declared is not None:
+            return flat_schema(pa.schema([(name, parse_type(text)) for name, text in self.declared.items()]))
+        if self.format in FIXED:
+            return FIXED[self.format]
+        if self.format in ("parquet", "orc") and self.path is not None:
+            return _file_schema(self.path, self.format)
+        return pa.schema([])
+
+    def load(self, session: SparkSession) -> DataFrame:
+        """The declared columns of what Spark reads, structs nested."""
+        reader: DataFrameReader | DataStreamReader = session.readStream if self.follow else session.read
+        reader = reader.format(self.format).options(**{name: _text(value) for name, value in self.options.items()})
+        if schema := self._read_schema():
+            reader = reader.schema(schema)
+        if self.format == "csv" and self._has_header:
+            reader = reader.option("enforceSchema", "false")
+        return (reader.load() if self.path is None else reader.load(self.path)).select(*_columns(self.fields()))
+
+    @property
+    def _has_header(self) -> bool:
+        return any(name.lower() == "header" and _text(value).lower() == "true" for name, value in self.options.items())
+
+    def _read_schema(self) -> str | None:
+        """DDL for formats that take one. A CSV file with a header has names of its own, unless it is followed."""
+        if self.format in READ_WITH_SCHEMA or (self.format == "csv" and (self.follow or not self._has_header)):
+            return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in nested_schema(self.fields()))
+        return None
+
+
+def _columns(schema: Schema) -> list[Column]:
+    """Leaves cast to their types, gathered into structs again."""
+    tree: dict[str, Any] = {}
+    for field in schema:
+        *parents, last = field.name.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = field.type
+    return [_column((name,), node) for name, node in tree.items()]
+
+
+def _column(path: tuple[str, ...], node: Any) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if isinstance(node, dict):
+        return F.struct(*(_column((*path, name), child) for name, child in node.items())).alias(path[-1])
+    return F.col(".".join(f"`{part}`" for part in path)).cast(_ddl(node)).alias(path[-1])
+
+
+def _ddl(type_: pa.DataType) -> str:
+    """`format_type` with the names of members quoted, for they may hold ``@`` or ``-``."""
+    if pa.types.is_struct(type_):
+        return "struct<" + ", ".join(f"`{member.name}`: {_ddl(member.type)}" for member in type_) + ">"
+    if pa.types.is_list(type_):
+        return f"array<{_ddl(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{_ddl(type_.key_type)}, {_ddl(type_.item_type)}>"
+    return format_type(type_)
+
+
+# ── Fields of local files ─────────────────────────────────────────────────────────────────────────
+
+
+def _file_schema(path: str, format_: str) -> Schema:
+    """The first file's flat schema in Spark's types; empty when there is no file to read."""
+    from glob import glob
+
+    import pyarrow.dataset
+
+    found = sorted(glob(path.removeprefix("file://")))
+    if not found:
+        return pa.schema([])
+    try:
+        schema = pyarrow.dataset.dataset(found[0], format=format_).schema
+    except (OSError, pa.ArrowException):
+        return pa.schema([])
+    return flat_schema(pa.schema([(field.name, _spark_type(field.type)) for field in schema]))
+
+
+def _spark_type(type_: pa.DataType) -> pa.DataType:
+    """The type Spark reads a column of a file as."""
+    for applies, convert in _SPARK_TYPES:
+        if applies(type_):
+            return convert(type_)
+    return type_
+
+
+_SPARK_TYPES: tuple[tuple[Any, Any], ...] = (
+    (pa.types.is_struct, lambda t: pa.struct([(member.name, _spark_type(member.type)) for member in t])),
+    (pa.types.is_list, lambda t: pa.list_(_spark_type(t.value_type))),
+    (pa.types.is_large_list, lambda t: pa.list_(_spark_type(t.value_type))),
+    (pa.types.is_map, lambda t: pa.map_(_spark_type(t.key_type), _spark_type(t.item_type))),
+    (pa.types.is_dictionary, lambda t: _spark_type(t.value_type)),
+    (pa.types.is_timestamp, lambda t: TIMESTAMP if t.tz else pa.timestamp("us")),
+    (pa.types.is_large_string, lambda t: pa.string()),
+    (pa.types.is_large_binary, lambda t: pa.binary()),
+    (pa.types.is_fixed_size_binary, lambda t: pa.binary()),
+    (pa.types.is_uint8, lambda t: pa.int16()),
+    (pa.types.is_uint16, lambda t: pa.int32()),
+    (pa.types.is_uint32, lambda t: pa.int64()),
+    (pa.types.is_uint64, lambda t: pa.decimal128(20, 0)),
+)

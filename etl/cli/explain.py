@@ -1,0 +1,30 @@
+"""``etl explain``: what a pipeline file becomes, without starting anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from etl.cli.run import dead_letters
+from etl.config.loader import load
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.planner import plan
+from etl.plan.render import explained
+from etl.spark.state import State
+
+EXAMPLES = """
+\b
+Examples:
+  etl explain ssh.yaml       queries, segments, the lane of each step and why, guarantees
+"""
+
+
+@click.command("explain", epilog=EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--state", metavar="DIR", help="The state folder the run would have.")
+def command(file: Path, state: str | None) -> None:
+    """Show the queries and segments of a pipeline, which steps run on Arrow, and what each sink guarantees."""
+    pipeline = load(file)
+    for line in explained(plan(pipeline, dead_letters(pipeline, State.of(pipeline.name, state)), SCHEMA)):
+        click.echo(line)

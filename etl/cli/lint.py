@@ -1,0 +1,135 @@
+"""``etl lint``: every problem of every file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from etl.config import Problem, check
+
+_SUFFIXES = (".yaml", ".yml")
+_PIPELINE = re.compile(rb"^[\"']?sources?[\"']?\s*:", re.MULTILINE)
+_USUAL = (".", "pipelines")
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json", "github"]), default="text", help="How problems are printed."
+)
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--env-file", type=click.Path(exists=True, dir_okay=False), help="File of NAME=value lines for ${NAME}.")
+def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | None) -> None:
+    """Check pipeline files without running them.
+
+    PATHS are files and folders; folders are searched for pipelines. Without PATHS: this folder and pipelines/.
+
+    \b
+    Examples:
+      etl lint
+      etl lint ssh.yaml --strict
+      etl lint pipelines --format github
+    """
+    files = pipeline_files(paths) if paths else _usual_files()
+    if not files:
+        raise click.UsageError("no pipeline files found; name one, such as: etl lint pipeline.yaml")
+    problems = check(files, environment(env_file))
+    _PRINTERS[style](problems)
+    click.echo(summary(len(files), problems), err=True)
+    if any(strict or problem.severity == "error" for problem in problems):
+        click.get_current_context().exit(1)
+
+
+def environment(env_file: str | None) -> Mapping[str, str]:
+    """The process's environment over that of a file."""
+    if env_file is None:
+        return os.environ
+    from etl.config.environment import read_env_file
+
+    return {**read_env_file(env_file), **os.environ}
+
+
+def pipeline_files(paths: Iterable[Path]) -> list[Path]:
+    """Files as named, and the pipelines in named folders, each once."""
+    found: list[Path] = []
+    for path in paths:
+        found += _walk(path) if path.is_dir() else [path]
+    return list(dict.fromkeys(found))
+
+
+def summary(files: int, problems: Sequence[Problem]) -> str:
+    """``2 files, 1 error, 3 warnings``."""
+    counts = Counter(problem.severity for problem in problems)
+    parts = [_count(counts[name], name) for name in ("error", "warning") if counts[name]]
+    return ", ".join([_count(files, "file"), *(parts or ["no problems"])])
+
+
+def print_text(problems: Sequence[Problem], err: bool = False) -> None:
+    """Problems as lines, coloured on a terminal."""
+    for problem in problems:
+        place, _, rest = str(problem).partition(f" {problem.code}: ")
+        code = click.style(problem.code, fg=_COLOURS[problem.severity], bold=True)
+        rest, hint_word, hint = rest.partition("\n  hint: ")
+        text = f"{click.style(place, bold=True)} {code}: {rest}"
+        click.echo(text + (f"\n  {click.style('hint:', fg='cyan')} {hint}" if hint_word else ""), err=err)
+
+
+def _print_json(problems: Sequence[Problem]) -> None:
+    import json
+
+    click.echo(json.dumps([problem.as_dict() for problem in problems], indent=2))
+
+
+def _print_github(problems: Sequence[Problem]) -> None:
+    """Workflow commands, which GitHub shows beside the changed line."""
+    for problem in problems:
+        place = f"file={_property(problem.file)},line={problem.line},col={problem.column},title={_property(problem.code)}"
+        text = f"{problem.path}: {problem.message}" + (f"\nhint: {problem.hint}" if problem.hint else "")
+        click.echo(f"::{problem.severity} {place}::{_data(text)}")
+
+
+_PRINTERS: Mapping[str, Callable[[Sequence[Problem]], None]] = {
+    "text": print_text,
+    "json": _print_json,
+    "github": _print_github,
+}
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _usual_files() -> list[Path]:
+    return [path for name in _USUAL if Path(name).is_dir() for path in sorted(Path(name).iterdir()) if _is_pipeline(path)]
+
+
+def _walk(folder: Path) -> list[Path]:
+    found = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [path for name in sorted(names) if _is_pipeline(path := Path(parent, name))]
+    return found
+
+
+def _is_pipeline(path: Path) -> bool:
+    """Whether a file says ``source:`` or ``sources:`` at the beginning of a line. One that cannot be read counts."""
+    if path.suffix not in _SUFFIXES or not path.is_file():
+        return False
+    try:
+        return bool(_PIPELINE.search(path.read_bytes()[: 1 << 20]))
+    except OSError:
+        return True

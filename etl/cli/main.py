@@ -1,0 +1,141 @@
+"""The command ``etl``: its subcommands are imported when they are called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from typing import Any, NamedTuple
+
+import click
+
+
+class Lazy(NamedTuple):
+    """A subcommand: the module whose ``command`` it is, and its line in ``etl --help``."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Lazy] = {
+    "run": Lazy("etl.cli.run", "Run pipelines until they end or are stopped."),
+    "lint": Lazy("etl.cli.lint", "Check pipeline files; say every problem with its line."),
+    "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
+    "graph": Lazy("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
+    "list": Lazy("etl.cli.list", "List sources, steps, parsers and sinks."),
+    "describe": Lazy("etl.cli.describe", "Explain one component and its options."),
+    "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
+    "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
+    "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
+}
+
+
+class LazyGroup(click.Group):
+    """Lists subcommands from the table and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return import_module(entry.module).command if entry else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Commands are: {', '.join(COMMANDS)}."
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"etl {version('sluice-etl')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks; may stand anywhere in the line.")
+def cli() -> None:
+    """Streams of logs and events, from one YAML file.
+
+    \b
+    Examples:
+      etl init ssh-failed-logins      start from a recipe
+      etl lint ssh-failed-logins.yaml
+      etl run ssh-failed-logins.yaml
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
+    if arguments is None and not {"run", "explain"} & set(sys.argv[1:2]):
+        sys.meta_path.insert(0, _NoPandas())
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    own = given[: given.index("--")] if "--" in given else given
+    debug = "--debug" in own
+    line = [word for word in own if word != "--debug"] + given[len(own) :]
+    try:
+        status = cli.main(line, prog_name="etl", standalone_mode=False)
+        sys.stdout.flush()
+    except BaseException as error:
+        if debug and not isinstance(error, (SystemExit, KeyboardInterrupt, click.ClickException, click.Abort)):
+            raise
+        status = _status(error)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+class _NoPandas(MetaPathFinder):
+    """Says that pandas is not installed: pyarrow's first array would import it, 0.2 s for nothing that is needed here."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not needed here", name=fullname)
+
+
+def _status(error: BaseException) -> Any:
+    """Tell the user what happened; the exit status."""
+    if isinstance(error, SystemExit):
+        return error.code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return 130
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    _tell(error)
+    return 1
+
+
+def _tell(error: BaseException) -> None:
+    """Problems of a file as lint prints them, anything else as one message."""
+    from etl.cli.lint import print_text
+    from etl.config.problems import ConfigError
+
+    if isinstance(error, ConfigError):
+        print_text(error.problems, err=True)
+    else:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {_words(error)}", err=True)
+
+
+def _words(error: BaseException) -> str:
+    """Our own errors speak for themselves; others are a defect, or the machine's."""
+    from etl.api import EtlError
+
+    if isinstance(error, (EtlError, OSError)):
+        return str(error)
+    return f"{type(error).__name__}: {error}\n  hint: this is a defect of etl; add --debug and report it"

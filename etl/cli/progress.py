@@ -1,0 +1,138 @@
+"""What a run shows while it works: a live line on a terminal, a line now and then elsewhere, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from etl.spark.totals import Totals
+
+EVERY_SECONDS = 10.0
+"""Between two progress lines where there is no terminal."""
+
+
+def count(number: float) -> str:
+    """1234567 → ``1,234,567``."""
+    return f"{number:,.0f}"
+
+
+@dataclass
+class Snapshot:
+    """Sums over all pipelines of a run at one moment."""
+
+    read: int = 0
+    delivered: int = 0
+    dead: int = 0
+    filtered: int = 0
+    lag_seconds: float = 0.0
+
+    @staticmethod
+    def of(totals: Mapping[str, Totals]) -> Snapshot:
+        """Add up what the pipelines did."""
+        snapshot = Snapshot()
+        for total in totals.values():
+            snapshot.read += sum(counts.came for counts in list(total.read.values()))
+            snapshot.delivered += sum(sink.taken for sink in list(total.sinks.values()))
+            snapshot.filtered += sum(counts.filtered for counts in list(total.steps.values()))
+            snapshot.dead += total.dead
+            snapshot.lag_seconds = max(snapshot.lag_seconds, total.lag_seconds)
+        return snapshot
+
+
+@dataclass
+class Rate:
+    """Events a second over the last few seconds."""
+
+    clock: Callable[[], float] = time.monotonic
+    _seen: list[tuple[float, int]] = field(default_factory=list)
+
+    def at(self, events: int) -> float:
+        """Note a sum, and return its growth."""
+        now = self.clock()
+        self._seen = [(at, was) for at, was in self._seen if now - at <= 5.0] + [(now, events)]
+        (first, was), (last, now_events) = self._seen[0], self._seen[-1]
+        return (now_events - was) / (last - first) if last > first else 0.0
+
+
+class Progress:
+    """Takes totals several times a second and shows them as the situation asks."""
+
+    def __init__(self, form: str, quiet: bool, live: bool, out: IO[str] | None = None) -> None:
+        self._out = out or sys.stderr
+        self._form = form
+        self._quiet = quiet
+        self._rate = Rate()
+        self._next = time.monotonic() + EVERY_SECONDS
+        self._live: Any = self._line() if live and form == "text" and not quiet and self._out.isatty() else None
+        self._shown: tuple[int, ...] = ()
+
+    def show(self, totals: Mapping[str, Totals]) -> None:
+        """Called a few times a second."""
+        snapshot = Snapshot.of(totals)
+        rate = self._rate.at(snapshot.read)
+        if self._live is not None:
+            self._live.update(_styled(snapshot, rate), refresh=True)
+        elif not self._quiet and time.monotonic() >= self._next:
+            self._next = time.monotonic() + EVERY_SECONDS
+            self._say_progress(snapshot, rate)
+
+    def _say_progress(self, snapshot: Snapshot, rate: float) -> None:
+        now = (snapshot.read, snapshot.delivered, snapshot.dead)
+        if now == self._shown and self._form == "text":
+            return  # a silent source needs no lines
+        self._shown = now
+        values = {**vars(snapshot), "events_per_second": round(rate)}
+        self.say("progress", f"{_plain(snapshot, rate)}", **values)
+
+    def say(self, event: str, text: str, level: str = "info", **values: Any) -> None:
+        """A message: the text, or the event with its values as one JSON line."""
+        if self._quiet and level == "info":
+            return
+        if self._form == "json":
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            text = json.dumps({"time": stamp, "level": level, "event": event, "message": text, **values})
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.console.print(Text(text), soft_wrap=True)  # as text: what logs hold is no markup
+        else:
+            print(text, file=self._out, flush=True)
+
+    def close(self) -> None:
+        """Take the live line away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _line(self) -> Any:
+        from rich.console import Console
+        from rich.live import Live
+
+        live = Live(console=Console(file=self._out), auto_refresh=False, transient=True, redirect_stdout=False)
+        live.start()
+        return live
+
+
+def _plain(snapshot: Snapshot, rate: float) -> str:
+    return (
+        f"{count(snapshot.read)} events in, {count(snapshot.delivered)} out, {count(snapshot.dead)} dead, "
+        f"{count(rate)} events/s, lag {snapshot.lag_seconds:.1f} s"
+    )
+
+
+def _styled(snapshot: Snapshot, rate: float) -> Any:
+    from rich.text import Text
+
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for number, unit, style in (
+        (count(snapshot.read), "in", "bold"),
+        (count(snapshot.delivered), "out", "bold green"),
+        (count(snapshot.dead), "dead", "bold red" if snapshot.dead else "dim"),
+        (count(rate), "events/s", "bold cyan"),
+    ):
+        line.append(number, style).append(f" {unit}   ", "dim")
+    return line.append("lag ", "dim").append(f"{snapshot.lag_seconds:.1f} s", "bold")

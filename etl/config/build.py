@@ -1,0 +1,152 @@
+"""Options → components, and what is wrong with the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from etl.api import Component
+from etl.catalogue import Catalogue
+from etl.config.layout import Layout, Part
+from etl.config.model import Path, RunOptions
+from etl.config.report import Report
+from etl.config.validation import Fault
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_PREFIXES = ("Value error, ", "Assertion failed, ")
+_OWN_WORDS = ("value_error", "assertion_error")
+_SAID_BY_SCHEMA = ("missing", "extra_forbidden")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A component as far as its options allow: ``whole`` when nothing was left out of them."""
+
+    component: Component
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a model does not take a value; ``own_words`` were written for the option's type."""
+
+    message: str
+    own_words: bool
+
+
+def build(
+    layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, faults: Iterable[Fault], report: Report
+) -> tuple[dict[Path, Built], RunOptions]:
+    """Construct every part and the run options; report the schema's faults and those of the construction."""
+    refused: dict[Path, Refusal] = {}
+    for part in layout.parts():
+        for secret in secrets(cls, part.options) if (cls := _class(part, catalogue)) else ():
+            report.hide(secret, "***")
+    for part in layout.parts():
+        refused |= _refusals(_class(part, catalogue), part.options, part.path)
+    refused |= _refusals(RunOptions, root.get("run", {}), ("run",))
+    _report(list(faults), refused, report)
+    built = {part.path: made for part in layout.parts() if (made := _build(part, catalogue, report))}
+    run = _repaired(RunOptions, root.get("run"), ("run",), report)
+    return built, run or RunOptions()
+
+
+def _class(part: Part, catalogue: Catalogue) -> type[Component] | None:
+    name = part.options.get("type")
+    return catalogue.families[part.family].get(name) if isinstance(name, str) else None
+
+
+def _build(part: Part, catalogue: Catalogue, report: Report) -> Built | None:
+    cls = _class(part, catalogue)
+    component = _repaired(cls, part.options, part.path, report) if cls else None
+    whole = not any(path[: len(part.path)] == part.path for path in report.broken)
+    return Built(component, whole) if component is not None else None
+
+
+def _repaired(cls: type[Model], options: object, path: Path, report: Report) -> Model | None:
+    """Construct without the options that have errors, so that the checks behind can go on."""
+    given = options if isinstance(options, dict) else {}
+    sound = {key: value for key, value in given.items() if not any(p[: len(path) + 1] == (*path, key) for p in report.broken)}
+    try:
+        return cls.model_validate(sound)
+    except ValidationError:
+        return None
+
+
+def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[Path, Refusal]:
+    """Path → what the model says against the options there."""
+    if cls is None or not isinstance(options, dict):
+        return {}
+    try:
+        cls.model_validate(options)
+    except ValidationError as error:
+        found = [item for item in error.errors(include_url=False) if item["type"] not in _SAID_BY_SCHEMA]
+        found.sort(key=lambda item: item["type"] in _OWN_WORDS)
+        return {
+            (*path, *_place(options, item["loc"])): Refusal(_message(item["msg"]), item["type"] in _OWN_WORDS) for item in found
+        }
+    return {}
+
+
+def secrets(cls: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str]:
+    """Texts given for secret options."""
+    for name, field in cls.model_fields.items():
+        value = options.get(field.alias or name)
+        for member in _members(field.annotation):
+            if member is SecretStr and isinstance(value, str):
+                yield value
+            elif isinstance(member, type) and issubclass(member, BaseModel):
+                for item in value if isinstance(value, list) else [value]:
+                    if isinstance(item, dict):
+                        yield from secrets(member, item)
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """The types inside an annotation such as ``SecretStr | None``."""
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _members(inner)
+
+
+def _place(options: Any, loc: Iterable[str | int]) -> Path:
+    """Pydantic's location without the names of union members, which are no part of the file."""
+    found: list[str | int] = []
+    for part in loc:
+        known = range(len(options)) if isinstance(options, list) else options if isinstance(options, dict) else ()
+        if part in known:
+            options = options[part]
+            found.append(part)
+    return tuple(found)
+
+
+def _message(text: str) -> str:
+    """The model's words: of the option's own type, or pydantic's."""
+    own = next((text.removeprefix(prefix) for prefix in _PREFIXES if text.startswith(prefix)), None)
+    return own or f"{text[:1].lower()}{text[1:]}"
+
+
+def _report(faults: list[Fault], refused: Mapping[Path, Refusal], report: Report) -> None:
+    """The schema's faults, in the words of the option's own type where it has some; then what the schema lets pass."""
+    said = set()
+    for fault in faults:
+        own = refused.get(fault.path) if fault.soft else None
+        message, code = (own.message, "invalid-value") if own and own.own_words else (fault.message, fault.code)
+        if fault.key:
+            place = report.place(fault.path)
+            report.put(place.key or place.value, fault.path[:-1], code, message, fault.hint)
+        else:
+            report.add(fault.path, code, message, fault.hint)
+        if fault.code != "missing-option":
+            said.add(fault.path)
+            report.broken.add(fault.path)
+    for path, refusal in refused.items():
+        if not _covered(path, said) and not report.is_broken(path):
+            report.fail(path, "invalid-value", refusal.message)
+
+
+def _covered(path: Path, said: set[Path]) -> bool:
+    return any(path[: len(other)] == other or other[: len(path)] == path for other in said)

@@ -1,0 +1,267 @@
+"""YAML text → plain values, with the place of every key and value in the text.
+
+Scalars are read by the core schema of YAML 1.2: only ``true`` and ``false`` are booleans, ``no``, ``on`` and dates
+stay text. Anchors, aliases and merge keys work, within a budget that stops documents that grow when expanded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import yaml
+
+from etl.config.model import Path, Position
+
+MAX_BYTES = 1 << 20
+"""Largest pipeline file that is read."""
+MAX_VALUES = 50_000
+"""Most values of a document after its aliases are expanded."""
+MAX_DEPTH = 60
+"""Deepest nesting."""
+
+_INT = re.compile(r"[-+]?[0-9]+")
+_RADIX = re.compile(r"0(?:o(?P<octal>[0-7]+)|x(?P<hex>[0-9a-fA-F]+))")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_STANDARD_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_STANDARD_TAG}merge"
+_MAX_DIGITS = 300
+
+Node: TypeAlias = yaml.Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """How a scalar is written: ``style`` is a quote, ``|``, ``>`` or empty; ``start`` and ``end`` count characters."""
+
+    style: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key and its value stand. A list item has no key."""
+
+    key: Position | None
+    value: Position
+    scalar: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A problem of the text itself."""
+
+    position: Position
+    code: str
+    message: str
+    path: Path = ()
+    hint: str | None = None
+
+
+@dataclass
+class Document:
+    """One YAML document: its value and the places of all paths inside it."""
+
+    text: str
+    value: Any = None
+    places: dict[Path, Place] = field(default_factory=dict)
+    flaws: list[Flaw] = field(default_factory=list)
+
+
+def read(data: bytes) -> Document:
+    """Bytes of a file → document. What is wrong is in its ``flaws``; the value is then what could be read."""
+    if len(data) > MAX_BYTES:
+        return _unreadable(
+            Flaw((1, 1), "file-too-large", f"{len(data)} bytes are more than a pipeline file may have: {MAX_BYTES}")
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig", "replace")
+        return _unreadable(Flaw(place_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8"))
+    return parse(text)
+
+
+def parse(text: str) -> Document:
+    """Text → document."""
+    document = Document(text)
+    try:
+        _check_depth(text)
+        loader = yaml.CSafeLoader(text)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        document.flaws.append(_syntax_flaw(error, text))
+        return document
+    except _TooBigError as error:
+        document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
+        return document
+    if root is not None:
+        reader = _Reader(document)
+        try:
+            document.value = reader.value(root, (), None)
+        except _TooBigError as error:
+            document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
+            document.value = None
+    return document
+
+
+def scalar_value(text: str) -> Any:
+    """An unquoted scalar → None, bool, int, float or the text itself, by YAML 1.2's core schema."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if len(text) > _MAX_DIGITS:
+        return text
+    if _INT.fullmatch(text):
+        return int(text)
+    if found := _RADIX.fullmatch(text):
+        return int(found["octal"], 8) if found["octal"] else int(found["hex"], 16)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if number - number == 0 else text
+    return text
+
+
+def place_of(text: str, index: int) -> Position:
+    """Character index → line and column."""
+    before = text[:index]
+    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+
+
+class _TooBigError(Exception):
+    pass
+
+
+def _check_depth(text: str) -> None:
+    """PyYAML's composer recurses in C and crashes the process on deep nesting: look before it is called."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _TooBigError(f"nested deeper than {MAX_DEPTH}")
+
+
+@dataclass
+class _Reader:
+    """Turns nodes into values and notes their places."""
+
+    document: Document
+    values: int = 0
+
+    def value(self, node: Node, path: Path, key: Node | None) -> Any:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise _TooBigError(f"more than {MAX_VALUES} values once aliases are expanded")
+        if len(path) > MAX_DEPTH:
+            raise _TooBigError(f"nested deeper than {MAX_DEPTH}")
+        self._note(node, path, key)
+        if not node.tag.startswith(_STANDARD_TAG):
+            self._flaw(node, "unknown-tag", f"the tag {node.tag!r} has no meaning here", path)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, index), None) for index, item in enumerate(node.value)]
+        return _scalar(node)
+
+    def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in self._entries(node, path):
+            if not isinstance(key, yaml.ScalarNode):
+                self._flaw(key, "bad-key", "a key must be a plain word, not a list or mapping", path)
+            elif key.value in found:
+                line = (self.document.places[(*path, key.value)].key or (0, 0))[0]
+                message = f"{key.value!r} is given twice, first in line {line}"
+                self._flaw(key, "duplicate-key", message, (*path, key.value), "remove one of them")
+            else:
+                found[key.value] = self.value(value, (*path, key.value), key)
+        for key, value in self._merged(node, path, 0):
+            if isinstance(key, yaml.ScalarNode) and key.value not in found:
+                found[key.value] = self.value(value, (*path, key.value), key)
+        return found
+
+    def _entries(self, node: Node, path: Path) -> list[tuple[Node, Node]]:
+        return [(key, value) for key, value in node.value if key.tag != _MERGE]
+
+    def _merged(self, node: Node, path: Path, depth: int) -> list[tuple[Node, Node]]:
+        """Entries behind ``<<``, the first of a key counting."""
+        entries: list[tuple[Node, Node]] = []
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                continue
+            for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                self.values += 1
+                if self.values > MAX_VALUES or len(entries) > MAX_VALUES or depth > MAX_DEPTH:
+                    raise _TooBigError(f"more than {MAX_VALUES} values once aliases are expanded")
+                if isinstance(part, yaml.MappingNode):
+                    entries += [*self._entries(part, path), *self._merged(part, path, depth + 1)]
+                else:
+                    self._flaw(key, "bad-key", "'<<' takes a mapping or a list of mappings", path)
+        return entries
+
+    def _note(self, node: Node, path: Path, key: Node | None) -> None:
+        start = node.start_mark
+        scalar = None
+        if isinstance(node, yaml.ScalarNode):
+            scalar = Scalar(node.style or "", start.index, node.end_mark.index, node.value)
+        place = (start.line + 1, start.column + 1)
+        key_place = (key.start_mark.line + 1, key.start_mark.column + 1) if key is not None else None
+        if scalar is not None and scalar.start == scalar.end and key_place is not None:
+            place = key_place  # an empty value has no place of its own
+        self.document.places[path] = Place(key_place, place, scalar)
+
+    def _flaw(self, node: Node, code: str, message: str, path: Path, hint: str | None = None) -> None:
+        place = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.document.flaws.append(Flaw(place, code, message, path, hint))
+
+
+def _scalar(node: Node) -> Any:
+    plain = not getattr(node, "style", None)
+    explicit_text = node.tag == f"{_STANDARD_TAG}str" and plain and _INT.fullmatch(node.value)
+    return scalar_value(node.value) if plain and not explicit_text else node.value
+
+
+def _unreadable(flaw: Flaw) -> Document:
+    return Document("", flaws=[flaw])
+
+
+def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        at = getattr(error, "position", 0)
+        reason = getattr(error, "reason", str(error))
+        return Flaw(place_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
+    problem = getattr(error, "problem", None) or "cannot be read"
+    if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
+        return Flaw(
+            (mark.line + 1, mark.column + 1), "several-documents", "a pipeline file is one YAML document", hint="split it"
+        )
+    line = text.split("\n")[mark.line] if mark.line <= text.count("\n") else ""
+    return Flaw((mark.line + 1, mark.column + 1), "yaml-syntax", problem, hint=_syntax_hint(problem, line, mark.column))
+
+
+def _syntax_hint(problem: str, line: str, column: int) -> str | None:
+    if line[column : column + 1] == "\t" or "\t" in line[: len(line) - len(line.lstrip())]:
+        return "indent with spaces: YAML does not take tabs"
+    if "${" in line and ("{" in line.replace("${", "") or "[" in line):
+        return 'inside {…} and […] quote a value with ${NAME}: "${NAME}"'
+    if "mapping values are not allowed" in problem:
+        return "quote a text that contains ': ', and indent keys of one mapping equally"
+    if "undefined alias" in problem:
+        return "quote a text that begins with '*'"
+    return None
+
+
+def plain(value: object) -> Mapping[str, Any]:
+    """The value when it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,99 @@
+"""``${NAME}`` in values, and files of ``NAME=value`` lines."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from etl.api import EtlError, nearest
+from etl.config.locate import position_at
+from etl.config.model import Path
+from etl.config.report import Report
+
+_REFERENCE = re.compile(
+    r"""
+      \$\$\{                                              # an escaped one: the text ${
+    | \$\{ (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+        (?: :- (?P<default>[^}]*) | :\? (?P<message>[^}]*) )?
+      \}
+    | (?P<bad>\$\{)
+    """,
+    re.VERBOSE,
+)
+_LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
+
+
+def substitute(value: Any, env: Mapping[str, str], report: Report, path: Path = ()) -> Any:
+    """The value with the names in its texts replaced; undefined ones are reported. What comes in is never read as YAML."""
+    if isinstance(value, dict):
+        return {key: substitute(item, env, report, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [substitute(item, env, report, (*path, index)) for index, item in enumerate(value)]
+    return _text(value, env, report, path) if isinstance(value, str) and "${" in value else value
+
+
+def _text(text: str, env: Mapping[str, str], report: Report, path: Path) -> str:
+    def replace(found: re.Match[str]) -> str:
+        if found["bad"]:
+            _fail(
+                report, path, found, "bad-env", "'${' begins no ${NAME}, ${NAME:-default} or ${NAME:?message}", "write $${ for ${"
+            )
+            return found[0]
+        name = found["name"]
+        if name is None:
+            return "${"
+        given = env.get(name)
+        if given or (given is not None and found["default"] is None and found["message"] is None):
+            report.hide(given, f"${{{name}}}")
+            return given
+        if found["default"] is not None:
+            return found["default"]
+        message = f"the environment has no {name!r}" + (f": {found['message']}" if found["message"] else "")
+        hint = nearest(name, env) or f"set it, or give a default: ${{{name}:-value}}"
+        _fail(report, path, found, "undefined-env", message, hint)
+        return found[0]
+
+    report.substituted[path] = text
+    return _REFERENCE.sub(replace, text)
+
+
+def _fail(report: Report, path: Path, found: re.Match[str], code: str, message: str, hint: str) -> None:
+    position = position_at(report.document, report.place(path), found.start())
+    report.put(position, path, code, message, hint)
+    report.broken.add(path)
+
+
+def read_env_file(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Names and values of a file with a ``NAME=value`` a line; ``#`` comments, quotes and ``export`` are known.
+
+    Raises EtlError that names the line, without its value, and OSError.
+    """
+    try:
+        text = FilePath(path).read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EtlError(f"{path}: not UTF-8 at byte {error.start}") from None
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        match = _LINE.fullmatch(stripped)
+        if not match:
+            raise EtlError(f"{path}:{number}: a line is NAME=value, a comment or empty")
+        found[match["name"]] = _env_value(match["value"], f"{path}:{number}")
+    return found
+
+
+def _env_value(text: str, where: str) -> str:
+    if text[:1] not in ("'", '"'):
+        return re.split(r"\s+#", text, maxsplit=1)[0].strip()
+    closing = re.match(r"'([^']*)'" if text[0] == "'" else r'"((?:[^"\\]|\\.)*)"', text)
+    if not closing or not re.fullmatch(r"\s*(#.*)?", text[closing.end() :]):
+        raise EtlError(f"{where}: the quote is not closed, or something follows it")
+    if text[0] == "'":
+        return closing[1]
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), closing[1])

@@ -1,0 +1,219 @@
+"""The parts of a pipeline file, whichever form it has: what is a source, a stream, a sink, and where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.api import nearest
+from etl.catalogue import Catalogue, Family
+from etl.config.document import plain
+from etl.config.model import Path
+from etl.config.report import Report
+from etl.config.schema import NAME_PATTERN
+
+MAIN = "main"
+"""What the source and the sink of the short form are called; its stream is called ``steps``, as in the file."""
+_STEPS = "steps"
+_NAME = re.compile(NAME_PATTERN)
+_SHORT = ("source", "steps", "sink")
+_LONG = ("sources", "streams", "sinks")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One component in the file: ``options`` are its keys without ``from``."""
+
+    family: Family
+    path: Path
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A name behind ``from`` and its place; the place of what it feeds when ``from`` is left out."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class StreamPart:
+    """A stream in the file."""
+
+    path: Path
+    feeds: tuple[Feed, ...]
+    steps: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class SinkPart:
+    """A sink in the file."""
+
+    part: Part
+    feeds: tuple[Feed, ...]
+
+
+@dataclass
+class Layout:
+    """All parts by name. What has the wrong shape is left out: the schema's findings tell of it."""
+
+    short: bool
+    sources: dict[str, Part] = field(default_factory=dict)
+    streams: dict[str, StreamPart] = field(default_factory=dict)
+    sinks: dict[str, SinkPart] = field(default_factory=dict)
+    dead_letters: Part | None = None
+
+    def parts(self) -> Iterator[Part]:
+        """Every component, in the order source, step, sink."""
+        yield from self.sources.values()
+        for stream in self.streams.values():
+            yield from stream.steps
+        yield from (sink.part for sink in self.sinks.values())
+        if self.dead_letters:
+            yield self.dead_letters
+
+    def model_path(self, path: Path) -> Path:
+        """A path of the file → the same place in the long form."""
+        if not self.short or not path or path[0] not in _SHORT:
+            return path
+        long: Mapping[Any, Path] = {"source": ("sources", MAIN), "steps": ("streams", _STEPS, "steps"), "sink": ("sinks", MAIN)}
+        return (*long[path[0]], *path[1:])
+
+
+def lay_out(root: Mapping[str, Any], report: Report) -> Layout:
+    """Find the parts; mixed or missing forms and bad names are reported."""
+    short = _is_short(root, report)
+    layout = _short(root) if short else _long(root, report)
+    layout.dead_letters = _part("sink", ("dead_letters",), root.get("dead_letters"))
+    return layout
+
+
+def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:
+    """Report parts without a type, or with one that their family does not have."""
+    for part in layout.parts():
+        if "type" not in part.options:
+            report.fail(
+                part.path, "missing-option", "needs 'type'", f"a {part.family} is one of: {_names(catalogue, part.family)}"
+            )
+            report.broken.add((*part.path, "type"))
+        elif not report.is_broken((*part.path, "type")) and not _known(part, catalogue):
+            name = part.options["type"]
+            report.fail(
+                (*part.path, "type"),
+                "unknown-type",
+                f"there is no {part.family} {name!r}",
+                _type_hint(part.family, name, catalogue),
+            )
+
+
+def _known(part: Part, catalogue: Catalogue) -> bool:
+    name = part.options.get("type")
+    return isinstance(name, str) and name in catalogue.families[part.family]
+
+
+def _type_hint(family: Family, name: object, catalogue: Catalogue) -> str:
+    others = [other for other, members in catalogue.families.items() if isinstance(name, str) and name in members]
+    if others:
+        return f"{name!r} is a {' and a '.join(others)}"
+    return nearest(str(name), catalogue.families[family]) or f"a {family} is one of: {_names(catalogue, family)}"
+
+
+def _names(catalogue: Catalogue, family: Family) -> str:
+    return ", ".join(catalogue.families[family]) or "none is installed"
+
+
+def _is_short(root: Mapping[str, Any], report: Report) -> bool:
+    short = [key for key in _SHORT if key in root]
+    long = [key for key in _LONG if key in root]
+    if short and long:
+        report.add(
+            (short[0],),
+            "mixed-forms",
+            f"{short[0]!r} belongs to the short form and {long[0]!r} to the long one",
+            "use source, steps, sink, or sources, streams, sinks",
+            key=True,
+        )
+    elif "source" not in root and "sources" not in root:
+        report.add((), "missing-source", "needs 'source' or 'sources'", nearest_top(root))
+    return bool(short) and not long
+
+
+def nearest_top(root: Mapping[str, Any]) -> str | None:
+    """A hint when a key looks like ``source`` or ``sources``."""
+    for key in root:
+        if key not in (*_SHORT, *_LONG) and nearest(key, ("source", "sources")):
+            return f"is {key!r} meant?"
+    return "a pipeline begins with where its events come from"
+
+
+def _short(root: Mapping[str, Any]) -> Layout:
+    layout = Layout(short=True)
+    source, sink = _part("source", ("source",), root.get("source")), _part("sink", ("sink",), root.get("sink"))
+    if source:
+        layout.sources[MAIN] = source
+    steps = _steps(("steps",), root.get("steps"))
+    if steps:
+        layout.streams[_STEPS] = StreamPart(("steps",), (Feed(MAIN, ("steps",)),), steps)
+    if sink:
+        layout.sinks[MAIN] = SinkPart(sink, (Feed(_STEPS if steps else MAIN, ("sink",)),))
+    return layout
+
+
+def _long(root: Mapping[str, Any], report: Report) -> Layout:
+    layout = Layout(short=False)
+    for name, value in plain(root.get("sources")).items():
+        _check_name(name, ("sources", name), layout, report)
+        part = _part("source", ("sources", name), value)
+        if part:
+            layout.sources[name] = part
+    only = next(iter(layout.sources)) if len(plain(root.get("sources"))) == 1 and layout.sources else None
+    for name, value in plain(root.get("streams")).items():
+        path: Path = ("streams", name)
+        _check_name(name, path, layout, report)
+        if not isinstance(value, dict):
+            continue
+        feeds = _feeds((*path, "from"), value.get("from")) if "from" in value else _default_feed(only, path, report)
+        if name not in layout.sources:
+            layout.streams[name] = StreamPart(path, feeds, _steps((*path, "steps"), value.get("steps")))
+    for name, value in plain(root.get("sinks")).items():
+        _check_name(name, ("sinks", name), None, report)
+        part = _part("sink", ("sinks", name), value)
+        if part:
+            layout.sinks[name] = SinkPart(part, _feeds(("sinks", name, "from"), value.get("from")))
+    return layout
+
+
+def _default_feed(only: str | None, path: Path, report: Report) -> tuple[Feed, ...]:
+    if only is None:
+        report.add(path, "missing-option", "needs 'from'", "it may be left out only when there is one source")
+        return ()
+    return (Feed(only, path),)
+
+
+def _check_name(name: str, path: Path, layout: Layout | None, report: Report) -> None:
+    if not _NAME.match(name):
+        report.add(path, "bad-name", f"{name!r} is no name", "a name is a letter, then letters, digits, '_' and '-'", key=True)
+    if layout and name in layout.sources and path[0] == "streams":
+        report.add(path, "duplicate-name", f"{name!r} is a source already", "'from' would not know which is meant", key=True)
+
+
+def _part(family: Family, path: Path, value: object) -> Part | None:
+    if not isinstance(value, dict):
+        return None
+    own = {key: item for key, item in value.items() if key != "from" or family != "sink"}
+    return Part(family, path, own)
+
+
+def _steps(path: Path, value: object) -> tuple[Part, ...]:
+    found = [_part("step", (*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else []
+    return tuple(part for part in found if part)
+
+
+def _feeds(path: Path, value: object) -> tuple[Feed, ...]:
+    if isinstance(value, str):
+        return (Feed(value, path),)
+    items = value if isinstance(value, list) else []
+    return tuple(Feed(item, (*path, index)) for index, item in enumerate(items) if isinstance(item, str))

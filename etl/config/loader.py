@@ -1,0 +1,150 @@
+"""Pipeline files → pipelines, or all of their problems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from etl.api import FrameSource, Sink, Source, Step
+from etl.catalogue import Catalogue, installed
+from etl.config.build import Built, build
+from etl.config.document import Document, Flaw, plain, read
+from etl.config.environment import substitute
+from etl.config.flow import check_flow, check_targets
+from etl.config.layout import Layout, check_types, lay_out
+from etl.config.model import Output, Path, Pipeline, Position, RunOptions, Stream
+from etl.config.network import check_network, leaves
+from etl.config.overrides import override
+from etl.config.problems import ConfigError, Problem, in_file_order
+from etl.config.report import Report
+from etl.config.validation import coerce, faults
+
+_CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file's pipeline, None when there are errors, and all of its problems in file order."""
+
+    pipeline: Pipeline | None
+    problems: tuple[Problem, ...]
+
+
+def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, overrides: Sequence[str] = ()) -> Pipeline:
+    """Read a file. Raises ConfigError with all of its problems, warnings included, when one is an error."""
+    checked = inspect(path, env, overrides)
+    if checked.pipeline is None:
+        raise ConfigError(checked.problems)
+    return checked.pipeline
+
+
+def check(paths: Iterable[str | os.PathLike[str]], env: Mapping[str, str] = os.environ) -> list[Problem]:
+    """All problems of all files, in file order."""
+    return in_file_order(problem for path in paths for problem in inspect(path, env).problems)
+
+
+def inspect(
+    path: str | os.PathLike[str],
+    env: Mapping[str, str] = os.environ,
+    overrides: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
+) -> Checked:
+    """A file's pipeline and problems."""
+    try:
+        data = FilePath(path).read_bytes()
+    except OSError as error:
+        flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
+        return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
+    return _inspect(str(path), read(data), env, overrides, catalogue)
+
+
+def _inspect(
+    file: str, document: Document, env: Mapping[str, str], overrides: Sequence[str], catalogue: Catalogue | None
+) -> Checked:
+    report = Report(file, document)
+    for flaw in document.flaws:
+        report.put(flaw.position, flaw.path, flaw.code, flaw.message, flaw.hint)
+    root = document.value
+    if not isinstance(root, dict):
+        if not document.flaws:
+            found = "the file is empty" if root is None else "the file holds no mapping"
+            report.add((), "not-a-pipeline", found, "a pipeline begins with 'source:' or 'sources:'")
+        return Checked(None, tuple(report.sorted()))
+    root = substitute(root, env, report)
+    override(root, overrides, report)
+    pipeline = _check(root, catalogue or installed(), report)
+    return Checked(None if report.errors else pipeline, tuple(report.sorted()))
+
+
+def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeline | None:
+    """Forms, types, schema, construction, names, fields, targets: each step reports, and the next goes on with the rest."""
+    layout = lay_out(root, report)
+    check_types(layout, catalogue, report)
+    used = _used(layout, catalogue)
+    coerced = coerce(root, used, report)
+    if coerced is not root:
+        root = coerced
+        layout = lay_out(root, Report(report.file, report.document))
+    built, run = build(layout, root, catalogue, faults(root, used, report), report)
+    declared = {**plain(root.get("sources")), **plain(root.get("streams"))}
+    order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
+    check_flow(layout, order, built, report)
+    check_targets(layout, built, report)
+    return None if report.errors else _pipeline(root, layout, order, built, run, catalogue, report)
+
+
+def _used(layout: Layout, catalogue: Catalogue) -> Catalogue:
+    """Only the components a file names: their schema is built in a few milliseconds and decides the same."""
+    found = [catalogue.families[part.family].get(str(part.options.get("type"))) for part in layout.parts()]
+    return Catalogue(tuple(dict.fromkeys(component for component in found if component)))
+
+
+def _pipeline(
+    root: Mapping[str, Any],
+    layout: Layout,
+    order: Sequence[str],
+    built: Mapping[Path, Built],
+    run: RunOptions,
+    catalogue: Catalogue,
+    report: Report,
+) -> Pipeline:
+    def component(path: Path) -> Any:
+        return built[path].component
+
+    sources: dict[str, Source | FrameSource] = {name: component(part.path) for name, part in layout.sources.items()}
+    streams = {name: _stream(name, layout, built) for name in order}
+    sinks = {
+        name: Output(name, tuple(feed.name for feed in sink.feeds), component(sink.part.path))
+        for name, sink in layout.sinks.items()
+    }
+    return Pipeline(
+        name=root.get("name") or FilePath(report.file).stem,
+        sources=sources,
+        streams=streams,
+        sinks=sinks or _default_sinks(layout, catalogue),
+        dead_letters=component(layout.dead_letters.path) if layout.dead_letters else None,
+        run=run,
+        description=root.get("description"),
+        positions=_positions(layout, report),
+        file=report.file,
+    )
+
+
+def _stream(name: str, layout: Layout, built: Mapping[Path, Built]) -> Stream:
+    part = layout.streams[name]
+    steps = [built[step.path].component for step in part.steps]
+    return Stream(name, tuple(feed.name for feed in part.feeds), tuple(step for step in steps if isinstance(step, Step)))
+
+
+def _default_sinks(layout: Layout, catalogue: Catalogue) -> dict[str, Output]:
+    """A file without sinks shows what leaves it on the console."""
+    console = catalogue.families["sink"].get(_CONSOLE)
+    sink = console.model_validate({}) if console else None
+    return {_CONSOLE: Output(_CONSOLE, leaves(layout), sink)} if isinstance(sink, Sink) else {}
+
+
+def _positions(layout: Layout, report: Report) -> dict[Path, Position]:
+    return {layout.model_path(path): place.key or place.value for path, place in report.document.places.items()}

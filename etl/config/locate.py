@@ -1,0 +1,51 @@
+"""A character inside a scalar's text → line and column in the file."""
+
+from __future__ import annotations
+
+import re
+
+from etl.config.document import Document, Place, Scalar, place_of
+from etl.config.model import Position
+
+_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+
+
+def position_at(document: Document, place: Place, at: int) -> Position:
+    """Where character ``at`` of the scalar stands; the scalar's start where its writing does not tell."""
+    scalar = place.scalar
+    if scalar is None or not 0 <= at <= len(scalar.text):
+        return place.value
+    source = document.text[scalar.start : scalar.end]
+    index = _block_index(document.text, scalar, at) if scalar.style == "|" else _line_index(source, scalar, at)
+    return place.value if index is None else place_of(document.text, scalar.start + index)
+
+
+def _line_index(source: str, scalar: Scalar, at: int) -> int | None:
+    """Index inside the source of a plain or quoted scalar that stands on one line."""
+    if "\n" in source.strip() or scalar.style == ">":
+        return None
+    if scalar.style == "'":
+        return 1 + at + scalar.text[:at].count("'")
+    if scalar.style == '"':
+        return _double_quoted_index(source, at)
+    return at
+
+
+def _double_quoted_index(source: str, at: int) -> int:
+    index = 1
+    for _ in range(at):
+        escape = _ESCAPE.match(source, index)
+        index = escape.end() if escape else index + 1
+    return index
+
+
+def _block_index(text: str, scalar: Scalar, at: int) -> int | None:
+    """Index behind the ``|`` of a block scalar, whose lines all begin with the same indent."""
+    header = text.find("\n", scalar.start)
+    lines = text[header + 1 : scalar.end].split("\n")
+    indents = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+    if header < 0 or not indents or any(character.isdigit() for character in text[scalar.start : header]):
+        return None
+    before = scalar.text[:at]
+    row, column = before.count("\n"), at - (before.rfind("\n") + 1)
+    return header + 1 - scalar.start + sum(len(line) + 1 for line in lines[:row]) + indents[0] + column

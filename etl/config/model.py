@@ -1,0 +1,72 @@
+"""A pipeline as data: what a valid file says, with typed components and the place of everything in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from etl.api import Duration, FrameSource, Sink, Size, Source, Step
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in a pipeline of the long form: ``("streams", "parsed", "steps", 0)``."""
+
+Position: TypeAlias = tuple[int, int]
+"""Line and column, counted from one."""
+
+
+class RunOptions(BaseModel):
+    """How a pipeline runs, whatever it does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    trigger: Duration = Field(
+        default=timedelta(milliseconds=500), description="How often a following run looks for new events.", examples=["500ms"]
+    )
+    max_batch_bytes: Size = Field(
+        default=512 * 2**20,
+        ge=1,
+        description="Most bytes of input in one micro-batch.",
+        examples=["512MiB"],
+        json_schema_extra={"default": "512MiB"},
+    )
+    parallelism: int | None = Field(
+        default=None, ge=1, description="Splits worked on at the same time; none means one for each core."
+    )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Steps done to the events of its inputs: names of sources and streams, more than one is a union by field name."""
+
+    name: str
+    inputs: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A sink and the streams it delivers."""
+
+    name: str
+    inputs: tuple[str, ...]
+    sink: Sink
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole file. ``streams`` are in an order in which each comes behind its inputs."""
+
+    name: str
+    sources: Mapping[str, Source | FrameSource]
+    streams: Mapping[str, Stream]
+    sinks: Mapping[str, Output]
+    dead_letters: Sink | None = None
+    run: RunOptions = field(default_factory=RunOptions)
+    description: str | None = None
+    positions: Mapping[Path, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where each key stands in the file, short forms under their long paths; a list item stands at its value."""
+    file: str = ""

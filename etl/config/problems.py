@@ -1,0 +1,67 @@
+"""What is wrong with a pipeline file, where, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from etl.api import EtlError
+
+Severity = Literal["error", "warning"]
+
+_PREDICATES = ("has no ", "needs ")
+"""How a message begins that says something of the path in front of it."""
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to mend; ``path`` is a JSON path such as ``$.sources.auth.path``."""
+
+    file: str
+    line: int
+    column: int
+    code: str
+    path: str
+    message: str
+    hint: str | None = None
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        severity = "warning: " if self.severity == "warning" else ""
+        colon = "" if self.message.startswith(_PREDICATES) else ":"
+        text = f"{self.file}:{self.line}:{self.column}: {severity}{self.code}: {self.path}{colon} {self.message}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class ConfigError(EtlError):
+    """The file is not a pipeline; ``problems`` says why, in file order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+def json_path(path: Iterable[str | int]) -> str:
+    """Keys and indexes → ``$.sinks.out.urls[0]``; a key that is no plain word is quoted."""
+    return "$" + "".join(_segment(part) for part in path)
+
+
+def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Sorted by place, each said once."""
+    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
+
+
+def _segment(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if _PLAIN_KEY.fullmatch(part) else f"[{part!r}]"

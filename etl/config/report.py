@@ -1,0 +1,91 @@
+"""Collecting the problems of one file: paths become places, secret values stay unseen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from etl.api import Finding
+from etl.config.document import Document, Place
+from etl.config.locate import position_at
+from etl.config.model import Path, Position
+from etl.config.problems import Problem, Severity, in_file_order, json_path
+
+_SHORTEST_MASKED = 4
+"""Characters; replacing shorter values would spoil messages and hide little."""
+
+
+@dataclass
+class Report:
+    """Problems of one file."""
+
+    file: str
+    document: Document
+    problems: list[Problem] = field(default_factory=list)
+    masked: dict[str, str] = field(default_factory=dict)
+    """Values never shown → what is shown instead."""
+    substituted: dict[Path, str] = field(default_factory=dict)
+    """Values that came from outside the file → what the file says there."""
+    broken: set[Path] = field(default_factory=set)
+    """Values with errors: what else is wrong with them is a consequence."""
+    overridden: set[Path] = field(default_factory=set)
+    """Values given by ``--set``."""
+
+    def add(
+        self, path: Path, code: str, message: str, hint: str | None = None, *, key: bool = False, severity: Severity = "error"
+    ) -> None:
+        """A problem of the value at ``path``, or of its key."""
+        place = self.place(path)
+        self.put(place.key if key and place.key else place.value, path, code, message, hint, severity)
+
+    def fail(self, path: Path, code: str, message: str, hint: str | None = None, *, key: bool = False) -> None:
+        """An error after which nothing else is said about the value."""
+        self.add(path, code, message, hint, key=key)
+        self.broken.add(path)
+
+    def find(self, owner: Path, finding: Finding) -> None:
+        """A problem that the component at ``owner`` found."""
+        path = (*owner, *finding.path)
+        place = self.place(path)
+        position = place.value
+        if finding.at is not None and path not in self.substituted and path in self.document.places:
+            position = position_at(self.document, place, finding.at)
+        self.put(position, path, finding.code, finding.message, finding.hint, finding.severity)
+
+    def put(
+        self, position: Position, path: Path, code: str, message: str, hint: str | None = None, severity: Severity = "error"
+    ) -> None:
+        """A problem at a known place."""
+        if any(path[: len(part)] == part for part in self.overridden):
+            hint = f"{hint}; the value was given by --set" if hint else "the value was given by --set"
+        shown = self._mask(message), self._mask(hint) if hint else None
+        self.problems.append(Problem(self.file, *position, code, json_path(path), *shown, severity))
+
+    def place(self, path: Path) -> Place:
+        """The place of a path, or of the nearest path around it that the file has."""
+        places = self.document.places
+        while path and path not in places:
+            path = path[:-1]
+        return places.get(path, Place(None, (1, 1)))
+
+    def is_broken(self, path: Path) -> bool:
+        """Whether an error was reported for this value or one around it."""
+        return any(path[:length] in self.broken for length in range(1, len(path) + 1))
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Problems that are no warnings, in file order."""
+        return [problem for problem in self.sorted() if problem.severity == "error"]
+
+    def sorted(self) -> list[Problem]:
+        """All problems in file order."""
+        return in_file_order(self.problems)
+
+    def hide(self, value: object, shown: str) -> None:
+        """Never print this value."""
+        if isinstance(value, str) and len(value) >= _SHORTEST_MASKED:
+            self.masked[value] = shown
+
+    def _mask(self, text: str) -> str:
+        for value in sorted(self.masked, key=len, reverse=True):
+            text = text.replace(value, self.masked[value])
+        return text

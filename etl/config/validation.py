@@ -1,0 +1,253 @@
+"""JSON Schema's findings in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from etl.api import nearest
+from etl.catalogue import Catalogue
+from etl.config.document import scalar_value
+from etl.config.model import Path
+from etl.config.report import Report
+from etl.config.schema import pipeline_schema
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+_WORDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
+_KEBAB = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TRAPS = {
+    **dict.fromkeys(("yes", "Yes", "on", "On", "y"), "write true: YAML 1.2 reads {!r} as text"),
+    **dict.fromkeys(("no", "No", "off", "Off", "n"), "write false: YAML 1.2 reads {!r} as text"),
+}
+_LONGEST_SHOWN = 80
+_FIELD_NAME = "^[A-Za-z_@]"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One finding of the schema. ``soft`` ones may be said better by the option's own type."""
+
+    path: Path
+    code: str
+    message: str
+    hint: str | None = None
+    key: bool = False
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a message needs to know beside the finding (whose kinds have attributes that no type tells)."""
+
+    root: Any
+    schema: Mapping[str, Any]
+    report: Report
+
+
+@lru_cache(maxsize=8)
+def validator(catalogue: Catalogue) -> tuple[jsonschema_rs.Draft202012Validator, Mapping[str, Any]]:
+    """The compiled schema of a catalogue, and the schema."""
+    import jsonschema_rs
+
+    schema = pipeline_schema(catalogue)
+    return jsonschema_rs.Draft202012Validator(schema), schema
+
+
+def coerce(root: Any, catalogue: Catalogue, report: Report) -> Any:
+    """Values that came from outside the file are text: where the schema wants a number or a truth value, read one."""
+    compiled, _ = validator(catalogue)
+    for error in compiled.iter_errors(root) if report.substituted else ():
+        path = tuple(error.instance_path)
+        if path in report.substituted and error.kind.name in ("type", "anyOf", "pattern", "enum", "const"):
+            root = _replaced(root, path, scalar_value(_at(root, path)))
+    return root
+
+
+def faults(root: Any, catalogue: Catalogue, report: Report) -> list[Fault]:
+    """Everything the schema has against the document, except what `etl.config.layout` says better."""
+    compiled, schema = validator(catalogue)
+    context = Context(root, schema, report)
+    found = [fault for error in compiled.iter_errors(root) for fault in _explain(error, context)]
+    return [fault for fault in found if not report.is_broken(fault.path)]
+
+
+def _explain(error: Any, context: Context) -> Iterator[Fault]:
+    if error.kind.name == "oneOf" and not error.instance_path:
+        return
+    explain = _EXPLAINED.get(error.kind.name, _other)
+    yield from explain(error, context)
+
+
+def _shown(error: Any, context: Context) -> str:
+    """The value, as the file writes it, unless it is a secret."""
+    path = tuple(error.instance_path)
+    if _secret(_parent(error, context.schema)):
+        return "the value"
+    text = repr(context.report.substituted.get(path, _at(context.root, path)))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _parent(error: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = _at(schema, tuple(error.schema_path)[:-1])
+    return found if isinstance(found, dict) else {}
+
+
+def _secret(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("writeOnly")) or any(_secret(part) for part in schema.get("anyOf", ()))
+
+
+def _unknown(error: Any, context: Context) -> Iterator[Fault]:
+    path = tuple(error.instance_path)
+    names = list(_parent(error, context.schema).get("properties", {}))
+    for name in error.kind.unexpected:
+        hint = nearest(name, names) or f"options here are: {', '.join(names)}"
+        yield Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True)
+
+
+def _misplaced(error: Any, context: Context) -> Iterator[Fault]:
+    path = tuple(error.instance_path)
+    if path[-1:] == ("from",):
+        yield Fault(path, "unknown-option", "has no option 'from'", "here is only one thing it could read", key=True)
+
+
+def _required(error: Any, context: Context) -> Iterator[Fault]:
+    path, name = tuple(error.instance_path), error.kind.property
+    if name == "type" and (*path, "type") in context.report.broken:
+        return
+    option = _parent(error, context.schema).get("properties", {}).get(name, {})
+    if name == "from":
+        option = {"description": "The source or stream to deliver."}
+    yield Fault(path, "missing-option", f"needs {name!r}", option.get("description"))
+
+
+def _type(error: Any, context: Context) -> Iterator[Fault]:
+    wanted = error.kind.types if hasattr(error.kind, "types") else error.kind.value
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    yield _wrong_type(error, wanted, context)
+
+
+def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
+    path = tuple(error.instance_path)
+    value = _at(context.root, path)
+    words = " or ".join(dict.fromkeys(_WORDS[name] for name in wanted if name != "null" or len(wanted) == 1))
+    found = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(value))
+    hint = _TRAPS[value].format(value) if "boolean" in wanted and isinstance(value, str) and value in _TRAPS else None
+    return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)
+
+
+def _choice(error: Any, context: Context) -> Iterator[Fault]:
+    path = tuple(error.instance_path)
+    value = _at(context.root, path)
+    options = list(getattr(error.kind, "options", None) or _parent(error, context.schema).get("enum", ()))
+    if not options:
+        options = [getattr(error.kind, "expected_value", None)]
+    names = [str(option) for option in options]
+    hint = nearest(value, names) if isinstance(value, str) else None
+    yield Fault(path, "enum", f"{_shown(error, context)} is not one of: {', '.join(names)}", hint)
+
+
+def _bound(words: str) -> Callable[[Any, Context], Iterator[Fault]]:
+    def explain(error: Any, context: Context) -> Iterator[Fault]:
+        limit = _parent(error, context.schema).get(error.kind.name)
+        message = f"{_shown(error, context)} {words.format(limit)}"
+        yield Fault(tuple(error.instance_path), _code(error.kind.name), message)
+
+    return explain
+
+
+def _size(words: str) -> Callable[[Any, Context], Iterator[Fault]]:
+    def explain(error: Any, context: Context) -> Iterator[Fault]:
+        limit = _parent(error, context.schema).get(error.kind.name)
+        yield Fault(tuple(error.instance_path), _code(error.kind.name), words.format(limit, "" if limit == 1 else "s"))
+
+    return explain
+
+
+def _pattern(error: Any, context: Context) -> Iterator[Fault]:
+    pattern = str(_parent(error, context.schema).get("pattern"))
+    wanted = f"does not match {pattern}"
+    if pattern.startswith(_FIELD_NAME):
+        wanted = "is no field name: letters, digits, '_', '@' and '-', with dots between members"
+    yield Fault(tuple(error.instance_path), "pattern", f"{_shown(error, context)} {wanted}", soft=True)
+
+
+def _any_of(error: Any, context: Context) -> Iterator[Fault]:
+    """The branch whose type fits says what is wrong; where none fits, all types are named."""
+    here = len(error.instance_path)
+    for branch in error.kind.context:
+        if not any(e.kind.name in ("type", "const") and len(e.instance_path) == here for e in branch):
+            for inner in branch:
+                yield from _explain(inner, context)
+            return
+    wanted = [str(branch.get("type")) for branch in _branches(error, context)]
+    if wanted and all(name in _WORDS for name in wanted):
+        yield _wrong_type(error, wanted, context)
+    else:
+        yield Fault(tuple(error.instance_path), "any-of", f"{_shown(error, context)} is none of what is accepted", soft=True)
+
+
+def _branches(error: Any, context: Context) -> Iterator[Mapping[str, Any]]:
+    for branch in _parent(error, context.schema).get("anyOf", ()):
+        yield context.schema["$defs"][branch["$ref"].rpartition("/")[2]] if "$ref" in branch else branch
+
+
+def _other(error: Any, context: Context) -> Iterator[Fault]:
+    message = "is not accepted" if _secret(_parent(error, context.schema)) else error.message
+    yield Fault(tuple(error.instance_path), _code(error.kind.name), message, soft=True)
+
+
+def _code(name: str) -> str:
+    return _KEBAB.sub("-", name).lower()
+
+
+def _at(root: Any, path: Path) -> Any:
+    for part in path:
+        try:
+            root = root[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return root
+
+
+def _replaced(root: Any, path: Path, value: Any) -> Any:
+    if not path:
+        return value
+    if isinstance(root, dict):
+        return {**root, path[0]: _replaced(root[path[0]], path[1:], value)}
+    return [_replaced(item, path[1:], value) if index == path[0] else item for index, item in enumerate(root)]
+
+
+_EXPLAINED: Mapping[str, Callable[[Any, Context], Iterator[Fault]]] = {
+    "additionalProperties": _unknown,
+    "falseSchema": _misplaced,
+    "required": _required,
+    "type": _type,
+    "enum": _choice,
+    "const": _choice,
+    "minimum": _bound("is less than the minimum of {}"),
+    "maximum": _bound("is more than the maximum of {}"),
+    "exclusiveMinimum": _bound("is not more than {}"),
+    "exclusiveMaximum": _bound("is not less than {}"),
+    "multipleOf": _bound("is not a multiple of {}"),
+    "minLength": _size("needs at least {} character{}"),
+    "maxLength": _size("has more than {} character{}"),
+    "minItems": _size("needs at least {} item{}"),
+    "maxItems": _size("has more than {} item{}"),
+    "minProperties": _size("needs at least {} key{}"),
+    "maxProperties": _size("has more than {} key{}"),
+    "pattern": _pattern,
+    "anyOf": _any_of,
+}

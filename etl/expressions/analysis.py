@@ -1,0 +1,128 @@
+"""What an expression says about itself in front of a schema, and its Arrow form as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+
+from etl.api import Finding, PlanError, Schema
+from etl.expressions.binder import Binder
+from etl.expressions.bound import Bound, Run
+from etl.expressions.rows import Evaluated, Rows
+from etl.expressions.tree import BadExpressionError, parse
+
+Evaluate = Callable[[pa.RecordBatch], Evaluated]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """An expression in front of a schema."""
+
+    type: pa.DataType
+    """``null`` when it cannot be known before the run."""
+
+    findings: tuple[Finding, ...]
+    """In the order of the text; ``at`` is the character."""
+
+    fields: frozenset[str]
+    """The fields it reads."""
+
+    spark_reason: str | None
+    """None when it has an Arrow form with Spark's exact meaning, else what has none."""
+
+    spark_sql: str
+    """The expression for Spark, with every field flat and in backticks."""
+
+    @property
+    def errors(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+    def findings_at(self, *path: str | int) -> list[Finding]:
+        """The findings of an expression that stands at this path of its component."""
+        return [replace(finding, path=path) for finding in self.findings]
+
+
+def analyse(text: str, schema: Schema) -> Analysis:
+    """Total: a text that is no expression is a finding."""
+    return _bound(text, schema)[0]
+
+
+def compile_expression(text: str, schema: Schema) -> Evaluate:
+    """The Arrow form, prepared once. Raises PlanError for an expression that has errors or none.
+
+    Rows that Spark would raise an error for are marked in the result, and the other rows are as good as ever. A field
+    whose type the schema leaves open is looked at in each batch.
+    """
+    analysis, bound = _bound(text, schema)
+    if bound.run is None or analysis.errors:
+        problems = [finding.message for finding in analysis.findings] or [analysis.spark_reason or ""]
+        raise PlanError(f"expression {text!r} cannot run on Arrow: {'; '.join(problems)}")
+    fields = sorted(analysis.fields)
+    expected = {name: schema.field(name).type for name in fields}
+    run = bound.run
+
+    def evaluate(batch: pa.RecordBatch) -> Evaluated:
+        columns = {name: batch.column(name) for name in fields}
+        given = {name: column.type for name, column in columns.items()}
+        if given != expected:
+            return compile_expression(text, pa.schema(list(given.items())))(batch)
+        return _evaluated(run, columns, batch.num_rows)
+
+    return evaluate
+
+
+@lru_cache(maxsize=1024)
+def _bound(text: str, schema: Schema) -> tuple[Analysis, Bound]:
+    binder = Binder(schema)
+    try:
+        bound = binder.bind(parse(text))
+    except BadExpressionError as error:
+        return _broken(text, error.finding())
+    except RecursionError:
+        return _broken(text, Finding("bad-expression", "the expression is nested too deeply", at=0))
+    findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
+    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, _edited(text, binder.edits)), bound
+
+
+def _broken(text: str, finding: Finding) -> tuple[Analysis, Bound]:
+    return Analysis(pa.null(), (finding,), frozenset(), finding.message, text), Bound(pa.null(), reason=finding.message)
+
+
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    for first, last, name in sorted(set(edits), reverse=True):
+        text = text[:first] + name + text[last + 1 :]
+    return text
+
+
+def _evaluated(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated:
+    rows = Rows(columns, length)
+    try:
+        return rows.outcome(run(rows))
+    except pa.ArrowException as error:
+        if length <= 1:
+            return _failed(length, str(error))
+    return _by_halves(run, columns, length)
+
+
+def _by_halves(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated:
+    """A kernel gave up on a value that none of ours foresaw: find its row, and let the others go on."""
+    middle = length // 2
+    parts = [
+        _evaluated(run, {name: column[first:last] for name, column in columns.items()}, last - first)
+        for first, last in ((0, middle), (middle, length))
+    ]
+    if parts[0].values.type != parts[1].values.type:
+        good = next((part.values.type for part in parts if not pa.types.is_null(part.values.type)), pa.null())
+        parts = [part._replace(values=part.values.cast(good)) for part in parts]
+    failed = pa.concat_arrays([part.failed or pa.repeat(pa.scalar(False), len(part.values)) for part in parts])
+    reasons = pa.concat_arrays([part.reasons or pa.nulls(len(part.values), pa.string()) for part in parts])
+    return Evaluated(pa.concat_arrays([part.values for part in parts]), failed if failed.true_count else None, reasons)
+
+
+def _failed(length: int, message: str) -> Evaluated:
+    lost = pa.nulls(length)
+    return Evaluated(lost, pa.repeat(pa.scalar(True), length), pa.repeat(pa.scalar(message), length))

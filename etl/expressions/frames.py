@@ -1,0 +1,31 @@
+"""Expressions on Spark: our functions registered, flat column names quoted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from etl.api import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def register(session: SparkSession) -> None:
+    """Make our own functions known to a Spark session, so that `Analysis.spark_sql` runs there."""
+    from pyspark.sql.types import BooleanType
+
+    from etl.expressions.addresses import ip_in
+
+    session.udf.register("ip_in", ip_in, BooleanType())
+
+
+def schema_of(events: DataFrame) -> Schema:
+    """A DataFrame's columns as a flat schema."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(events.schema, timezone="UTC")
+
+
+def quoted(name: str) -> str:
+    """A column's name for Spark, where dots would lead into structs."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,140 @@
+"""Three-valued logic and everything that Spark evaluates only where it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound as b
+from etl.expressions.arithmetic import compare
+from etl.expressions.bound import Bound
+from etl.expressions.casts import cast
+from etl.expressions.rows import Rows
+from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, common_type_of
+
+
+def both(*parts: Bound) -> Bound:
+    """``and``: a part is evaluated where the ones before it are not false."""
+    return _connected(parts, pc.and_kleene, undecided=lambda value: pc.fill_null(value, True))
+
+
+def either(*parts: Bound) -> Bound:
+    """``or``: a part is evaluated where the ones before it are not true."""
+    return _connected(parts, pc.or_kleene, undecided=lambda value: pc.invert(pc.fill_null(value, False)))
+
+
+def _connected(parts: Sequence[Bound], kernel: Any, undecided: Any) -> Bound:
+    runs = [part.run for part in parts if part.run is not None]
+    fails = [part.fails for part in parts]
+
+    def run(rows: Rows) -> Any:
+        value = runs[0](rows)
+        for evaluate, narrow in zip(runs[1:], fails[1:], strict=True):
+            value = kernel(value, evaluate(rows.only(undecided(value)) if narrow else rows))
+        return value
+
+    return b.lazily(BOOLEAN, run, *parts)
+
+
+def negated(value: Bound) -> Bound:
+    """``not``."""
+    return b.apply(BOOLEAN, pc.invert, value)
+
+
+def is_null(value: Bound) -> Bound:
+    return b.apply(BOOLEAN, pc.is_null, value)
+
+
+def same(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
+    """``<=>``: equal, or both null; never null itself."""
+    left, right = cast(left, type_), cast(right, type_)
+    values = compare(
+        "=", b.Bound(type_, lambda rows: rows.columns["left"]), b.Bound(type_, lambda rows: rows.columns["right"]), type_
+    )
+    if values.run is None:
+        return values
+    equal = values.run
+
+    def run(rows: Rows) -> Any:
+        assert left.run is not None
+        assert right.run is not None
+        x, y = left.run(rows), right.run(rows)
+        pair = Rows({"left": x, "right": y}, rows.length)
+        return pc.if_else(pc.or_(pc.is_null(x), pc.is_null(y)), pc.and_(pc.is_null(x), pc.is_null(y)), equal(pair))
+
+    return b.lazily(BOOLEAN, run, left, right)
+
+
+def one_of(value: Bound, items: Sequence[Bound]) -> Bound | None:
+    """``in``; None when Spark refuses these types together."""
+    type_ = common_type_of([value.type, *(item.type for item in items)])
+    if type_ is None:
+        return None
+    if type_ in (*INTEGERS, STRING) and all(item.type in (*INTEGERS, NULL) or item.type == STRING == type_ for item in items):
+        literals = [item.value for item in items if item.is_literal]
+        if len(literals) == len(items):
+            return b.apply(BOOLEAN, _membership(pa.array(literals, type_)), cast(value, type_))
+    return either(*(compare("=", value, item, type_) for item in items))
+
+
+def _membership(values: pa.Array) -> Any:
+    known = values.drop_null()
+    missing = pa.scalar(None if values.null_count else False, BOOLEAN)
+
+    def contained(x: Any) -> Any:
+        found = pc.is_in(x, value_set=known)
+        return pc.if_else(pc.is_valid(x), pc.if_else(found, True, missing), pa.scalar(None, BOOLEAN))
+
+    return contained
+
+
+def case(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound, type_: pa.DataType) -> Bound:
+    """``case when``: the value of the first condition that is true."""
+    results = [cast(value, type_) for value in (*values, default)]
+    careful = any(part.fails for part in (*conditions, *results))
+
+    def run(rows: Rows) -> Any:
+        masks: list[Any] = []
+        chosen: list[Any] = []
+        left = rows
+        for condition, result in zip(conditions, results[:-1], strict=True):
+            assert condition.run is not None
+            assert result.run is not None
+            mask = condition.run(left)
+            masks.append(rows.mask(mask))
+            chosen.append(result.run(left.only(mask) if careful else rows))
+            left = left.only(pc.invert(masks[-1])) if careful else rows
+        assert results[-1].run is not None
+        chosen.append(results[-1].run(left))
+        return pc.case_when(pc.make_struct(*masks, field_names=[str(n) for n in range(len(masks))]), *chosen)
+
+    return b.lazily(type_, run, *conditions, *results)
+
+
+def coalesce(parts: Sequence[Bound], type_: pa.DataType) -> Bound:
+    """The first value that is not null; the ones behind it are not evaluated."""
+    parts = [cast(part, type_) for part in parts]
+
+    careful = any(part.fails for part in parts[1:])
+
+    def run(rows: Rows) -> Any:
+        values: list[Any] = []
+        left = rows
+        for part in parts:
+            assert part.run is not None
+            values.append(part.run(left))
+            if careful:
+                left = left.only(pc.is_null(values[-1]))
+        return pc.coalesce(*values)
+
+    return b.lazily(type_, run, *parts)
+
+
+def is_nan(value: Bound) -> Bound:
+    """``isnan``, which is false for null."""
+    return b.apply(
+        BOOLEAN, lambda x: pc.fill_null(pc.is_nan(x), False) if x.type in FLOATS else pc.and_(pc.is_valid(x), False), value
+    )

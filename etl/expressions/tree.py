@@ -1,0 +1,102 @@
+"""Expression text → syntax tree, by sqlglot's Spark grammar with every function call left as it was written."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from etl.api import Finding
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+_SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY")
+"""Calls whose arguments are not a plain list, such as ``cast(x as int)``."""
+
+_NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
+_POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
+
+
+class BadExpressionError(ValueError):
+    """The text is no expression; ``at`` is the character where that shows."""
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.at = at
+
+    def finding(self) -> Finding:
+        return Finding("bad-expression", str(self), at=self.at)
+
+
+def parse(text: str) -> Node:
+    """Text → tree whose names, literals and calls carry ``meta["start"]``. Raises BadExpressionError."""
+    from sqlglot.errors import SqlglotError, TokenError
+
+    grammar, parser = _grammar()
+    try:
+        trees = parser(dialect=grammar).parse(grammar.tokenize(text), text)
+    except TokenError as error:
+        raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
+    except SqlglotError as error:
+        raise BadExpressionError(*_explained(error, text)) from error
+    except RecursionError as error:
+        raise BadExpressionError("the expression is nested too deeply", 0) from error
+    if len(trees) != 1 or trees[0] is None:
+        raise BadExpressionError("one expression is expected", 0)
+    return _checked(trees[0])
+
+
+def start(node: Node) -> int:
+    """The first character of a node that is known: its own, or that of the leftmost part in it."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=0)
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> tuple[Any, Any]:
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.parsers.spark import SparkParser
+
+    class AsWritten(SparkParser):
+        """Without sqlglot's own functions: it renames and rewrites them, and their meaning here is Spark's."""
+
+        FUNCTIONS = {}  # noqa: RUF012
+        FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _SPECIAL_CALLS}  # noqa: RUF012
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name not in ("TRANSFORM",)
+        }
+
+    return Spark(), AsWritten
+
+
+def _checked(tree: Node) -> Node:
+    kind = type(tree).__name__
+    if kind in _NO_EXPRESSION:
+        raise BadExpressionError("an expression is expected here, not a query, a list or a name for it", start(tree))
+    for node in tree.walk():
+        if type(node).__name__ in ("Subquery", "Select"):
+            raise BadExpressionError("a query cannot stand inside an expression", start(node))
+    return tree
+
+
+def _explained(error: Exception, text: str) -> tuple[str, int]:
+    details = getattr(error, "errors", None)
+    if not details:
+        return _first_line(error), 0
+    first = details[0]
+    at = _offset(text, first.get("line") or 1, first.get("col") or 1, len(first.get("highlight") or ""))
+    what = first.get("description") or "syntax error"
+    if what.startswith("Required keyword"):
+        what = f"something is missing beside {first.get('highlight')!r}"
+    return f"{_POSITION.sub('', what)} in {text!r}", at
+
+
+def _offset(text: str, line: int, column: int, width: int) -> int:
+    """sqlglot counts lines from 1 and gives the column of a token's last character, counted from 1."""
+    before = sum(len(part) for part in text.splitlines(keepends=True)[: line - 1])
+    return max(0, min(len(text), before + column - max(width, 1)))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

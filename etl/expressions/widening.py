@@ -1,0 +1,79 @@
+"""Spark's ANSI type rules: the type in which two values meet.
+
+Source: Spark SQL reference, "ANSI Compliance", sections "Type Promotion and Precedence" and "Least Common Type
+Resolution"; checked against Spark by the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+import pyarrow as pa
+
+from etl.api import TIMESTAMP
+
+BOOLEAN, STRING, DATE, NULL = pa.bool_(), pa.string(), pa.date32(), pa.null()
+INT8, INT16, INT32, INT64 = pa.int8(), pa.int16(), pa.int32(), pa.int64()
+FLOAT, DOUBLE = pa.float32(), pa.float64()
+
+INTEGERS = (INT8, INT16, INT32, INT64)
+FLOATS = (FLOAT, DOUBLE)
+ATOMIC = (BOOLEAN, STRING, DATE, TIMESTAMP, *INTEGERS, *FLOATS)
+"""Types that Arrow forms handle; decimals only where they are literals."""
+
+_DIGITS = {INT8: 3, INT16: 5, INT32: 10, INT64: 20}
+
+
+def is_decimal(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(type_))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    return type_ in INTEGERS or type_ in FLOATS or is_decimal(type_)
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type both become, or None when Spark refuses them together."""
+    if left == right:
+        return left
+    if NULL in (left, right):
+        return right if left == NULL else left
+    if is_number(left) and is_number(right):
+        return _wider_number(left, right)
+    if STRING in (left, right):
+        return _beside_string(right if left == STRING else left)
+    if {left, right} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    return None
+
+
+def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
+    """The type in which all meet."""
+    return reduce(lambda a, b: None if a is None else common_type(a, b), types, NULL)
+
+
+def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if left in FLOATS or right in FLOATS:
+        return DOUBLE  # also int with float: Spark keeps the int's precision
+    if is_decimal(left) or is_decimal(right):
+        return _wider_decimal(_as_decimal(left), _as_decimal(right))
+    return max(left, right, key=INTEGERS.index)
+
+
+def _as_decimal(type_: pa.DataType) -> pa.DataType:
+    return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
+
+
+def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return pa.decimal128(min(38, whole + scale), scale)
+
+
+def _beside_string(other: pa.DataType) -> pa.DataType | None:
+    if other in INTEGERS:
+        return INT64
+    if is_number(other):
+        return DOUBLE
+    return other if other in (BOOLEAN, DATE, TIMESTAMP, pa.timestamp("us"), pa.binary()) else None

@@ -1,0 +1,72 @@
+"""The types that options have: durations, sizes, field names, expressions, each parsed once at the border."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)")
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>B|KB|MB|GB|KiB|MiB|GiB)")
+
+
+def parse_duration(text: object) -> timedelta:
+    """``"1.5s"`` → timedelta. Raises ValueError that names the accepted forms."""
+    if isinstance(text, timedelta):
+        return text
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if not found:
+        raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 500ms, 30s, 10m, 6h or 1d")
+    return timedelta(seconds=float(found["number"]) * _UNITS[found["unit"]])
+
+
+def format_duration(value: timedelta) -> str:
+    """timedelta → the shortest text that `parse_duration` reads back."""
+    millis = round(value.total_seconds() * 1000)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if millis and millis % size == 0:
+            return f"{millis // size}{unit}"
+    return f"{millis}ms"
+
+
+def parse_size(text: object) -> int:
+    """``"64KiB"`` → bytes; a bare number is bytes. Raises ValueError that names the accepted forms."""
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    found = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    if not found:
+        raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512B, 64KiB, 10MB or 1GiB")
+    return int(float(found["number"]) * _SIZES[found["unit"]])
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$".replace("?P<number>", "?:").replace("?P<unit>", "?:")}),
+]
+"""A length of time, written ``500ms 30s 10m 6h 1d``."""
+
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": f"^{_SIZE.pattern}$".replace("?P<number>", "?:").replace("?P<unit>", "?:")},
+                {"type": "integer", "minimum": 0},
+            ]
+        }
+    ),
+]
+"""A number of bytes, written ``64KiB 10MB`` or as a plain number."""
+
+FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z_@][A-Za-z0-9_@\-]*)*$")]
+"""A field of the event; dots lead into structs: ``source.ip``."""
+
+Expression = Annotated[str, Field(min_length=1, json_schema_extra={"format": "spark-sql"})]
+"""A Spark SQL expression over the event's fields."""

@@ -1,0 +1,92 @@
+"""A plan in words, for ``etl explain``: queries, segments, lanes and why, fields, guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from etl.api import ArrowStep, Schema, format_type, visible
+from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, Read, Segment, StepNode, Union
+
+
+def explained(plan: Plan) -> Iterator[str]:
+    """Lines of text."""
+    yield f"pipeline {plan.pipeline}: {len(plan.queries)} {'query' if len(plan.queries) == 1 else 'queries'}"
+    for query in plan.queries:
+        yield ""
+        yield from _query(query)
+    yield ""
+    yield f"dead letters → {plan.dead_letters.sink.type} {' '.join(plan.dead_letters.sink.targets())}".rstrip()
+
+
+def _query(query: QueryPlan) -> Iterator[str]:
+    if query.frame is None:
+        yield f"query {query.name}: Arrow only, one pass; its tasks read, work and deliver"
+        yield from _segment(query.segment, "  ")
+        return
+    kind = "keeps state" if query.stateful else "keeps no state"
+    yield f"query {query.name}: Arrow → Spark ({kind}) → Arrow"
+    yield from _frame(query.frame, "  ")
+    yield "  results, in tasks of Spark's partitions:"
+    yield from _branch(query.segment.roots[""], query.segment, "    ")
+
+
+def _segment(segment: Segment, pad: str) -> Iterator[str]:
+    for name, root in segment.roots.items():
+        again = "" if segment.counts_source.get(name, True) else ", counted by an earlier query"
+        yield f"{pad}source {name}{again}"
+        yield from _branch(root, segment, pad + "  ")
+
+
+def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
+    for node in branch.steps:
+        yield f"{pad}{node.id}: Arrow{'' if node.reports else ', counted by an earlier query'}"
+        yield f"{pad}    {_fields(node.outgoing)}"
+    for name in branch.sinks:
+        sink = segment.outputs[name].sink
+        yield f"{pad}→ sink {name} ({sink.type}): {sink.guarantee}"
+    for number, below in enumerate(branch.branches, 1):
+        yield f"{pad}branch {number}"
+        yield from _branch(below, segment, pad + "  ")
+    if branch.emits:
+        yield f"{pad}→ Spark"
+
+
+def _frame(frame: Frame, pad: str) -> Iterator[str]:
+    match frame:
+        case Read(segment=segment, schema=schema, watermark=clock):
+            yield from _segment(segment, pad)
+            yield f"{pad}  handed over: {_fields(schema)}"
+            if clock is not None:
+                idle = f"; silent for {clock.idle_seconds:g} s, windows close" if clock.idle_seconds else ""
+                what = "time of reading" if clock.arrival else clock.field
+                yield f"{pad}  watermark: {what}, {clock.late_seconds:g} s late at most{idle}"
+        case Native(name=name, source=source, schema=schema):
+            yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
+            yield f"{pad}    {_fields(schema)}"
+        case Apply(node=node, child=child):
+            yield from _frame(child, pad)
+            yield f"{pad}{node.id}: Spark{_why(node)}"
+            yield f"{pad}    {_fields(node.outgoing)}"
+        case Map(branch=branch, child=child):
+            yield from _frame(child, pad)
+            yield from _branch(branch, Segment({}, {}), pad)
+        case Union(children=children):
+            for child in children:
+                yield from _frame(child, pad)
+            yield f"{pad}union by field name"
+
+
+def _why(node: StepNode) -> str:
+    reason = node.step.spark_reason(node.incoming) if isinstance(node.step, ArrowStep) else None
+    if reason:
+        return f", because {reason}"
+    return ", keeps state" if getattr(node.step, "stateful", False) else ""
+
+
+def _fields(schema: Schema) -> str:
+    return ", ".join(f"{f.name} {_type(f.type)}" for f in visible(schema)) or "no fields"
+
+
+def _type(type_: object) -> str:
+    name = format_type(type_)
+    return "(type known at run)" if name == "void" else name

@@ -1,0 +1,84 @@
+"""What a task reports of one split: counts, staged output, times. The only thing that comes back to the driver."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+
+from etl.api import Staged
+
+
+@dataclass(slots=True)
+class Counts:
+    """Events at one step of a segment: ``came = left + filtered + dead``."""
+
+    came: int = 0
+    left: int = 0
+    filtered: int = 0
+    dead: int = 0
+
+    def add(self, other: Counts) -> None:
+        """Sum in place."""
+        self.came += other.came
+        self.left += other.left
+        self.filtered += other.filtered
+        self.dead += other.dead
+
+
+@dataclass(slots=True)
+class Delivered:
+    """Events at one sink: ``came = taken + dead``, and why its buffer was written how often."""
+
+    came: int = 0
+    taken: int = 0
+    dead: int = 0
+    retries: int = 0
+    flushes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Delivered) -> None:
+        """Sum in place."""
+        self.came += other.came
+        self.taken += other.taken
+        self.dead += other.dead
+        self.retries += other.retries
+        for reason, times in other.flushes.items():
+            self.flushes[reason] = self.flushes.get(reason, 0) + times
+
+
+@dataclass(slots=True)
+class Receipt:
+    """One split of one micro-batch, done.
+
+    ``order`` sorts receipts as their events are to be delivered. ``steps`` are counts in the order in which
+    `etl.segment.runner.steps_of` walks the root's steps. ``sinks`` are by occurrence, in walking order.
+    """
+
+    source: str
+    split: str
+    order: int
+    read: Counts = field(default_factory=Counts)
+    bytes_read: int = 0
+    steps: list[Counts] = field(default_factory=list)
+    sinks: list[Delivered] = field(default_factory=list)
+    emitted: int = 0
+    untimed: int = 0
+    """Events for Spark without an event time; they are dead letters."""
+    staged: dict[str, list[Staged]] = field(default_factory=dict)
+    event_time: int | None = None
+    """Largest event time seen, microseconds since the epoch."""
+    began: float = 0.0
+    """When its reading began, seconds since the epoch."""
+    seconds: float = 0.0
+    found: float | None = None
+    """When the planner saw the events, seconds since the epoch."""
+
+    def encode(self) -> bytes:
+        """For the way through Spark, inside one run."""
+        return pickle.dumps(self)
+
+    @staticmethod
+    def decode(data: bytes) -> Receipt:
+        """What `encode` wrote."""
+        receipt = pickle.loads(data)
+        assert isinstance(receipt, Receipt)
+        return receipt

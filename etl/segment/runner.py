@@ -1,0 +1,264 @@
+"""Running a segment over one split: steps, fan-out, rejects, delivery; its result is a receipt.
+
+Batches are pushed down the tree of branches. Steps are compiled once a task; a batch is never copied to be counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import OFFSET, Outcome, Rejects, Schema, Task
+from etl.delivery.dead_letters import dead_letters
+from etl.delivery.outlet import Outlet
+from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.receipts import Counts, Receipt
+
+SAMPLE = 64
+"""Rows at the end of each batch whose event time is looked at even if a filter drops them later."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which split a segment runs over, in which pipeline and where it may stage."""
+
+    pipeline: str
+    source: str
+    partition: str
+    split: str
+    order: int
+    folder: Callable[[str], str]
+    """Sink name → its staging folder for this micro-batch, made on demand."""
+
+
+class Run:
+    """One split's way through a segment."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        root: str,
+        place: Place,
+        dead: Output,
+        emits: Schema | None = None,
+        watermark: Watermark | None = None,
+    ) -> None:
+        self.place = place
+        self.receipt = Receipt(place.source, place.split, place.order)
+        self._dead = dead
+        self._outputs = segment.outputs
+        self._counts_source = segment.counts_source.get(root, True)
+        self._outlets: list[Outlet] = []
+        self._rejected: Outlet | None = None
+        self._emits = emits
+        self._emitted: list[pa.RecordBatch] = []
+        self._clock = _EventTime(watermark) if watermark else None
+        self._push = _Branch(segment.roots[root], self)
+
+    def over(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch]:
+        """Run everything; yields what goes to Spark, then (with a watermark) a heartbeat. Ends with the receipt complete."""
+        began = time.perf_counter()
+        self.receipt.began = time.time()
+        try:
+            for batch in batches:
+                self._take(batch)
+                yield from self._emitted
+                self._emitted.clear()
+            self._close()
+        except BaseException:
+            self._abort()
+            raise
+        if self._clock is not None and self._emits is not None and self._clock.latest is not None:
+            self.receipt.event_time = self._clock.latest
+            yield self._clock.heartbeat(self._emits)
+        self.receipt.seconds = time.perf_counter() - began
+
+    def _take(self, batch: pa.RecordBatch | Rejects) -> None:
+        read = self.receipt.read
+        if isinstance(batch, Rejects):
+            rows = batch.events.num_rows
+            read.came += rows
+            read.dead += rows
+            if self._counts_source:
+                self.reject(batch, f"source {self.place.source}")
+            return
+        read.came += batch.num_rows
+        read.left += batch.num_rows
+        self.receipt.bytes_read += batch.nbytes - 8 * batch.num_rows
+        if self._clock is not None:
+            self._clock.look_at_end(batch, self._push)
+        self._push(batch)
+
+    def reject(self, rejects: Rejects, at: str) -> None:
+        """Send rejected events to the dead letters."""
+        if self._rejected is None:
+            self._rejected = self._open(self._dead, lambda _: None)
+        place = self.place
+        self._rejected.take(dead_letters(rejects, place.pipeline, at, place.source, place.partition))
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Hand events to Spark; an event without a time cannot go where a watermark rules."""
+        assert self._emits is not None
+        if self._clock is not None:
+            batch = self._timed(self._clock.stamped(batch))
+            self._clock.look(batch)
+        self.receipt.emitted += batch.num_rows
+        if batch.num_rows:
+            self._emitted.append(batch.select([*self._emits.names, OFFSET]))
+
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert self._clock is not None
+        times = batch.column(self._clock.field)
+        if not times.null_count:
+            return batch
+        untimed = times.is_null()
+        self.receipt.untimed += untimed.true_count
+        reason = f"{self._clock.field} is null, and the window behind needs an event time"
+        self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
+        return batch.filter(pc.invert(untimed))
+
+    def outlet(self, name: str) -> Outlet:
+        """Open a sink for this split."""
+        outlet = self._open(self._outputs[name], lambda rejects: self.reject(rejects, f"sink {name}"))
+        self._outlets.append(outlet)
+        self.receipt.sinks.append(outlet.delivered)
+        return outlet
+
+    def counts(self) -> Counts:
+        """A new counter, in walking order."""
+        self.receipt.steps.append(Counts())
+        return self.receipt.steps[-1]
+
+    def _open(self, output: Output, reject: Callable[[Rejects], None]) -> Outlet:
+        place = self.place
+        number = sum(other.name == output.name for other in self._outlets)
+        split = f"{place.split}-{number}" if number else place.split
+        task = Task(place.pipeline, output.name, split, place.folder(output.name), output.schema)
+        return Outlet(output.name, output.sink, output.sink.open(task), reject)
+
+    def _close(self) -> None:
+        for outlet in self._outlets:
+            self._keep(outlet)  # what a sink refuses while closing goes to the dead letters: they close last
+        if self._rejected is not None:
+            self._keep(self._rejected)
+
+    def _keep(self, outlet: Outlet) -> None:
+        staged = outlet.close()
+        if staged is not None:
+            self.receipt.staged.setdefault(outlet.name, []).append(staged)
+
+    def _abort(self) -> None:
+        for outlet in [*self._outlets, *([self._rejected] if self._rejected else [])]:
+            outlet.abort()
+
+
+class _Branch:
+    """A compiled branch: called with a batch, it runs its steps and everything below."""
+
+    def __init__(self, branch: Branch, run: Run) -> None:
+        self._run = run
+        self._steps = [_Step(node, run) for node in branch.steps]
+        self._outlets = [run.outlet(name) for name in branch.sinks]
+        self._below = [_Branch(below, run) for below in branch.branches]
+        self._emits = branch.emits
+
+    def __call__(self, batch: pa.RecordBatch) -> None:
+        for step in self._steps:
+            if not batch.num_rows:
+                return
+            batch = step(batch)
+        if not batch.num_rows:
+            return
+        for outlet in self._outlets:
+            outlet.take(batch)
+        for below in self._below:
+            below(batch)
+        if self._emits:
+            self._run.emit(batch)
+
+    def passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """What a few events look like at the way to Spark if no filter dropped them."""
+        for step in self._steps:
+            outcome = step.run(batch)
+            rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
+            filtered = outcome.events.num_rows + rejected < batch.num_rows
+            batch = batch if filtered else outcome.events
+        if self._emits:
+            yield batch
+        for below in self._below:
+            yield from below.passing(batch)
+
+
+@dataclass
+class _Step:
+    """A compiled step with its counts."""
+
+    node: StepNode
+    owner: Run
+    run: Callable[[pa.RecordBatch], Outcome] = field(init=False)
+    counts: Counts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.run = self.node.step.open(self.node.incoming)  # type: ignore[attr-defined]
+        self.counts = self.owner.counts()
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        outcome = self.run(batch)
+        counts, dead = self.counts, 0
+        for rejects in outcome.rejects:
+            dead += rejects.events.num_rows
+            if self.node.reports:
+                self.owner.reject(rejects, self.node.id)
+        counts.came += batch.num_rows
+        counts.left += outcome.events.num_rows
+        counts.dead += dead
+        counts.filtered += batch.num_rows - outcome.events.num_rows - dead
+        return outcome.events
+
+
+class _EventTime:
+    """The largest event time a split has shown, whatever became of the events."""
+
+    def __init__(self, watermark: Watermark) -> None:
+        self.field = watermark.field
+        self.arrival = watermark.arrival
+        self.latest: int | None = None
+        self._now = time.time_ns() // 1000
+
+    def stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with its time of reading, where that is the event time."""
+        if not self.arrival:
+            return batch
+        now = pa.repeat(pa.scalar(self._now, pa.int64()), batch.num_rows).cast(pa.timestamp("us", tz="UTC"))
+        return batch.append_column(self.field, now)
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Take the largest time of a batch."""
+        if self.field not in batch.schema.names:
+            return
+        latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC")).value
+        if latest is not None and (self.latest is None or latest > self.latest):
+            self.latest = latest
+
+    def look_at_end(self, batch: pa.RecordBatch, branch: _Branch) -> None:
+        """Take the times of a batch's last events as if no filter stood in their way."""
+        if self.arrival:
+            self.latest = self._now
+            return
+        tail = batch.slice(max(0, batch.num_rows - SAMPLE))
+        for passed in branch.passing(tail):
+            self.look(passed)
+
+    def heartbeat(self, schema: Schema) -> pa.RecordBatch:
+        """A row that carries nothing but the time; its ``_offset`` is null."""
+        return heartbeat(schema, self.field, self.latest or 0)
+
+
+def heartbeat(schema: Schema, field: str, micros: int) -> pa.RecordBatch:
+    """One row of nulls but for the event time, which moves the watermark and is removed behind it."""
+    arrays = [pa.array([micros], pa.int64()).cast(f.type) if f.name == field else pa.nulls(1, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays([*arrays, pa.nulls(1, pa.int64())], names=[*schema.names, OFFSET])

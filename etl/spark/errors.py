@@ -1,0 +1,54 @@
+"""Spark's walls of text → one message a user can act on; the wall is kept for ``--debug``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from etl.api import EtlError
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
+_LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+class RunError(EtlError):
+    """A run that failed; what else is known is a note of it, which a traceback shows."""
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        if details:
+            self.add_note(details)
+
+
+def explained(query: str, error: BaseException, staging: Path) -> RunError:
+    """The message a task left in the staging folder, else the condition that Spark names."""
+    wall = str(error)
+    reported = _reported(staging)
+    if reported is not None:
+        return RunError(f"query {query!r}: {_said(reported)}", f"{reported['traceback']}\n{wall}")
+    if isinstance(error, EtlError):
+        return RunError(f"query {query!r}: {error}", wall)
+    condition = _CONDITION.search(wall)
+    inner = _LAST_LINE.findall(wall)
+    if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
+        return RunError(f"query {query!r}: {inner[-1].strip()}", wall)
+    if condition:
+        return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
+    first = next((line for line in wall.splitlines() if line.strip()), type(error).__name__)
+    return RunError(f"query {query!r}: {first.strip()}", wall)
+
+
+def _reported(staging: Path) -> dict[str, str] | None:
+    """The first error a task of the last micro-batch put aside."""
+    found = sorted(staging.glob("*/errors/*.json"), key=lambda path: path.stat().st_mtime)
+    try:
+        return json.loads(found[0].read_bytes()) if found else None
+    except (OSError, ValueError):
+        return None
+
+
+def _said(error: dict[str, str]) -> str:
+    if error["type"] in ("ComponentError", "PlanError"):
+        return error["message"]
+    return f"{error['message'] or error['type']} ({error['type']})" if error["message"] else error["type"]

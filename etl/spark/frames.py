@@ -1,0 +1,176 @@
+"""A plan's frame → a Spark DataFrame with flat columns, and segments over the partitions of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from etl.api import OFFSET, Schema, SparkStep, visible
+from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
+from etl.segment.runner import Place, Run
+from etl.spark.splits import Job, made, report, splits_source
+from etl.steps.heartbeats import fenced, quoted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def build(frame: Frame, session: SparkSession, job: Job) -> DataFrame:
+    """The DataFrame of a frame; starts nothing."""
+    match frame:
+        case Read():
+            source = splits_source(job, frame.sources, frame.segment, frame)
+            session.dataSource.register(source)
+            return _clocked(session.readStream.format(source.name()).load(), frame.watermark)
+        case Native():
+            from pyspark.sql.functions import lit
+
+            return flat(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
+        case Apply(node=node, child=child):
+            assert isinstance(node.step, SparkStep)
+            return node.step.apply(_clocked_late(build(child, session, job), node.step))
+        case Map(branch=branch, child=child):
+            return _mapped(build(child, session, job), branch, job)
+        case Union(children=children):
+            frames = [build(child, session, job) for child in children]
+            return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+
+
+def flat(events: DataFrame) -> DataFrame:
+    """Struct members lifted to columns with dotted names."""
+    from pyspark.sql.functions import col
+
+    return events.select(*(col(path).alias(name) for name, path in _leaves(events.schema, "", "")))
+
+
+def _leaves(schema: object, name: str, path: str) -> Iterator[tuple[str, str]]:
+    from pyspark.sql.types import StructType
+
+    assert isinstance(schema, StructType)
+    for field in schema.fields:
+        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
+        if isinstance(field.dataType, StructType):
+            yield from _leaves(field.dataType, f"{inner_name}.", f"{inner_path}.")
+        else:
+            yield inner_name, inner_path
+
+
+def arrow_schema(events: DataFrame) -> Schema:
+    """What Spark says the visible columns are, as Arrow types."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return visible(to_arrow_schema(events.schema, timezone="UTC", prefers_large_types=False))
+
+
+def _clocked(events: DataFrame, clock: Watermark | None) -> DataFrame:
+    return fenced(events.withWatermark(quoted(clock.field), f"{clock.late_seconds} seconds")) if clock else events
+
+
+def _clocked_late(events: DataFrame, step: SparkStep) -> DataFrame:
+    """Set the watermark here when no reader could: the field came into being behind it."""
+    wanted = step.event_time()
+    if wanted is None or _has_watermark(events):
+        return events
+    return _clocked(events, Watermark(wanted[0], wanted[1].total_seconds()))
+
+
+def _has_watermark(events: DataFrame) -> bool:
+    return "EventTimeWatermark" in re.sub(r"\s", "", events._jdf.queryExecution().analyzed().toString())
+
+
+# ── Segments over partitions ──────────────────────────────────────────────────────────────────────
+
+
+def receipts(events: DataFrame, segment: Segment, job: Job) -> DataFrame:
+    """Run a segment over the partitions of a micro-batch; its rows are receipts."""
+    return _over(events, partial(_tail, retyped(segment, arrow_schema(events)), job, list(events.columns)), "receipt binary")
+
+
+def _mapped(events: DataFrame, branch: Branch, job: Job) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    segment = retyped(Segment({"": branch}, {}), arrow_schema(events))
+    root = segment.roots[""]
+    outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
+    run = partial(_middle, segment, job, list(events.columns), root.steps[0].id)
+    anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
+    return _over(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
+
+
+def _over(events: DataFrame, run: object, schema: object) -> DataFrame:
+    """mapInArrow, with columns numbered on the way: it cannot take names with dots."""
+    return events.toDF(*(f"c{i}" for i in range(len(events.columns)))).mapInArrow(run, schema)  # type: ignore[arg-type]
+
+
+def _tail(segment: Segment, job: Job, names: list[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    run, staging = _run(segment, job, "result", None)
+    try:
+        for _ in run.over(_numbered(batches, names)):
+            raise AssertionError("the last segment emits nothing")
+    except Exception as error:
+        report(staging, error)
+        raise
+    yield pa.RecordBatch.from_pydict({"receipt": pa.array([run.receipt.encode()], pa.binary())})
+
+
+def _middle(
+    segment: Segment, job: Job, names: list[str], step: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    branch = segment.roots[""]
+    run, staging = _run(segment, job, step, branch.outgoing)
+    for batch in run.over(_named(batches, names)):
+        yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
+    (made(staging / "receipts") / run.place.split).write_bytes(run.receipt.encode())
+
+
+def _run(segment: Segment, job: Job, what: str, emits: Schema | None) -> tuple[Run, Path]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    partition = context.partitionId()
+    staging = job.state.staging(job.run, job.query, int(context.getLocalProperty("streaming.sql.batchId") or job.batch))
+    split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
+    place = Place(job.pipeline, job.query, str(partition), split, partition, lambda sink: str(made(staging / "sinks" / sink)))
+    return Run(segment, "", place, job.dead_letters, emits), staging
+
+
+def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.rename_columns(names)
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Results of Spark have no offset of their own: their place in the partition serves."""
+    import numpy as np
+
+    first = 0
+    for batch in _named(batches, names):
+        if OFFSET in batch.schema.names:
+            batch = batch.drop_columns([OFFSET])
+        yield batch.append_column(OFFSET, pa.array(np.arange(first, first + batch.num_rows)))
+        first += batch.num_rows
+
+
+def retyped(segment: Segment, incoming: Schema) -> Segment:
+    """The segment over the types that Spark really gives, where lint could not know them."""
+    roots = {name: _retyped(branch, incoming) for name, branch in segment.roots.items()}
+    arriving = {name: branch.outgoing for root in roots.values() for branch in root.walk() for name in branch.sinks}
+    outputs = {name: replace(out, schema=arriving.get(name, out.schema)) for name, out in segment.outputs.items()}
+    return replace(segment, roots=roots, outputs=outputs)
+
+
+def _retyped(branch: Branch, incoming: Schema) -> Branch:
+    steps = []
+    for node in branch.steps:
+        outgoing = node.step.fields(incoming)
+        steps.append(replace(node, incoming=incoming, outgoing=outgoing))
+        incoming = outgoing
+    return replace(branch, steps=tuple(steps), outgoing=incoming, branches=tuple(_retyped(b, incoming) for b in branch.branches))

@@ -1,0 +1,190 @@
+"""One run of a pipeline: lock, check, recover, start every query, watch them, stop them after their micro-batch."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from etl.api import BatchId
+from etl.plan.model import Plan, QueryPlan, Segment
+from etl.receipts import Receipt
+from etl.spark import fingerprint
+from etl.spark.commit import Batches, Commits
+from etl.spark.errors import RunError, explained
+from etl.spark.frames import arrow_schema, build, receipts, retyped
+from etl.spark.splits import Job, splits_source
+from etl.spark.state import State, locked, read_json, write_json
+from etl.spark.totals import Totals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL = 0.1
+"""Seconds between two looks at the queries."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How far a run goes."""
+
+    once: bool = False
+    drain: bool = False
+    limit: int | None = None
+    trigger_millis: int = 500
+    max_batch_bytes: int = 512 << 20
+    parallelism: int = 1
+
+
+class _Stopping(Exception):  # noqa: N818
+    """Raised in front of a micro-batch that a stopping run leaves to the next."""
+
+
+@dataclass
+class Run:
+    """A pipeline at work. ``totals`` may be read at any time."""
+
+    plan: Plan
+    state: State
+    mode: Mode
+    totals: Totals = field(default_factory=Totals)
+    id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
+    started: float | None = None
+    """When the first query was started, ``time.monotonic()``."""
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _failed: list[RunError] = field(default_factory=list)
+
+    def stop(self) -> None:
+        """Ask for an end after the running micro-batches; callable from a signal handler."""
+        self._stop.set()
+
+    @contextmanager
+    def prepared(self) -> Iterator[Commits]:
+        """Hold the state folder, check that it fits, recover what a killed run left: all that needs no Spark."""
+        self.state.prepare()
+        with ExitStack() as stack:
+            stack.enter_context(locked(self.state))
+            fingerprint.check(self.plan, self.state)
+            self.state.clear_staging()
+            commits = Commits(self.plan, self.state)
+            yield commits
+            commits.close()
+            self.state.clear_staging()
+
+    def work(self, session: SparkSession, commits: Commits) -> None:
+        """Run all queries to their end. Raises RunError of the first that fails."""
+        bounded = [query for query in self.plan.queries if not query.streaming]
+        streams = [self._started(session, commits, query) for query in self.plan.queries if query.streaming]
+        self.started = time.monotonic()
+        whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
+        whole.start()
+        while (whole.is_alive() or any(query.isActive for _, query in streams)) and not self._failed:
+            self._look_after(streams)
+            commits.tick()
+            time.sleep(POLL)
+        self._stop.set()
+        for plan, query in streams:
+            self._ended(plan, query)
+        if self._failed:
+            raise self._failed[0]
+
+    def _started(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> tuple[QueryPlan, StreamingQuery]:
+        job = self._job(plan)
+        frame, segment = self._frame(session, plan, job)
+        batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
+
+        def batch_done(frame: DataFrame, number: int) -> None:
+            if self._stop.is_set():
+                raise _Stopping
+            query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+            rows = (receipts(frame, segment, job) if plan.frame is not None else frame).collect()
+            batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+
+        trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
+        writer = frame.writeStream.queryName(plan.name).foreachBatch(batch_done).outputMode(plan.output_mode)
+        checkpoint = self.state.checkpoint(plan.name).as_uri()
+        return plan, writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+    def _frame(self, session: SparkSession, plan: QueryPlan, job: Job) -> tuple[DataFrame, Segment]:
+        if plan.frame is None:
+            source = splits_source(job, plan.sources, plan.segment, None)
+            session.dataSource.register(source)
+            return session.readStream.format(source.name()).load(), plan.segment
+        frame = build(plan.frame, session, job)
+        return frame, retyped(plan.segment, arrow_schema(frame))
+
+    def _all_once(self, session: SparkSession, commits: Commits, plans: list[QueryPlan]) -> None:
+        for plan in plans:
+            try:
+                self._once(session, commits, plan)
+            except Exception as error:
+                self._fail(plan, error)
+
+    def _once(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> None:
+        """A query over sources that end by themselves: one micro-batch. A killed run is repeated under its number."""
+        path = self.state.query(plan.name) / "runs.json"
+        number = int((read_json(path) or {"done": 0})["done"])
+        job = replace(self._job(plan), batch=number)
+        frame, segment = self._frame(session, plan, job)
+        rows = receipts(frame, segment, job).collect()
+        batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
+        batches.done(BatchId(f"whole-{plan.name}", number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+        write_json(path, {"done": number + 1})
+
+    def _job(self, plan: QueryPlan) -> Job:
+        self.state.ended(plan.name).unlink(missing_ok=True)
+        if self.mode.limit is not None:
+            write_json(self.state.query(plan.name) / "limit.json", self.mode.limit)
+        return Job(
+            self.plan.pipeline,
+            plan.name,
+            self.id,
+            self.state,
+            self.plan.dead_letters,
+            self.mode.parallelism,
+            self.mode.max_batch_bytes,
+            self.mode.once,
+            self.mode.drain,
+            self.mode.limit is not None,
+        )
+
+    def _look_after(self, streams: list[tuple[QueryPlan, StreamingQuery]]) -> None:
+        """Collect failures; end idle queries when the run stops or has read what it may."""
+        for plan, query in streams:
+            if not query.isActive:
+                self._note_failure(plan, query)
+            elif (self._stop.is_set() or self._used_up(plan)) and not query.status["isTriggerActive"]:
+                query.stop()
+
+    def _used_up(self, plan: QueryPlan) -> bool:
+        if self.state.ended(plan.name).exists():
+            return True
+        return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0
+
+    def _ended(self, plan: QueryPlan, query: StreamingQuery) -> None:
+        """Wait for a query's micro-batch and end it."""
+        while query.isActive:
+            if not query.status["isTriggerActive"]:
+                query.stop()
+            time.sleep(POLL)
+        self._note_failure(plan, query)
+        self._count_late(plan, query)
+
+    def _note_failure(self, plan: QueryPlan, query: StreamingQuery) -> None:
+        error = query.exception()
+        if error is not None and _Stopping.__name__ not in str(error):
+            self._fail(plan, error)
+
+    def _fail(self, plan: QueryPlan, error: BaseException) -> None:
+        staging = self.state.root / "staging" / self.id / plan.name
+        self._failed.append(explained(plan.name, error, staging))
+
+    def _count_late(self, plan: QueryPlan, query: StreamingQuery) -> None:
+        if plan.stateful:
+            rows = [op.get("numRowsDroppedByWatermark", 0) for p in query.recentProgress for op in p["stateOperators"]]
+            self.totals.late[plan.name] = sum(rows)

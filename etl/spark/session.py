@@ -1,0 +1,113 @@
+"""Starting Spark small, quiet and on loopback; the same session runs on a cluster when the master says so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etl.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JVM = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss1m -XX:ReservedCodeCacheSize=64m "
+    "-XX:-UsePerfData -Djava.net.preferIPv6Addresses=false"
+)
+"""Serial GC and C1 only cut the CPU of a small run by a quarter; a smaller stack overflows in Spark's analyser."""
+
+WORKER_ENVIRONMENT = {
+    "POLARS_MAX_THREADS": "1",  # one task is one core
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "ARROW_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # a pool that gives memory back
+    "MALLOC_ARENA_MAX": "2",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+ENGINE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.authenticate.socketTimeout": "60s",
+    "spark.python.daemon.module": "etl.spark.daemon",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.numRecentProgressUpdates": "4",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.ui.retainedExecutions": "2",
+    "spark.driver.memory": "512m",
+}
+
+
+def is_local(master: str) -> bool:
+    """Whether all tasks run on this host."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def cores(master: str) -> int:
+    """The tasks that ``local[n]`` runs at once, or this machine's cores."""
+    if master == "local":
+        return 1
+    inside = master.removeprefix("local").strip("[]").split(",")[0]
+    return int(inside) if inside.isdigit() else len(os.sched_getaffinity(0))
+
+
+def local_master(master: str) -> str:
+    """``local`` and ``local[*]`` with their number of tasks written out; any other master as it is."""
+    return f"local[{cores(master)}]" if master in ("local[*]", "local") else master
+
+
+def start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
+    """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds."""
+    os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
+    jvm = settings.pop("spark.driver.extraJavaOptions", "")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM} {jvm} {_logging()}" pyspark-shell'
+    with _printing_to(log):
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(master).appName(name)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def _place(master: str) -> dict[str, str]:
+    if not is_local(master):
+        return {f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()}
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # it otherwise listens on every interface
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def _logging() -> str:
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+
+
+@contextmanager
+def _printing_to(log: Path) -> Iterator[None]:
+    """What starts inside inherits a standard output and error that are a file; ours stay."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    for number in kept:
+        os.dup2(file, number)
+    os.close(file)
+    try:
+        yield
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)

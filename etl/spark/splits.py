@@ -1,0 +1,280 @@
+"""Our sources as one Python streaming data source of Spark: its partitions are splits, its rows receipts or events.
+
+Spark calls `Reader` in two kinds of process: a long-lived one that plans (offsets, partitions, commit) and the
+workers that read. It logs each offset before a micro-batch runs, so the same two offsets are planned again after
+a crash. An offset is ``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?}``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from etl.api import Limit, Offset, Source, Split
+from etl.plan.model import Output, Read, Segment
+from etl.segment.runner import Place, Run, heartbeat
+from etl.spark import relay
+from etl.spark.state import State, read_json, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+WHOLE = 1 << 62
+"""A batch limit that limits nothing."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a reader must know of the run."""
+
+    pipeline: str
+    query: str
+    run: str
+    state: State
+    dead_letters: Output
+    parallelism: int
+    max_batch_bytes: int
+    bounded: bool
+    drain: bool = False
+    limited: bool = False
+    """Whether ``limit.json`` of the query says how many more events this run may read."""
+    batch: int = 0
+    """The number of the micro-batch where Spark gives none: a source that is read once as a whole."""
+
+
+@dataclass
+class Part(InputPartition):
+    """One task: a split of a source, or (no split) a tick of the clock."""
+
+    order: int
+    source: str
+    split: Split | None
+    tick: int | None = None
+    found: float | None = None
+    """When the planner saw the events, seconds since the epoch."""
+
+    @property
+    def name(self) -> str:
+        """A text safe in file names that names what is read."""
+        assert self.split is not None
+        partition = hashlib.sha256(self.split.partition.encode()).hexdigest()[:16]
+        return f"{self.source}-{partition}-{self.split.start:020d}-{self.split.end:020d}"
+
+
+class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches over several sources and reads their splits through a segment."""
+
+    def __init__(self, job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> None:
+        self._job = job
+        self._sources = dict(sources)
+        self._segment = segment
+        self._read = read
+        self._target: dict[str, Offset] | None = None
+        self._moved = time.monotonic()
+        self._ticked = False
+
+    # ── Planning, in one long-lived process ──
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new checkpoint begins."""
+        relay.send()
+        offsets = {name: source.start() for name, source in self._sources.items()}
+        return {"sources": offsets, "parallelism": self._job.parallelism}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Limits are ours."""
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The target is fixed with the first offset asked for, which knows where the checkpoint stands."""
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
+        relay.send()
+        begun: dict[str, Offset] = start["sources"]
+        if begun.keys() != self._sources.keys():  # a source came or went: a batch of its own says where the new one begins
+            offsets = {name: begun[name] if name in begun else s.start() for name, s in self._sources.items()}
+            return {"sources": offsets, "parallelism": self._job.parallelism}
+        ends = self._ends(begun)
+        if ends != begun:
+            self._moved, self._ticked = time.monotonic(), False
+            return {"sources": ends, "parallelism": self._job.parallelism, "found": time.time()}
+        over = all(source.ended(begun[name]) for name, source in self._sources.items())
+        ticked = self._tick(start, over)
+        if over and ticked == start:
+            write_json(self._job.state.ended(self._job.query), True)
+        return ticked
+
+    def _ends(self, begun: dict[str, Offset]) -> dict[str, Offset]:
+        left = self._left()
+        if left == 0:
+            return begun
+        if self._job.bounded and self._target is None:
+            everything = Limit(WHOLE, None, bounded=True)
+            self._target = {name: source.latest(begun[name], everything) for name, source in self._sources.items()}
+        ends = dict(begun)
+        share = max(1, self._job.max_batch_bytes // len(self._sources))
+        for name, source in self._sources.items():
+            until = self._target[name] if self._target else None
+            ends[name] = source.latest(begun[name], Limit(share, left, self._job.bounded, until))
+            if left is not None and ends[name] != begun[name]:
+                break  # only one source a batch while events are counted: who reads how many is known afterwards
+        return ends
+
+    def _left(self) -> int | None:
+        if not self._job.limited:
+            return None
+        return int(read_json(self._job.state.query(self._job.query) / "limit.json"))
+
+    def _tick(self, start: dict[str, Any], over: bool) -> dict[str, Any]:
+        """Move the clock of silent or ended sources past every open window, once per silence."""
+        clock = self._read.watermark if self._read else None
+        if clock is None or self._ticked:
+            return start
+        silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
+        if not (over or (self._job.drain if self._job.bounded else silent)):
+            return start
+        known = read_json(self._job.state.query(self._job.query) / "clock.json")
+        if known is None:
+            return start
+        self._ticked = True
+        tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
+        return start if start.get("tick") == tick else {**start, "tick": tick}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The splits between two offsets, in delivery order."""
+        parts: list[InputPartition] = []
+        if end.get("tick") is not None and end.get("tick") != start.get("tick"):
+            parts.append(Part(0, "", None, end["tick"]))
+        for name, source in self._sources.items():
+            begun = start["sources"].get(name)
+            if begun is None or begun == end["sources"].get(name):
+                continue
+            for split in source.splits(begun, end["sources"][name], end["parallelism"]):
+                parts.append(Part(len(parts), name, split, found=end.get("found")))
+        return parts
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All sinks hold what was read up to ``end``."""
+        for name, source in self._sources.items():
+            if name in end["sources"]:
+                source.commit(end["sources"][name])
+
+    # ── Reading, in a worker ──
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Run the segment over one split: receipts, or events with the receipt put aside for the driver."""
+        assert isinstance(partition, Part)
+        relay.send()
+        staging = self._staging()
+        try:
+            yield from self._events(partition, staging) if self._read else self._receipt(partition, staging)
+        except Exception as error:
+            report(staging, error)
+            raise
+
+    def _receipt(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
+        run = self._run(part, staging)
+        for _ in run.over(self._batches(part)):
+            raise AssertionError("a segment without Spark behind it emits nothing")
+        yield pa.RecordBatch.from_pydict({"receipt": pa.array([run.receipt.encode()], pa.binary())})
+
+    def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
+        assert self._read is not None
+        if part.tick is not None:
+            assert self._read.watermark is not None
+            yield heartbeat(emitted(self._read), self._read.watermark.field, part.tick)
+            return
+        run = self._run(part, staging)
+        yield from run.over(self._batches(part))
+        folder = made(staging / "receipts")
+        (folder / part.name).write_bytes(run.receipt.encode())
+
+    def _run(self, part: Part, staging: Path) -> Run:
+        assert part.split is not None
+        place = Place(
+            self._job.pipeline,
+            part.source,
+            part.split.partition,
+            part.name,
+            part.order,
+            lambda sink: str(made(staging / "sinks" / sink)),
+        )
+        clock = self._read.watermark if self._read else None
+        emits = emitted(self._read) if self._read else None
+        run = Run(self._segment, part.source, place, self._job.dead_letters, emits, clock)
+        run.receipt.found = part.found
+        return run
+
+    def _batches(self, part: Part) -> Iterator[Any]:
+        assert part.split is not None
+        return self._sources[part.source].read(part.split)
+
+    def _staging(self) -> Path:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+        return self._job.state.staging(self._job.run, self._job.query, int(batch or 0))
+
+
+def emitted(read: Read) -> pa.Schema:
+    """The fields a read hands to Spark, without ``_offset``."""
+    clock = read.watermark
+    if clock is None or clock.field in read.schema.names:
+        return read.schema
+    return read.schema.append(pa.field(clock.field, pa.timestamp("us", tz="UTC")))
+
+
+def made(folder: Path) -> Path:
+    """The folder, created where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def report(staging: Path, error: BaseException) -> None:
+    """Leave the error where the driver finds it whole: Spark would bury it."""
+    text = {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
+    try:
+        name = f"{os.getpid()}-{time.time_ns()}.json"
+        (made(staging / "errors") / name).write_text(json.dumps(text))
+    except OSError:  # a full disk is what we may be reporting: Spark's own text must do
+        pass
+
+
+def splits_source(job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> type[DataSource]:
+    """A data source class that carries its plan: pickled by value, so that no option shows it."""
+    name = f"sluice_{hashlib.sha256(f'{job.query}/{list(sources)}'.encode()).hexdigest()[:12]}"
+
+    class Splits(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> StructType | str:
+            return spark_schema(read)
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+            return Reader(job, sources, segment, read)
+
+    return Splits
+
+
+def spark_schema(read: Read | None) -> StructType | str:
+    """Spark's schema of what the reader yields."""
+    if read is None:
+        return "receipt binary"
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(emitted(read).append(pa.field("_offset", pa.int64())))

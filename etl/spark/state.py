@@ -1,0 +1,139 @@
+"""The state folder of a pipeline: what is in it, and that one run at a time has it.
+
+::
+
+    lock                      held while a run is alive
+    plan.json                 fingerprints of the queries, checked before a run
+    queries/NAME/checkpoint   Spark's offsets, commits and state
+    queries/NAME/clock.json   largest event time committed
+    sources/NAME/             what a receiver took and no sink holds yet
+    sinks/NAME/               what a sink's committer remembers
+    staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
+    dead_letters.jsonl        rejected events, unless the pipeline says otherwise
+    logs/spark.log            what the JVM and its workers print
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from etl.api import ComponentError
+
+
+@dataclass(frozen=True)
+class State:
+    """Paths inside one pipeline's state folder."""
+
+    root: Path
+
+    @staticmethod
+    def of(pipeline: str, chosen: str | None) -> State:
+        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``."""
+        if chosen:
+            return State(Path(chosen).absolute())
+        base = os.environ.get("ETL_STATE")
+        home = Path(base) if base else Path.home() / ".local" / "state" / "sluice"
+        return State((home / pipeline).absolute())
+
+    def checkpoint(self, query: str) -> Path:
+        """Spark's own folder for a query."""
+        return self.query(query) / "checkpoint"
+
+    def query(self, query: str) -> Path:
+        """What we and Spark keep for a query."""
+        return self.root / "queries" / query
+
+    def ended(self, query: str) -> Path:
+        """There when all sources of a query have ended."""
+        return self.query(query) / "ended.json"
+
+    def received(self, source: str) -> Path:
+        """Where a receiver keeps what came."""
+        return self.root / "sources" / source
+
+    def sink(self, sink: str) -> Path:
+        """What a sink's committer keeps."""
+        return self.root / "sinks" / sink
+
+    def staging(self, run: str, query: str, batch: int) -> Path:
+        """Where tasks of a micro-batch put what is not committed."""
+        return self.root / "staging" / run / query / str(batch)
+
+    @property
+    def dead_letters(self) -> Path:
+        """Where rejected events go by default."""
+        return self.root / "dead_letters.jsonl"
+
+    @property
+    def spark_log(self) -> Path:
+        """What the JVM and its workers print."""
+        return self.root / "logs" / "spark.log"
+
+    def prepare(self) -> None:
+        """Create the folder, for its owner only. Raises ComponentError that names the cause."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            (self.root / "logs").mkdir(exist_ok=True)
+        except OSError as error:
+            raise ComponentError(f"cannot use state folder {self.root}: {error.strerror}; choose another with --state") from error
+
+    def clear_staging(self) -> None:
+        """Forget what no micro-batch committed."""
+        shutil.rmtree(self.root / "staging", ignore_errors=True)
+
+
+@contextmanager
+def locked(state: State) -> Iterator[None]:
+    """Hold the folder for this process. Raises ComponentError that names who has it."""
+    with open(state.root / "lock", "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ComponentError(_held(state, lock)) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+        lock.flush()
+        yield
+
+
+def _held(state: State, lock: IO[str]) -> str:
+    lock.seek(0)
+    holder = lock.read(200).strip() or "unknown"
+    return (
+        f"state folder {state.root} is in use by another run (process {holder}); "
+        "stop that run, or give this one a folder of its own with --state"
+    )
+
+
+def read_json(path: Path) -> Any:
+    """A small file of ours, or None where there is none. Raises ComponentError when it cannot be read back."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ComponentError(
+            f"state file {path} cannot be read ({error}); restore it from a backup, "
+            "or remove the state folder to begin anew (events may then be delivered again)"
+        ) from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a small file at once: readers see the old or the new one, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".new")
+    with open(fresh, "w") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

@@ -1,0 +1,149 @@
+"""What a run has done so far, summed over receipts; the balance ``in = out + filtered + dead`` is kept here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.plan.model import Branch, Segment
+from etl.receipts import Counts, Delivered, Receipt
+
+
+@dataclass
+class SinkTotals:
+    """One sink over the run: of ``came`` events on the ways to it, ``taken`` arrived."""
+
+    came: int = 0
+    filtered: int = 0
+    dead: int = 0
+    taken: int = 0
+    retries: int = 0
+    flushes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every event that set out is accounted for."""
+        return self.came == self.taken + self.filtered + self.dead
+
+
+@dataclass
+class Totals:
+    """A run's sums. Queries add to it from their own threads."""
+
+    read: dict[str, Counts] = field(default_factory=dict)
+    bytes: int = 0
+    steps: dict[str, Counts] = field(default_factory=dict)
+    sinks: dict[str, SinkTotals] = field(default_factory=dict)
+    dead: int = 0
+    to_spark: dict[str, Counts] = field(default_factory=dict)
+    """Per query with a Spark part: what its reading segments made of the events."""
+    results: dict[str, int] = field(default_factory=dict)
+    """Per query with a Spark part: events that came out of it."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Per query: events that came after their window had closed, dropped by Spark."""
+    batches: int = 0
+    event_time: int | None = None
+    lag_seconds: float = 0.0
+    """From seeing new events to having delivered them, in the last micro-batch."""
+    began: float | None = None
+    """When the first split began to be read, seconds since the epoch."""
+    ended: float | None = None
+    """When the last micro-batch was delivered."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool) -> None:
+        """Add one segment's receipts of a micro-batch."""
+        with self._lock:
+            for receipt in receipts:
+                self._add(query, segment, receipt, emits)
+
+    @property
+    def seconds(self) -> float:
+        """From the first byte read to the last event delivered: the run without its start-up."""
+        return self.ended - self.began if self.began is not None and self.ended is not None else 0.0
+
+    def as_numbers(self) -> dict[str, Any]:
+        """The sums as plain values, for a log that machines read."""
+        sinks = {
+            name: {
+                "in": s.came,
+                "out": s.taken,
+                "filtered": s.filtered,
+                "dead": s.dead,
+                "retries": s.retries,
+                "flushes": s.flushes,
+            }
+            for name, s in self.sinks.items()
+        }
+        read = sum(counts.came for counts in self.read.values())
+        return {
+            "events": read,
+            "bytes": self.bytes,
+            "dead": self.dead,
+            "batches": self.batches,
+            "sinks": sinks,
+            "late": self.late,
+        }
+
+    def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool) -> None:
+        root = receipt.source if receipt.source in segment.roots else ""
+        counted = segment.counts_source.get(root, False)
+        if counted:
+            self.read.setdefault(receipt.source, Counts()).add(receipt.read)
+            self.bytes += receipt.bytes_read
+            self.dead += receipt.read.dead
+        if not root:
+            self.results[query] = self.results.get(query, 0) + receipt.read.came
+        walk = _Walk(receipt)
+        self._branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))
+        if emits:
+            spark = self.to_spark.setdefault(query, Counts())
+            spark.add(walk.emitted)
+            spark.dead += receipt.untimed
+            spark.left -= receipt.untimed
+            self.dead += receipt.untimed
+
+    def _branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
+        """``above``: came = events that set out on this way, filtered and dead = lost on it so far."""
+        lost = Counts(above.came, 0, above.filtered, above.dead)
+        for node in branch.steps:
+            counts = walk.step()
+            lost.filtered += counts.filtered
+            lost.dead += counts.dead
+            if node.reports:
+                self.steps.setdefault(node.id, Counts()).add(counts)
+                self.dead += counts.dead
+        for name in branch.sinks:
+            self._sink(name, walk.sink(), lost)
+        for below in branch.branches:
+            self._branch(below, walk, lost)
+        if branch.emits:
+            walk.emitted.add(Counts(lost.came, lost.came - lost.filtered - lost.dead, lost.filtered, lost.dead))
+
+    def _sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
+        total = self.sinks.setdefault(name, SinkTotals())
+        total.came += lost.came
+        total.filtered += lost.filtered
+        total.dead += lost.dead + delivered.dead
+        total.taken += delivered.taken
+        total.retries += delivered.retries
+        self.dead += delivered.dead
+        for reason, times in delivered.flushes.items():
+            total.flushes[reason] = total.flushes.get(reason, 0) + times
+
+
+class _Walk:
+    """A receipt's counters, handed out in the order in which the runner made them."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self._steps = iter(receipt.steps)
+        self._sinks = iter(receipt.sinks)
+        self.emitted = Counts()
+
+    def step(self) -> Counts:
+        return next(self._steps)
+
+    def sink(self) -> Delivered:
+        return next(self._sinks)

@@ -1,0 +1,55 @@
+"""Drop some fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, without
+from etl.expressions import quoted
+from etl.steps.selection import Selector, selected, unknown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Drop(ArrowStep, SparkStep):
+    """Drop the named fields and keep the others.
+
+    A prefix drops all fields under it: ``source`` (or ``source.*``) drops ``source.ip`` and ``source.port``. No event
+    is lost, and nothing is copied.
+
+    ```yaml
+    type: drop
+    fields: [message, source.port]
+    ```
+    """
+
+    type: Literal["drop"] = "drop"
+    names: tuple[Selector, ...] = Field(alias="fields", min_length=1, description="Fields to drop, or prefixes of them.")
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        yield from unknown(self.names, incoming)
+        if not [name for name in self.fields(incoming).names if name not in HIDDEN]:
+            yield Finding("no-fields", "this drops every field, and an event without fields cannot go on", ("fields",))
+
+    def fields(self, incoming: Schema) -> Schema:
+        return without(incoming, self._dropped(incoming.names))
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            gone = self._dropped(batch.schema.names)
+            return Outcome(batch.drop_columns(gone) if gone else batch)
+
+        return run
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        gone = set(self._dropped(events.columns))
+        return events.select(*(events[quoted(name)] for name in events.columns if name not in gone))
+
+    def _dropped(self, names: list[str]) -> list[str]:
+        visible = [name for name in names if name not in HIDDEN]
+        return list(dict.fromkeys(name for selector in self.names for name in selected(selector, visible)))

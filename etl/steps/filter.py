@@ -1,0 +1,70 @@
+"""Keep the events a condition is true for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep, format_type
+from etl.expressions import analyse, compile_expression, register, rejected, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Filter(ArrowStep, SparkStep):
+    """Pass the events a condition is true for.
+
+    An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
+    cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where the condition
+    needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+
+    ```yaml
+    type: filter
+    where: "level = 'error' and message rlike 'timed? ?out'"
+    ```
+    """
+
+    type: Literal["filter"] = "filter"
+    where: Expression = Field(description="The condition, in Spark SQL.", examples=["level = 'error'"])
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        analysis = analyse(self.where, incoming)
+        yield from analysis.findings_at("where")
+        if not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
+            yield Finding("not-boolean", f"a condition is needed, and this is {format_type(analysis.type)}", ("where",), at=0)
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def spark_reason(self, incoming: Schema) -> str | None:
+        return analyse(self.where, incoming).spark_reason
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        evaluate = compile_expression(self.where, incoming)
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            mask, failed, reasons = evaluate(batch)
+            rejects: tuple[Rejects, ...] = ()
+            if failed is not None and reasons is not None:
+                rejects = (rejected(batch, failed, reasons),)
+                mask = pc.and_not(mask.cast(pa.bool_()), failed)
+            return Outcome(_kept(batch, mask), rejects)
+
+        return run
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        register(events.sparkSession)
+        return events.filter(analyse(self.where, schema_of(events)).spark_sql)
+
+
+def _kept(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Copies only where some rows go and some stay."""
+    kept = mask.true_count if pa.types.is_boolean(mask.type) else 0
+    if kept == batch.num_rows:
+        return batch
+    return batch.filter(mask) if kept else batch.slice(0, 0)

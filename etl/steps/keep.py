@@ -1,0 +1,55 @@
+"""Keep some fields and drop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep
+from etl.expressions import quoted
+from etl.steps.selection import Selector, selected, unknown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Keep(ArrowStep, SparkStep):
+    """Keep the named fields, in the order they are named, and drop the others.
+
+    A prefix keeps all fields under it: ``source`` (or ``source.*``) keeps ``source.ip`` and ``source.port``. No event
+    is lost, and nothing is copied.
+
+    ```yaml
+    type: keep
+    fields: [timestamp, source, user_name]
+    ```
+    """
+
+    type: Literal["keep"] = "keep"
+    names: tuple[Selector, ...] = Field(alias="fields", min_length=1, description="Fields to keep, or prefixes of them.")
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        return unknown(self.names, incoming)
+
+    def fields(self, incoming: Schema) -> Schema:
+        return pa.schema([incoming.field(name) for name in self._kept(incoming.names)])
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        kept = self._kept(incoming.names)
+        known = set(incoming.names)
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            others = [name for name in batch.schema.names if name not in known]
+            return Outcome(batch.select(kept + others))
+
+        return run
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        return events.select(*(events[quoted(name)] for name in self._kept(events.columns)))
+
+    def _kept(self, names: list[str]) -> list[str]:
+        named = [name for selector in self.names for name in selected(selector, names)]
+        return list(dict.fromkeys([*named, *(name for name in names if name in HIDDEN)]))

@@ -1,0 +1,78 @@
+"""Give fields other names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep
+from etl.expressions import quoted
+from etl.steps.selection import conflict, conflicts, reserved, selected, unknown_field
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Rename(ArrowStep, SparkStep):
+    """Give fields other names, all at once, so that two can change places.
+
+    A prefix renames all fields under it: ``src: source`` makes ``src.ip`` to ``source.ip``. Fields keep their place.
+    No event is lost, and nothing is copied.
+
+    ```yaml
+    type: rename
+    fields:
+      src_ip: source.ip
+      host: host.name
+    ```
+    """
+
+    type: Literal["rename"] = "rename"
+    names: Mapping[FieldName, FieldName] = Field(
+        alias="fields", min_length=1, description="Old names (fields or prefixes) and their new ones."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        renamed = self._renamed(incoming.names)
+        after = list(renamed.values())
+        for old, new in self.names.items():
+            path = ("fields", old)
+            moved = [renamed[name] for name in selected(old, incoming.names)]
+            if not moved:
+                yield unknown_field(old, incoming, path)
+            yield from reserved(old, path)
+            yield from reserved(new, path)
+            for name in moved:
+                if after.count(name) > 1:
+                    yield Finding("field-conflict", f"there would be two fields {name!r}", path)
+            yield from (conflict(name, other, path) for name, other in conflicts(after, moved))
+
+    def fields(self, incoming: Schema) -> Schema:
+        types = {new: incoming.field(old).type for old, new in self._renamed(incoming.names).items()}
+        return pa.schema(list(types.items()))
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            names = list(self._renamed(batch.schema.names).values())
+            return Outcome(pa.RecordBatch.from_arrays(batch.columns, names=names))
+
+        return run
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        renamed = self._renamed(events.columns)
+        return events.select(*(events[quoted(old)].alias(new) for old, new in renamed.items()))
+
+    def _renamed(self, names: list[str]) -> dict[str, str]:
+        """Every name → its new one; the longest prefix that is named decides."""
+        return {name: name if name in HIDDEN else self._new(name) for name in names}
+
+    def _new(self, name: str) -> str:
+        parts = name.split(".")
+        for count in range(len(parts), 0, -1):
+            stem = ".".join(parts[:count])
+            if stem in self.names:
+                return ".".join([self.names[stem], *parts[count:]])
+        return name

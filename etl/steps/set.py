@@ -1,0 +1,77 @@
+"""Set fields to the values of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import ArrowStep, Expression, FieldName, Finding, Outcome, Rejects, Schema, SparkStep, with_columns, with_fields
+from etl.expressions import analyse, compile_expression, failures, quoted, register, rejected, schema_of
+from etl.steps.selection import conflict, conflicts, reserved
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Set(ArrowStep, SparkStep):
+    """Set fields to the values of expressions.
+
+    All expressions see the event as it came in, as in SQL's SELECT. A field that is there is replaced in place, another
+    one is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
+    a cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where an expression
+    needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+
+    ```yaml
+    type: set
+    fields:
+      level: lower(level)
+      source.local: ip_in(source.ip, '10.0.0.0/8', '192.168.0.0/16')
+    ```
+    """
+
+    type: Literal["set"] = "set"
+    values: Mapping[FieldName, Expression] = Field(
+        alias="fields", min_length=1, description="Field names and the Spark SQL expressions they are set to."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        names = self.fields(incoming).names
+        for name, expression in self.values.items():
+            path = ("fields", name)
+            yield from analyse(expression, incoming).findings_at(*path)
+            yield from reserved(name, path)
+            yield from (conflict(name, other, path) for name, other in conflicts(names, [name]))
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {name: analyse(text, incoming).type for name, text in self.values.items()})
+
+    def spark_reason(self, incoming: Schema) -> str | None:
+        reasons = (analyse(text, incoming).spark_reason for text in self.values.values())
+        return next((reason for reason in reasons if reason), None)
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        expressions = {name: compile_expression(text, incoming) for name, text in self.values.items()}
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            results = {name: evaluate(batch) for name, evaluate in expressions.items()}
+            after = with_columns(batch, {name: result.values for name, result in results.items()})
+            found = failures(results.values())
+            if found is None:
+                return Outcome(after)
+            rejects: tuple[Rejects, ...] = (rejected(batch, *found),)
+            return Outcome(after.filter(pc.invert(found[0])), rejects)
+
+        return run
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        register(events.sparkSession)
+        incoming = schema_of(events)
+        given = {name: F.expr(analyse(text, incoming).spark_sql).alias(name) for name, text in self.values.items()}
+        columns = {name: events[quoted(name)] for name in events.columns} | given
+        return events.select(*columns.values())

@@ -1,0 +1,236 @@
+"""A SELECT over the events of a stream."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, visible
+from etl.expressions import analyse, quoted, register
+from etl.steps.select import GENERATORS, Select, read_select, start
+from etl.steps.window import ARRIVAL
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class Sql(SparkStep):
+    """Run one SELECT of Spark SQL over the stream's events, each event by itself.
+
+    The query is ``SELECT … FROM events [LATERAL VIEW …] [WHERE …]``: it may compute, choose and filter, and make
+    several events of one (``explode``). Dotted fields are members of structs, as everywhere: ``source.ip``; what a
+    column is called in the result is its field, `` AS `source.ip` `` included, and struct columns become dotted fields.
+    Aggregates, joins, ``ORDER BY``, ``LIMIT`` and queries inside the query are refused: a ``window`` aggregates.
+    No other table, file or code can be reached. Stateless; the order of events is kept within a partition.
+
+    An error that a value causes (a cast that fails, a division by zero) stops the query: ``try_cast``, ``try_divide``
+    and their kin give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
+
+    ```yaml
+    type: sql
+    query: SELECT message, upper(split(message, ' ')[0]) AS verb FROM events WHERE message LIKE '% %'
+    ```
+    """
+
+    type: Literal["sql"] = "sql"
+    query: str = Field(
+        description="One SELECT from events, in Spark SQL.", min_length=1, json_schema_extra={"format": "spark-sql-query"}
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """What is no single SELECT over events, unknown fields, columns without a name."""
+        read = read_select(self.query)
+        found = read if isinstance(read, list) else _column_findings(read, visible(incoming))
+        yield from (replace(finding, path=("query",)) for finding in found)
+
+    def fields(self, incoming: Schema) -> Schema:
+        """The columns, flat; a type that only Spark knows is null."""
+        read = read_select(self.query)
+        if isinstance(read, list):
+            return visible(incoming)
+        known = _with_views(read, visible(incoming))
+        columns = {name: type_ for node in read.tree.expressions for name, type_ in _columns(node, read, known)}
+        return flat_schema(pa.schema(list(columns.items())))
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        """Nest, select, flatten. Hidden columns and heartbeats come along."""
+        read = read_select(self.query)
+        assert isinstance(read, Select), read
+        hidden = [name for name in (OFFSET, ARRIVAL) if name in events.columns]
+        extra = [] if read.tree.is_star else [f"{quoted(read.name)}.{quoted(name)}" for name in hidden]
+        also = f"{quoted(read.name)}.{quoted(OFFSET)} is null" if OFFSET in hidden else None
+        register(events.sparkSession)
+        view = f"events_{uuid.uuid4().hex}"
+        _nested(events).createTempView(view)
+        try:
+            return _flat(events.sparkSession.sql(read.sql(view, extra, also)))
+        finally:
+            events.sparkSession.catalog.dropTempView(view)
+
+
+# ── Fields ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
+    known = _with_views(read, incoming)
+    for node in read.tree.expressions:
+        if not node.is_star and not node.output_name and not node.args.get("aliases"):
+            yield Finding(
+                "unnamed-column", f"{node.sql(dialect='spark')!r} has no name", hint="add AS and a name", at=start(node)
+            )
+    items = [node.unalias() for node in read.tree.expressions if not node.is_star]
+    views = [lateral.this for lateral in read.tree.args.get("laterals") or ()]
+    where = read.tree.args.get("where")
+    for part in (*views, *items, *([where.this] if where else [])):
+        for argument in _arguments(part) if _generator(part) in GENERATORS else (part,):
+            yield from _analysed(argument, read, known)
+
+
+def _analysed(node: Any, read: Select, known: Schema) -> Iterator[Finding]:
+    """Findings of an expression; a struct that is selected whole is not one."""
+    if _members(node, read, known):
+        return
+    at = start(node)
+    for finding in _analysis(node, read, known).findings:
+        if finding.severity == "error":
+            yield replace(finding, at=at)
+
+
+def _columns(node: Any, read: Select, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """Names and types that one item of the SELECT list gives."""
+    from sqlglot import exp
+
+    if node.is_star:
+        without = {
+            e.name.lower() for star in node.find_all(exp.Star) for e in star.args.get("except_") or star.args.get("except") or ()
+        }
+        yield from ((f.name, f.type) for f in known if f.name.split(".")[0].lower() not in without)
+        return
+    inner = node.unalias()
+    members = _members(inner, read, known)
+    if members:
+        yield from ((f"{node.output_name}{f.name[len(_path(inner, read)) :]}", f.type) for f in members)
+    elif node.args.get("aliases"):
+        yield from zip((a.name for a in node.args["aliases"]), _made(inner, read, known), strict=False)
+    elif _generator(inner) in GENERATORS:
+        yield node.output_name, next(_made(inner, read, known))
+    else:
+        yield node.output_name, _analysis(inner, read, known).type
+
+
+def _path(node: Any, read: Select) -> str:
+    """``source.ip`` of a column node, without the table's name in front; empty for anything else."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Column):
+        return ""
+    parts = [part.name for part in node.parts]
+    if len(parts) > 1 and parts[0].lower() == read.name.lower():
+        parts = parts[1:]
+    return ".".join(parts)
+
+
+def _members(node: Any, read: Select, known: Schema) -> list[pa.Field]:
+    """The fields inside a struct that a column node names."""
+    path = _path(node, read)
+    return [f for f in known if f.name.startswith(f"{path}.")] if path else []
+
+
+def _with_views(read: Select, incoming: Schema) -> Schema:
+    """Incoming fields and what lateral views add."""
+    known = incoming
+    for lateral in read.tree.args.get("laterals") or ():
+        alias = lateral.args.get("alias")
+        names = [column.name for column in (alias.columns if alias else ())]
+        types = list(_made(lateral.this, read, known))
+        for at, name in enumerate(names):
+            known = known.append(pa.field(name, types[at] if at < len(types) else pa.null()))
+    return known
+
+
+def _generator(node: Any) -> str:
+    """The name of the function that a node calls, in small letters."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+
+
+def _arguments(call: Any) -> list[Any]:
+    return [call.this, *call.expressions] if call.key != "anonymous" else list(call.expressions)
+
+
+def _made(generator: Any, read: Select, known: Schema) -> Iterator[pa.DataType]:
+    """Types of the columns that a generator makes; null where only Spark knows."""
+    name = _generator(generator)
+    if "posexplode" in name:
+        yield pa.int32()
+    if "explode" not in name:
+        yield from [pa.null()] * 100  # inline, stack and json_tuple: more than anyone names
+        return
+    type_ = _analysis(_arguments(generator)[0], read, known).type
+    if pa.types.is_map(type_):
+        yield from (type_.key_type, type_.item_type)
+    else:
+        yield type_.value_type if pa.types.is_list(type_) else pa.null()
+
+
+def _analysis(node: Any, read: Select, known: Schema) -> Any:
+    from sqlglot import exp
+
+    def bare(column: Any) -> Any:
+        if not isinstance(column, exp.Column):
+            return column
+        first, *rest = column.parts
+        if not rest or first.name.lower() != read.name.lower():
+            return column
+        return exp.Dot.build([part.copy() for part in rest]) if len(rest) > 1 else exp.column(rest[0].copy())
+
+    return analyse(node.copy().transform(bare).sql(dialect="spark"), known)
+
+
+# ── Flat and nested columns of Spark ──────────────────────────────────────────────────────────────
+
+
+def _nested(events: DataFrame) -> DataFrame:
+    """Dotted columns gathered into structs."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    tree: dict[str, Any] = {}
+    for name in events.columns:
+        *parents, last = name.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = F.col(quoted(name))
+    return events.select(*(_struct(node).alias(name) for name, node in tree.items()))
+
+
+def _struct(node: Any) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.struct(*(_struct(child).alias(name) for name, child in node.items())) if isinstance(node, dict) else node
+
+
+def _flat(events: DataFrame) -> DataFrame:
+    """Struct columns lifted to dotted columns."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return events.select(*(F.col(path).alias(name) for name, path in _leaves(events.schema, "", "")))
+
+
+def _leaves(struct: Any, name: str, path: str) -> Iterator[tuple[str, str]]:
+    from pyspark.sql.types import StructType
+
+    for field in struct.fields:
+        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
+        if isinstance(field.dataType, StructType):
+            yield from _leaves(field.dataType, f"{inner_name}.", f"{inner_path}.")
+        else:
+            yield inner_name, inner_path

@@ -1,0 +1,268 @@
+"""Windows over time: events → one event per window and group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import (
+    OFFSET,
+    TIMESTAMP,
+    Duration,
+    Expression,
+    FieldName,
+    Finding,
+    Schema,
+    SparkStep,
+    nearest,
+    nested_schema,
+    visible,
+)
+from etl.expressions import analyse, quoted, register, schema_of
+from etl.steps.aggregates import Aggregate, check_aggregate
+from etl.steps.heartbeats import without_heartbeats
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ARRIVAL = "_read_at"
+"""The time at which an event was read: a column that the reader adds when a window asks for it."""
+
+START, END = "window_start", "window_end"
+
+_WATERMARK_KEY = "spark.watermarkDelayMs"
+"""Column metadata by which Spark knows event time; a window's start keeps it, so that windows can follow windows."""
+
+
+class Window(SparkStep):
+    """Group events by time and fields, and give one event per window and group with aggregates of it.
+
+    Windows are tumbling (``size``), sliding (``size`` and ``slide``: an event is in each window it falls into) or
+    sessions (``gap``: a window ends when its group is silent that long). They begin at multiples of ``slide``, or
+    ``size``, since 1970 UTC, and hold times ``window_start <= time < window_end``. Without ``time`` they go by the
+    time at which events are read.
+
+    The watermark is the latest time of **all** events read, filtered ones included, less ``late``. A window closes
+    when the watermark passes its end; later events for it are dropped and counted by Spark as rows dropped by
+    watermark. Events without a time go to the dead letters. With ``idle`` the windows of a source that falls silent
+    are closed, and its events that come later for these windows are late.
+
+    ``emit: on_close`` gives each window once, when it closes. ``on_change`` gives each changed window after each
+    micro-batch, so a window appears several times, the last one right: for sinks that replace by key.
+
+    | aggregate | gives | of null | memory a group |
+    | --- | --- | --- | --- |
+    | `count(*)`, `count(x)`, `count_if(condition)` | bigint | 0 | constant |
+    | `sum(x)` | bigint, double or decimal; null on overflow | null | constant |
+    | `avg(x)` | double or decimal | null | constant |
+    | `min(x)`, `max(x)` | as x | null | constant |
+    | `count(distinct x)` | bigint, exact | 0 | every distinct value |
+    | `approx_count_distinct(x)` | bigint, off by 5 % or less mostly | 0 | constant |
+    | `first(x)`, `last(x)` | x of the earliest or latest event that has one | null | constant |
+    | `collect(x, 100)` | array: x of the earliest 100 events that have one | empty | the values kept |
+    | `percentile(x, 0.95)` | double, exact, between two values where it falls there | null | every distinct value |
+    | `approx_percentile(x, 0.95)` | as x, a value that occurs | null | bounded |
+
+    x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits what it sees.
+    Of events with the same time the one with the smaller offset is the earlier. State holds one entry per open
+    window and group. Exactly-once across restarts; an aggregate, a size or a group that changes needs a new state.
+
+    ```yaml
+    type: window
+    time: timestamp
+    size: 10m
+    slide: 1m
+    late: 2m
+    group_by: [source.ip]
+    aggregates:
+      failures: count(*)
+      users: count(distinct user_name)
+    having: failures >= 5
+    ```
+    """
+
+    stateful: ClassVar[bool] = True
+
+    type: Literal["window"] = "window"
+    time: FieldName | None = Field(
+        default=None, description="Event time field, a timestamp; without it windows go by the time of reading."
+    )
+    size: Duration | None = Field(default=None, description="Length of a window.", examples=["10m"])
+    slide: Duration | None = Field(
+        default=None, description="Distance between the beginnings of windows; none means they follow one another."
+    )
+    gap: Duration | None = Field(
+        default=None, description="Silence of a group that ends its session; instead of a size.", examples=["30m"]
+    )
+    late: Duration = Field(
+        default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."
+    )
+    group_by: tuple[FieldName, ...] = Field(default=(), description="Fields that make a group; null is a group of its own.")
+    aggregates: dict[FieldName, Expression] = Field(
+        description="New fields and the aggregates they hold.", min_length=1, examples=[{"failures": "count(*)"}]
+    )
+    having: Expression | None = Field(
+        default=None, description="Condition over window_start, window_end, group fields and aggregates that a result must meet."
+    )
+    emit: Literal["on_close", "on_change"] = Field(
+        default="on_close", description="Whether a window is given once when it closes, or after each batch that changed it."
+    )
+    idle: Duration | None = Field(
+        default=None, description="Silence of all sources after which open windows are closed; none means they wait."
+    )
+
+    # ── What it says of itself ──
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Lengths that make no window, unknown fields, bad aggregates, clashing names."""
+        yield from self._lengths()
+        yield from self._time_field(incoming)
+        for at, name in enumerate(self.group_by):
+            yield from _known(name, incoming, ("group_by", at))
+        for name, aggregate in self._checked(incoming).items():
+            yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
+        clash = _clash([START, END, *self.group_by, *self.aggregates])
+        if clash:
+            yield Finding("name-conflict", clash, ("aggregates",), "give the field another name")
+        else:
+            yield from self._condition(incoming)
+
+    def fields(self, incoming: Schema) -> Schema:
+        """``window_start``, ``window_end``, group fields, aggregates."""
+        types = dict.fromkeys((START, END), self._time_type(incoming))
+        for name in self.group_by:
+            types[name] = incoming.field(name).type if name in incoming.names else pa.null()
+        types |= {name: aggregate.type for name, aggregate in self._checked(incoming).items()}
+        return pa.schema(list(types.items()))
+
+    def needs(self, incoming: Schema) -> frozenset[str]:
+        """Time, group fields and what aggregates look at."""
+        looked_at = (aggregate.fields for aggregate in self._checked(incoming).values())
+        return frozenset(self.group_by).union([self.time] if self.time else [], *looked_at)
+
+    def event_time(self) -> tuple[str, timedelta]:
+        """The time field and lateness; time of reading is never late."""
+        return (self.time, self.late) if self.time else (ARRIVAL, timedelta(0))
+
+    def idle_after(self) -> timedelta | None:
+        """As the option says. Windows over time of reading close by the clock: once an open one's end has passed."""
+        if self.time:
+            return self.idle
+        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+
+    def reach(self) -> timedelta:
+        """The length of a window, or the silence that ends a session."""
+        return self.size or self.gap or timedelta(0)
+
+    def output_mode(self) -> Literal["append", "update"]:
+        """Spark's name for when results are given."""
+        return "update" if self.emit == "on_change" else "append"
+
+    # ── What it does ──
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        """Aggregate by window and group, then keep what ``having`` keeps."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        register(events.sparkSession)
+        time, _ = self.event_time()
+        order = quoted(time) if OFFSET not in events.columns else f"struct({quoted(time)}, {quoted(OFFSET)})"
+        checked = self._checked(schema_of(events))
+        groups = [F.col(quoted(name)).alias(name) for name in self.group_by]
+        results = [F.expr(aggregate.sql(order)).alias(name) for name, aggregate in checked.items()]
+        grouped = without_heartbeats(events, time).groupBy(self._window().alias(_WINDOW), *groups).agg(*results)
+        result = grouped.select(*_edges(), *(F.col(quoted(name)) for name in (*self.group_by, *self.aggregates)))
+        return result.where(self._having(result)) if self.having else result
+
+    def _window(self) -> Column:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        time = F.col(quoted(self.event_time()[0]))
+        if self.gap:
+            return F.session_window(time, _interval(self.gap))
+        assert self.size is not None
+        return F.window(time, _interval(self.size), _interval(self.slide or self.size))
+
+    def _having(self, result: DataFrame) -> str:
+        assert self.having is not None
+        return analyse(self.having, schema_of(result)).spark_sql
+
+    def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
+        return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}
+
+    def _time_type(self, incoming: Schema) -> pa.DataType:
+        known = self.time in incoming.names and pa.types.is_timestamp(incoming.field(self.time).type)
+        return incoming.field(self.time).type if known else TIMESTAMP
+
+    # ── Findings ──
+
+    def _lengths(self) -> Iterator[Finding]:
+        if (self.size is None) == (self.gap is None):
+            found = "has both size and gap" if self.size else "has neither size nor gap"
+            yield Finding("bad-window", f"the window {found}", (), "give size for a fixed length, or gap for sessions")
+        for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)):
+            if value is not None and value <= timedelta(0):
+                yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
+        if self.slide and self.gap:
+            yield Finding("bad-window", "a session cannot slide", ("slide",), "leave out slide, or give size for gap")
+        if self.slide and self.size and self.slide > self.size:
+            yield Finding("bad-window", "slide is longer than size, and events between windows would be lost", ("slide",))
+        if self.gap and self.emit == "on_change":
+            yield Finding("session-on-change", "sessions are given only when they close", ("emit",), "leave out emit")
+
+    def _time_field(self, incoming: Schema) -> Iterator[Finding]:
+        if self.time is None:
+            return
+        yield from _known(self.time, incoming, ("time",))
+        if self.time not in incoming.names:
+            return
+        type_ = incoming.field(self.time).type
+        if not (pa.types.is_timestamp(type_) or pa.types.is_null(type_)):
+            hint = "put a timestamp step in front that reads it"
+            yield Finding("wrong-type", f"event time {self.time!r} is {type_}, and no timestamp", ("time",), hint)
+
+    def _condition(self, incoming: Schema) -> Iterator[Finding]:
+        if self.having is None:
+            return
+        found = analyse(self.having, self.fields(incoming))
+        yield from found.findings_at("having")
+        if not found.errors and found.type not in (pa.bool_(), pa.null()):
+            yield Finding("wrong-type", f"having is a condition, and this is {found.type}", ("having",))
+
+
+_WINDOW = "__window"
+
+
+def _known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
+    if name not in incoming.names:
+        hint = nearest(name, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}"
+        yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
+
+
+def _clash(names: list[str]) -> str | None:
+    """What is wrong with these names side by side."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            return f"two fields of the result are named {name!r}"
+    try:
+        nested_schema(pa.schema([(name, pa.null()) for name in names]))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _interval(length: timedelta) -> str:
+    return f"{round(length.total_seconds() * 1000)} milliseconds"
+
+
+def _edges() -> tuple[Column, Column]:
+    """Start and end of the window; the start is event time for what follows."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    start = F.col(f"{_WINDOW}.start").alias(START, metadata={_WATERMARK_KEY: 0})
+    return start, F.col(f"{_WINDOW}.end").alias(END)

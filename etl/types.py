@@ -1,0 +1,137 @@
+"""Spark SQL type names ↔ Arrow types: ``array<string>``, ``decimal(10,2)``, ``struct<a: int, b: string>``.
+
+Source of the names: Spark SQL reference, "Data Types". A timestamp is microseconds in UTC, as Spark keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import pyarrow as pa
+from pydantic import AfterValidator
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+_BY_NAME = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "bool": pa.bool_(),
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "void": pa.null(),
+}
+_NAMES = {type_: name for name, type_ in reversed(_BY_NAME.items())}
+_TOKEN = re.compile(r"\s*([A-Za-z_@][\w@.\-]*|\d+|[<>(),:])")
+
+
+def parse_type(text: str) -> pa.DataType:
+    """Type name → Arrow type. Raises ValueError that says what is accepted."""
+    tokens = list(_tokens(text))
+    type_ = _take(tokens, text)
+    if tokens:
+        raise ValueError(f"{text!r} has {tokens[0]!r} left over after the type")
+    return type_
+
+
+def format_type(type_: pa.DataType) -> str:
+    """Arrow type → the name that `parse_type` reads back; Arrow's own name for types Spark lacks."""
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"array<{format_type(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{format_type(type_.key_type)},{format_type(type_.item_type)}>"
+    if pa.types.is_struct(type_):
+        return "struct<" + ",".join(f"{member.name}:{format_type(member.type)}" for member in type_) + ">"
+    return _NAMES.get(type_, str(type_))
+
+
+def _tokens(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text.rstrip()):
+        found = _TOKEN.match(text, at)
+        if not found:
+            raise ValueError(f"{text!r} is not a type: unexpected {text[at:].strip()[:1]!r}")
+        yield found[1]
+        at = found.end()
+
+
+def _take(tokens: list[str], text: str) -> pa.DataType:
+    name = tokens.pop(0).lower() if tokens else ""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if name == "decimal":
+        return _decimal(tokens, text)
+    if name == "array":
+        _expect(tokens, "<", text)
+        item = _take(tokens, text)
+        _expect(tokens, ">", text)
+        return pa.list_(item)
+    if name == "map":
+        _expect(tokens, "<", text)
+        key = _take(tokens, text)
+        _expect(tokens, ",", text)
+        item = _take(tokens, text)
+        _expect(tokens, ">", text)
+        return pa.map_(key, item)
+    if name == "struct":
+        return _struct(tokens, text)
+    accepted = ", ".join(sorted([*_BY_NAME, "decimal(p,s)", "array<…>", "map<…,…>", "struct<name: …>"]))
+    raise ValueError(f"{name or text!r} is not a type; types are {accepted}")
+
+
+def _decimal(tokens: list[str], text: str) -> pa.DataType:
+    if tokens[:1] != ["("]:
+        return pa.decimal128(10, 0)
+    _expect(tokens, "(", text)
+    precision = int(tokens.pop(0))
+    scale = 0
+    if tokens[:1] == [","]:
+        tokens.pop(0)
+        scale = int(tokens.pop(0))
+    _expect(tokens, ")", text)
+    return pa.decimal128(precision, scale)
+
+
+def _struct(tokens: list[str], text: str) -> pa.DataType:
+    _expect(tokens, "<", text)
+    members = []
+    while True:
+        name = tokens.pop(0) if tokens else ""
+        _expect(tokens, ":", text)
+        members.append(pa.field(name, _take(tokens, text)))
+        if tokens[:1] != [","]:
+            break
+        tokens.pop(0)
+    _expect(tokens, ">", text)
+    return pa.struct(members)
+
+
+def _expect(tokens: list[str], wanted: str, text: str) -> None:
+    found = tokens.pop(0) if tokens else "the end"
+    if found != wanted:
+        raise ValueError(f"{text!r} is not a type: {wanted!r} is missing before {found!r}")
+
+
+def _check(text: str) -> str:
+    parse_type(text)
+    return text
+
+
+TypeName = Annotated[str, AfterValidator(_check)]
+"""A Spark SQL type name: ``int``, ``timestamp``, ``array<string>``."""

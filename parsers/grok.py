@@ -1,0 +1,77 @@
+"""The parser `grok`: named patterns of Logstash's grok language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from etl.api import Finding, Schema
+from parsers import patterns as library
+from parsers.grok_compiler import Definitions
+from parsers.pattern_parser import PatternParser
+from parsers.regex_engine import Program
+from parsers.regex_syntax import PatternError
+
+
+class Grok(PatternParser):
+    """Reads fields out of text with Logstash's grok patterns.
+
+    ``%{NAME}`` matches what the library calls NAME, ``%{NAME:field}`` keeps it as a field, ``%{NAME:field:int}`` (or
+    ``float``) as a number; ``(?<field>…)`` keeps any expression. Fields are written ``a.b`` or ``[a][b]``. As in
+    Logstash the search is not anchored, the dot matches line ends and ``^ $`` every line's edges; ``\\w \\d \\s`` and
+    ``\\b`` know ASCII only. An empty capture is null. A name captured several times is one value where only one
+    of the captures can take part, else an array.
+
+    All patterns are compiled once a task and run over whole batches in linear time by RE2. One that needs
+    look-around, back-references or atomic groups runs event by event under ``timeout``; `etl lint` warns of it, and
+    an event that takes longer goes to the dead letters as ``grok-timeout``.
+
+    ```yaml
+    type: grok
+    patterns: ["%{SYSLOGBASE} Failed password for %{USERNAME:user_name} from %{IP:source.ip}"]
+    ```
+    """
+
+    type: Literal["grok"] = "grok"
+    pattern_set: Literal["ecs-v1", "legacy"] = Field(
+        default="ecs-v1", description="The library: field names of the Elastic Common Schema, or those of older Logstash."
+    )
+    pattern_definitions: dict[str, str] = Field(
+        default={},
+        description="Patterns of your own by name, before those of files and library.",
+        examples=[{"ORDER": "[A-Z]{2}\\d+"}],
+    )
+    pattern_files: list[str] = Field(
+        default=[], description="Files of patterns, one a line: a name, a space, an expression; later files win."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Files that cannot be read, then the patterns."""
+        for n, path in enumerate(self.pattern_files):
+            try:
+                library.read(Path(path))
+            except (OSError, ValueError) as error:
+                yield Finding("unreadable-file", f"pattern file {path!r} cannot be read: {error}", ("pattern_files", n))
+        yield from super().check(incoming)
+
+    def programs(self) -> Iterator[Program | PatternError]:
+        """Each pattern with its names expanded."""
+        definitions = Definitions(self._texts())
+        for pattern in self.patterns:
+            try:
+                yield definitions.compile(pattern, anchored=self.anchored)
+            except PatternError as error:
+                yield error
+
+    def _texts(self) -> dict[str, str]:
+        """Names → expressions; a file that cannot be read is left out here and found by `check`."""
+        texts = dict(library.load(self.pattern_set))
+        for path in self.pattern_files:
+            try:
+                texts |= library.read(Path(path))
+            except (OSError, ValueError):
+                continue
+        return texts | self.pattern_definitions

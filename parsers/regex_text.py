@@ -1,0 +1,115 @@
+"""The tree of a pattern → the text that RE2 (or the package ``regex``) compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import count
+from typing import Any
+
+from parsers.regex_tree import (
+    AnyByte,
+    Atomic,
+    Backreference,
+    Capture,
+    Chars,
+    Choice,
+    Edge,
+    Group,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    walk,
+)
+
+_EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
+_SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
+
+
+def group_name(index: int) -> str:
+    """The engine's name of the n-th capture."""
+    return f"c{index}"
+
+
+def regex_text(node: Node, wanted: Collection[int] | None = None, *, backtracking: bool = False) -> str:
+    """The expression that captures the captures numbered in ``wanted`` (all: None).
+
+    ``backtracking`` writes it for the package ``regex``; RE2 has no look-around, atomic groups and back-references.
+    """
+    return _Writer(node, wanted, backtracking).text(node)
+
+
+class _Writer:
+    """Captures are numbered in the order in which they are written, which is that of `captures`."""
+
+    def __init__(self, root: Node, wanted: Collection[int] | None, backtracking: bool) -> None:
+        self.numbers = count()
+        self.wanted, self.backtracking = wanted, backtracking
+        self.referred = {node.group for node in walk(root) if isinstance(node, Backreference)}
+        self.fields: dict[str, int] = {}
+
+    def text(self, node: Node) -> str:
+        return _WRITERS[type(node)](self, node)
+
+    def atom(self, node: Node) -> str:
+        """Text that a repeat can follow."""
+        text = self.text(node)
+        return text if isinstance(node, Chars | AnyByte) else f"(?:{text})"
+
+    def chars(self, node: Chars) -> str:
+        return f"[^\\x00-{chr(0x10FFFF)}]" if node.of.empty else node.of.text()
+
+    def any_byte(self, node: AnyByte) -> str:
+        return "\\C"
+
+    def sequence(self, node: Sequence) -> str:
+        return "".join(f"(?:{self.text(part)})" if isinstance(part, Choice) else self.text(part) for part in node.parts)
+
+    def choice(self, node: Choice) -> str:
+        return "|".join(self.text(part) for part in node.parts)
+
+    def repeat(self, node: Repeat) -> str:
+        least, most = node.least, node.most
+        simple = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
+        bounds = simple or (f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}")
+        return f"{self.atom(node.part)}{bounds}{_SUFFIX[node.kind]}"
+
+    def capture(self, node: Capture) -> str:
+        number = next(self.numbers)
+        self.fields.setdefault(node.field, number)
+        if self.wanted is None or number in self.wanted:
+            return f"(?P<{group_name(number)}>{self.text(node.part)})"
+        return f"(?:{self.text(node.part)})"
+
+    def group(self, node: Group) -> str:
+        if self.backtracking and node.number in self.referred:
+            return f"(?P<g{node.number}>{self.text(node.part)})"
+        return f"(?:{self.text(node.part)})"
+
+    def edge(self, node: Edge) -> str:
+        return "\\Z" if self.backtracking and node.kind == "\\z" else _EDGES[node.kind]
+
+    def look(self, node: Look) -> str:
+        return f"(?{'' if node.ahead else '<'}{'!' if node.negative else '='}{self.text(node.part)})"
+
+    def atomic(self, node: Atomic) -> str:
+        return f"(?>{self.text(node.part)})"
+
+    def backreference(self, node: Backreference) -> str:
+        name = f"g{node.group}" if isinstance(node.group, int) else group_name(self.fields.get(node.group, -1))
+        return f"(?P={name})"
+
+
+_WRITERS: dict[type, Callable[[_Writer, Any], str]] = {
+    Chars: _Writer.chars,
+    AnyByte: _Writer.any_byte,
+    Sequence: _Writer.sequence,
+    Choice: _Writer.choice,
+    Repeat: _Writer.repeat,
+    Capture: _Writer.capture,
+    Group: _Writer.group,
+    Edge: _Writer.edge,
+    Look: _Writer.look,
+    Atomic: _Writer.atomic,
+    Backreference: _Writer.backreference,
+}

@@ -1,0 +1,127 @@
+"""Regular expressions as trees: what patterns are parsed to, rewritten as and written from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parsers.char_class import CharClass
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character of a set."""
+
+    of: CharClass
+
+
+@dataclass(frozen=True, slots=True)
+class AnyByte:
+    """One byte, for RE2 only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One part after the other; the empty sequence matches the empty text."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The first part that leads to a match."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``least`` to ``most`` times (None: no bound); ``lazy`` prefers few, ``possessive`` never gives back."""
+
+    part: Node
+    least: int
+    most: int | None
+    kind: Literal["greedy", "lazy", "possessive"] = "greedy"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Text that becomes (part of) a field. ``cast`` is int, float or empty for text."""
+
+    part: Node
+    field: str
+    cast: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A plain group, numbered for back-references."""
+
+    part: Node
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A place between characters: ``^ $ \\A \\z \\b \\B``."""
+
+    kind: Literal["^", "$", "\\A", "\\z", "\\b", "\\B"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What must (not) stand ahead of or behind a place."""
+
+    part: Node
+    ahead: bool
+    negative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """Once matched, never matched in another way."""
+
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Backreference:
+    """The text of an earlier group, by number or field name."""
+
+    group: int | str
+
+
+Node: TypeAlias = "Chars | AnyByte | Sequence | Choice | Repeat | Capture | Group | Edge | Look | Atomic | Backreference"
+
+EMPTY = Sequence(())
+ANY_BYTE = AnyByte()
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below."""
+    if isinstance(node, Sequence | Choice):
+        return node.parts
+    if isinstance(node, Repeat | Capture | Group | Look | Atomic):
+        return (node.part,)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, in the order of the text."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def sequence(parts: list[Node]) -> Node:
+    """A sequence without sequences inside; one part stands alone."""
+    flat: list[Node] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Sequence) else (part,))
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def captures(node: Node) -> list[Capture]:
+    """All captures, outer before inner, left before right: their order is their number."""
+    return [found for found in walk(node) if isinstance(found, Capture)]

@@ -1,0 +1,108 @@
+"""Cutting lines: every byte, any blocks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.file import lines
+from connectors.file.charset import charset
+from connectors.file.lines import Cutter
+from etl.api import OFFSET, Rejects
+
+pieces = st.sampled_from(
+    [b"\n", b"\r\n", b"\r", b"\0", b"a", b"abc" * 5, "é".encode(), "中".encode(), b"\xff", b"\xe4\xb8", b"\xf0", b"\xef\xbb\xbf"]
+)
+
+
+def cut(data: bytes, codec: str = "utf-8", longest: int = 1 << 20, at: int = 0) -> list[tuple[int, str]]:
+    """Offsets and texts in order; dead letters as texts that begin with '!'."""
+    found: list[tuple[int, str]] = []
+    for batch in Cutter(charset(codec), longest).lines(io.BytesIO(data).readinto, at):
+        mark = "!" if isinstance(batch, Rejects) else ""
+        events = batch.events if isinstance(batch, Rejects) else batch
+        events.validate(full=True)
+        texts = (mark + text for text in events.column("message").to_pylist())
+        found += zip(events.column(OFFSET).to_pylist(), texts, strict=True)
+    return sorted(found)
+
+
+def plain(data: bytes, codec: str = "utf-8", longest: int = 1 << 20) -> list[tuple[int, str]]:
+    """The same, a line at a time."""
+    found, at = [], 0
+    for line in data.split(b"\n"):
+        if at < len(data):
+            kept = line.removesuffix(b"\r")
+            text = kept.decode(codec, "replace")
+            if at == 0 and codec == "utf-8":
+                text = text.removeprefix("\ufeff")
+            found.append((at, "!" + line[:1].decode(codec, "replace") if len(line) > longest else text))
+        at += len(line) + 1
+    return found
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda size: monkeypatch.setattr(lines, "BLOCK", size)
+
+
+@given(st.lists(pieces, max_size=40).map(b"".join), st.sampled_from([4, 8, 64, 4096]), st.sampled_from([1, 7, 1000]))
+def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK", block)
+        patch.setattr(lines, "SHOWN", 1)
+        assert cut(data, longest=longest) == plain(data, longest=longest)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["latin-1", "gbk", "shift_jis", "gb18030", "cp1252", "euc_kr"]))
+def test_other_charsets_equal_lines_decoded_one_by_one(data: bytes, codec: str) -> None:
+    assert cut(data, codec) == plain(data, codec)
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=50),
+    st.sampled_from(["utf-16-le", "utf-16-be", "utf-32-le"]),
+)
+def test_wide_charsets(text: str, codec: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK", 8)
+        found = cut(("\ufeff" + text).encode(codec), codec)
+
+    whole = text.split("\n")
+    assert [line for _, line in found] == (whole if whole[-1] or len(whole) == 1 else whole[:-1])
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_in_a_wide_charset(data: bytes) -> None:
+    assert len(cut(data, "utf-16-le")) <= data.count(b"\n") + 1
+
+
+def test_offsets_are_those_of_the_raw_bytes() -> None:
+    assert cut(b"\xff\n\r\n\nab", at=100) == [(100, "\ufffd"), (102, ""), (104, ""), (105, "ab")]
+
+
+def test_byte_order_mark_is_dropped_at_the_beginning_only() -> None:
+    assert cut(b"\xef\xbb\xbfa\n") == [(0, "a")]
+    assert cut(b"\xef\xbb\xbfa\n", at=5) == [(5, "\ufeffa")]
+
+
+def test_overlong_line_keeps_its_beginning_and_says_its_length(small_blocks: Callable[[int], None]) -> None:
+    small_blocks(4096)
+    data = b"a\n" + b"x" * 1_000_000 + b"\nb"
+    found = list(Cutter(charset("utf-8"), 10_000).lines(io.BytesIO(data).readinto, 0))
+
+    (rejects,) = (batch for batch in found if isinstance(batch, Rejects))
+    assert rejects.code == "line-too-long"
+    assert isinstance(rejects.reasons, pa.StringArray)
+    assert rejects.reasons.to_pylist() == ["the line has 1000000 bytes, more than max_line_bytes 10000"]
+    assert cut(data, longest=10_000)[2] == (1_000_002 + 1, "b")
+    assert len(rejects.events.column("message")[0].as_py()) <= lines.SHOWN
+
+
+def test_no_bytes_are_no_lines() -> None:
+    assert cut(b"") == []

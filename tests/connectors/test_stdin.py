@@ -1,0 +1,149 @@
+"""The `stdin` source and the spool that feeds it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors import spool
+from connectors.spool import Segments, Spool
+from connectors.stdin import StdinSource
+from etl.api import Limit, Offset, Rejects
+
+FAR = Limit(1 << 40)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> StdinSource:
+    return StdinSource().placed(str(tmp_path / "stdin"))
+
+
+def piped(source: StdinSource, data: bytes) -> None:
+    """Standard input that holds ``data``, copied to its end."""
+    reading, writing = os.pipe()
+    thread = source.spool(reading)
+    thread.start()
+    with os.fdopen(writing, "wb") as file:
+        file.write(data)
+    thread.join()
+    os.close(reading)
+
+
+def texts(source: StdinSource, start: Offset, end: Offset, parallelism: int = 2) -> list[Any]:
+    found: list[Any] = []
+    for split in pickle.loads(pickle.dumps(source.splits(start, end, parallelism))):
+        for batch in pickle.loads(pickle.dumps(source)).read(split):
+            found += [batch.code] if isinstance(batch, Rejects) else batch.column("message").to_pylist()
+    return found
+
+
+def test_lines_of_a_pipe_with_the_last_one_unfinished(source: StdinSource) -> None:
+    piped(source, b"one\r\ntwo\nthree")
+    start = source.start()
+
+    end = source.latest(start, FAR)
+
+    assert texts(source, start, end) == ["one", "two", "three"]
+    assert source.ended(end)
+    assert not source.ended(start)
+
+
+def test_a_line_waits_for_its_newline_while_the_pipe_is_open(source: StdinSource) -> None:
+    reading, writing = os.pipe()
+    thread = source.spool(reading)
+    thread.start()
+    os.write(writing, b"one\ntw")
+    limit = threading.Event()
+    while Segments(source._folder).total < 6:
+        limit.wait(0.01)
+
+    assert source.latest(source.start(), FAR) == {"offset": 4}
+    assert not source.ended({"offset": 4})
+    os.close(writing)
+    thread.join()
+    os.close(reading)
+    assert source.latest(source.start(), FAR) == {"offset": 6}
+
+
+def test_what_was_not_delivered_comes_first_in_the_next_run(source: StdinSource) -> None:
+    piped(source, b"one\ntwo\ncut of")
+    delivered = source.latest(source.start(), Limit(1 << 30, max_events=1))
+    source.commit(delivered)
+
+    piped(source, b"three\n")
+
+    assert texts(source, delivered, source.latest(delivered, FAR)) == ["two", "cut of", "three"]
+
+
+def test_delivered_segments_are_deleted(source: StdinSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "SEGMENT", 10)
+    monkeypatch.setattr(spool, "_READ", 7)
+    lines = [f"{n}" for n in range(50)]
+    piped(source, "\n".join(lines).encode())
+    start = source.start()
+    middle = source.latest(start, Limit(60))
+    end = source.latest(middle, FAR)
+
+    assert texts(source, start, middle) + texts(source, middle, end) == lines
+    source.commit(middle)
+    assert 0 < source.start()["offset"] <= middle["offset"]
+    assert texts(source, middle, end) == lines[len(lines) - len(texts(source, middle, end)) :]
+    source.commit(end)
+    assert len(Segments(source._folder).starts) == 1
+
+
+def test_limits(source: StdinSource) -> None:
+    piped(source, b"aaaa\nbb\ncc\n")
+    start = source.start()
+
+    assert source.latest(start, Limit(1)) == {"offset": 5}
+    assert source.latest(start, Limit(9)) == {"offset": 8}
+    assert source.latest(start, Limit(99, max_events=2)) == {"offset": 8}
+    assert source.latest(start, Limit(99, max_events=0)) == start
+    assert source.latest(start, Limit(99, until={"offset": 8})) == {"offset": 8}
+
+
+def test_large_input_is_cut_at_lines(source: StdinSource) -> None:
+    lines = [f"{n:09d}" * 11 for n in range(100_000)]
+    piped(source, "\n".join(lines).encode())
+    start, end = source.start(), source.latest(source.start(), FAR)
+
+    assert len(source.splits(start, end, 2)) == 2
+    assert texts(source, start, end) == lines
+
+
+def test_overlong_line_is_a_dead_letter(tmp_path: Path) -> None:
+    source = StdinSource(max_line_bytes=3).placed(str(tmp_path))
+    piped(source, b"long\nok\n")
+
+    assert texts(source, source.start(), source.latest(source.start(), FAR)) == ["ok", "line-too-long"]
+
+
+def test_the_pipe_waits_when_there_is_no_room(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    thread = Spool(str(tmp_path), descriptor=reading, room=3)
+    thread.start()
+    os.write(writing, b"aaaa\n")
+    limit = threading.Event()
+    while Segments(str(tmp_path)).total < 5:
+        limit.wait(0.01)
+    os.write(writing, b"b\n")
+    os.close(writing)
+    limit.wait(0.05)
+    assert (Segments(str(tmp_path)).total, thread.is_alive()) == (5, True)
+
+    thread.room = None
+    thread.join()
+    os.close(reading)
+    assert Segments(str(tmp_path)).total == 7
+
+
+def test_unknown_charset_is_a_finding() -> None:
+    (finding,) = StdinSource(charset="utf-17").check()
+
+    assert finding.code == "unknown-charset"

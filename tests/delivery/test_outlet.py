@@ -1,0 +1,165 @@
+"""Batching, retries and refusals in front of a writer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from etl.api import OFFSET, Batching, ComponentError, Rejects, Result, Retry, Sink
+from etl.delivery.outlet import Outlet
+
+
+class Recorder:
+    """A writer that keeps what it is given and answers as it is told."""
+
+    def __init__(self, answers: list[Result | OSError] | None = None) -> None:
+        self.batches: list[list[str]] = []
+        self.answers = answers or []
+        self.closed = False
+
+    def sizes(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.cast(pc.utf8_length(batch.column("m")), pa.int64())
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        self.batches.append(batch.column("m").to_pylist())
+        answer = self.answers.pop(0) if self.answers else Result()
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+def events(*texts: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"m": list(texts), OFFSET: list(range(len(texts)))})
+
+
+def outlet(writer: Recorder, rejected: list[Rejects] | None = None, **options: object) -> Outlet:
+    sink = Sink(type="fake", batch=Batching(**options.pop("batch", {})), retry=Retry(**options.pop("retry", {})))
+    keep = rejected if rejected is not None else []
+    return Outlet("out", sink, writer, keep.append, sleep=lambda _: None, **options)
+
+
+def test_without_limits_batches_pass_as_they_come() -> None:
+    writer = Recorder()
+    out = outlet(writer)
+
+    out.take(events("a", "b"))
+    out.take(events("c"))
+    out.close()
+
+    assert writer.batches == [["a", "b"], ["c"]]
+    assert out.delivered.flushes == {"as_it_comes": 2}
+    assert writer.closed
+
+
+def test_max_events_cuts_and_fills_batches() -> None:
+    writer = Recorder()
+    out = outlet(writer, batch={"max_events": 2})
+
+    out.take(events("a"))
+    out.take(events("b", "c", "d", "e"))
+    out.close()
+
+    assert writer.batches == [["a", "b"], ["c", "d"], ["e"]]
+    assert out.delivered.flushes == {"count": 2, "end_of_batch": 1}
+    assert out.delivered.came == out.delivered.taken == 5
+
+
+def test_max_bytes_counts_encoded_bytes() -> None:
+    writer = Recorder()
+    out = outlet(writer, batch={"max_bytes": 5})
+
+    out.take(events("aa", "bb", "cc", "ddddd"))
+    out.close()
+
+    assert writer.batches == [["aa", "bb"], ["cc"], ["ddddd"]]
+    assert out.delivered.flushes == {"bytes": 2, "end_of_batch": 1}
+
+
+def test_bytes_and_count_hold_together() -> None:
+    writer = Recorder()
+    out = outlet(writer, batch={"max_bytes": 100, "max_events": 3})
+
+    out.take(events(*"abcdefg"))
+    out.close()
+
+    assert writer.batches == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
+
+
+def test_an_event_larger_than_max_bytes_is_a_dead_letter() -> None:
+    writer, rejected = Recorder(), []
+    out = outlet(writer, rejected, batch={"max_bytes": 3})
+
+    out.take(events("aa", "toolong", "b"))
+    out.close()
+
+    assert writer.batches == [["aa", "b"]]
+    assert rejected[0].code == "event-too-large"
+    assert rejected[0].events.column("m").to_pylist() == ["toolong"]
+    assert rejected[0].reasons.to_pylist() == ["7 bytes encoded, more than batch.max_bytes (3)"]
+    assert (out.delivered.came, out.delivered.taken, out.delivered.dead) == (3, 2, 1)
+
+
+def test_timeout_writes_a_buffer_that_does_not_fill() -> None:
+    writer, now = Recorder(), [0.0]
+    out = outlet(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
+
+    out.take(events("a"))
+    now[0] = 2.0
+    out.take(events("b"))
+
+    assert writer.batches == [["a", "b"]]
+    assert out.delivered.flushes == {"timeout": 1}
+
+
+def test_only_failed_events_are_tried_again() -> None:
+    writer = Recorder([Result(retryable=pa.array([1, 2]), cause="429"), Result(retryable=pa.array([1]), cause="429")])
+    out = outlet(writer)
+
+    out.take(events("a", "b", "c"))
+
+    assert writer.batches == [["a", "b", "c"], ["b", "c"], ["c"]]
+    assert out.delivered.taken == 3
+    assert out.delivered.retries == 2
+
+
+def test_refused_events_are_dead_and_the_rest_taken() -> None:
+    batch, rejected = events("a", "b"), []
+    writer = Recorder([Result(rejected=(Rejects(batch.slice(1), "bad-document", "no"),))])
+    out = outlet(writer, rejected)
+
+    out.take(batch)
+
+    assert rejected[0].events.column("m").to_pylist() == ["b"]
+    assert (out.delivered.taken, out.delivered.dead) == (1, 1)
+
+
+def test_attempts_run_out_with_the_cause() -> None:
+    writer = Recorder([OSError(28, "No space left on device")] * 3)
+    out = outlet(writer, retry={"attempts": 3})
+
+    with pytest.raises(ComponentError, match="sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
+        out.take(events("a", "b"))
+
+    assert len(writer.batches) == 3
+
+
+def test_backoff_doubles_up_to_its_limit() -> None:
+    waits: list[float] = []
+    writer = Recorder([OSError("down")] * 6)
+    retry = {"attempts": 6, "initial_backoff": timedelta(seconds=1), "max_backoff": timedelta(seconds=4)}
+    sink = Sink(type="fake", retry=Retry(**retry))
+    out = Outlet("out", sink, writer, lambda _: None, sleep=waits.append)
+
+    with pytest.raises(ComponentError):
+        out.take(events("a"))
+
+    assert all(wait <= longest for wait, longest in zip(waits, [1, 2, 4, 4, 4], strict=True))

@@ -1,0 +1,156 @@
+"""The Arrow form of an expression has Spark's type, values and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+Agree = Callable[[Sequence[str]], None]
+
+COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
+PAIRS = [
+    ("s", "t"), ("i", "j"), ("i", "l"), ("y", "i"), ("d", "e"), ("f", "d"), ("i", "d"), ("l", "f"), ("b", "c"), ("ts", "day"),
+    ("i", "s"), ("s", "d"), ("b", "s"), ("i", "1.5"), ("l", "-2.50"), ("d", "1.5"), ("f", "2.5"), ("s", "null"), ("y", "300"),
+    ("day", "'2020-02-29'"), ("ts", "'1970-01-01'"), ("s", "'abc'"), ("d", "0"), ("d", "double('nan')"),
+]  # fmt: skip
+
+
+def test_comparisons(agree: Agree) -> None:
+    agree([f"{a} {op} {b}" for (a, b), op in product(PAIRS, COMPARISONS)])
+
+
+def test_logic_with_three_values(agree: Agree) -> None:
+    agree(
+        [
+            "b and c", "b or c", "not b", "b and not c or b", "b and null", "null or c", "b = c", "b is true", "b is not false",
+            "s is null", "s is not null", "not (b and c)", "b <=> null", "b and i > 0 and d > 0",
+        ]
+    )  # fmt: skip
+
+
+def test_lists_and_ranges(agree: Agree) -> None:
+    agree(
+        [
+            "s in ('a', 'abc', 'é')", "s in ('a', null)", "s not in ('a', 'b')", "s not in ('a', null)", "i in (1, 2, 42)",
+            "i in (1, 3000000000)", "d in (0.0D, double('nan'), 1)", "i in (1, j)", "i between 0 and 42", "i not between 0 and 42",
+            "i between j and l", "s between 'a' and 'b'", "d between 0 and 1e10", "i in (1.5, 2)", "y in (1, 127)",
+        ]
+    )  # fmt: skip
+
+
+def test_arithmetic(agree: Agree) -> None:
+    numbers = [("i", "j"), ("l", "m"), ("y", "y"), ("i", "l"), ("y", "3"), ("i", "-1")]
+    agree([f"{a} {op} {b}" for (a, b), op in product(numbers, ["+", "-", "*", "/", "%", "div"])])
+    agree([f"{a} {op} {b}" for (a, b), op in product([("d", "e"), ("i", "d"), ("f", "d"), ("f", "f")], ["+", "-", "*", "/"])])
+    agree(
+        [
+            "-i", "-l", "-d", "-y", "abs(i)", "abs(y)", "abs(d)", "floor(d)", "ceil(d)", "floor(f)", "floor(i)", "round(d)",
+            "round(f)", "round(i)", "round(l, 2)", "i + s", "s - 1", "s / 2", "-2147483648", "1e3 * i", "-(-i)", "5 div i",
+        ]
+    )  # fmt: skip
+
+
+def test_casts(agree: Agree) -> None:
+    sources = ["s", "i", "l", "y", "d", "f", "b", "ts"]
+    targets = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double"]
+    agree([f"{word}({a} as {t})" for word, a, t in product(["cast", "try_cast"], sources, targets) if (a, t) not in _NO_CAST])
+    agree([f"{word}(s as {t})" for word, t in product(["cast", "try_cast"], ["date", "timestamp"])])
+    agree([f"cast({a} as string)" for a in ["s", "i", "l", "y", "b", "ts", "day"]])
+    agree(["cast(i as timestamp)", "cast(l as timestamp)", "cast(ts as date)", "cast(day as timestamp)", "i::bigint", "int(d)"])
+
+
+_NO_CAST = {("ts", "boolean"), ("ts", "float")}
+
+
+def test_choices_are_lazy(agree: Agree) -> None:
+    agree(
+        [
+            "case when i > 0 then s when i < 0 then t end", "case i when 1 then 'one' when 2 then 'two' else s end",
+            "case when b then i else d end", "case when b then i else s end", "if(b, i, l)", "if(b, 1, null)", "coalesce(s, t, 'x')",
+            "coalesce(i, l)", "coalesce(null, i)", "nvl(s, '?')", "ifnull(i, 0)", "nvl2(s, i, j)", "nullif(i, 1)", "nullif(s, 'a')",
+            "isnull(s)", "isnotnull(i)", "isnan(d)",
+            "case when i = 0 then 0 else 10 / i end", "i <> 0 and 10 / i > 1", "i = 0 or 10 / i > 1", "coalesce(i, 1 / 0)",
+            "s is not null and cast(s as int) > 3", "if(s rlike '^[0-9]{1,5}$', cast(s as int), -1)", "coalesce(j, cast(s as int))",
+            "i / j + cast(s as int)", "b and cast(s as boolean)", "try_cast(s as int) in (42, 7)",
+        ]
+    )  # fmt: skip
+
+
+def test_texts(agree: Agree) -> None:
+    agree([f"{name}(s)" for name in ("lower", "upper", "trim", "ltrim", "rtrim", "length", "char_length", "lcase", "ucase")])
+    agree([f"substring(s, {n})" for n in (-5, -2, -1, 0, 1, 2, 9)])
+    agree([f"substring(s, {n}, {k})" for n, k in product((-5, -2, 0, 1, 3), (-1, 0, 1, 3, 2147483647))])
+    agree([f"{name}(s, {n})" for name, n in product(("left", "right"), (-1, 0, 2, 100))])
+    agree([f"split_part(s, '{d}', {n})" for d, n in product((",", "abc", "", "\\\\"), (1, 2, 3, -1, -2, -9))])
+    agree([f"{name}(s, '{x}')" for name, x in product(("startswith", "endswith", "contains"), ("", "a", "é", "\\n", "%", "."))])
+    agree(
+        [
+            "concat(s, t)", "concat(s, '-', i)", "s || t", "concat_ws('-', s, t, i)", "concat_ws(s, t, 'x')", "concat_ws(',')",
+            "concat()", "replace(s, 'a', 'xy')", "replace(s, 'b')", "replace(s, '', 'x')", "trim(both from s)", "substring(s from 2 for 1)",
+            "lower(i)", "length(b)", "'a' 'b'", "r'\\d' || s", "\"dq\" || s", "'it\\'s\\t\\u00e9' || s",
+        ]
+    )  # fmt: skip
+
+
+def test_patterns(agree: Agree) -> None:
+    likes = ["a%", "%c", "%b%", "_", "__", "a_c", "", "%", "a\\\\%b", "%\\\\\\\\%", "a%c", "%\n%", "é%", "[a]", "a.c"]
+    agree([f"s like '{p}'" for p in likes] + [f"s not like '{p}'" for p in likes[:3]] + ["s like 'a/%b' escape '/'"])
+    regexes = [
+        "a", "^a", "c$", "^abc$", "a.c", "[a-c]+", "[^a]", r"\\d+", r"\\s", r"\\w+$", r"^\\W", "(?i)ABC", "(?i)[a-b]É", "a|é", "(ab|x)c?",
+        ".", "^$", "", r"\\.", r"[\\d,]+", r"a{1,2}", "x$", r"\\A.\\z", "(?s)a.b", r"\\x61", r"\\u00e9", "^.$", "(?i)k", "[-a]", "[a-]$",
+    ]  # fmt: skip
+    agree([f"s rlike '{p}'" for p in regexes] + [f"regexp_like(s, '{p}')" for p in regexes[:2]])
+    agree(
+        [
+            f"regexp_extract(s, '{p}', {n})"
+            for p, n in [("(a)(b)?", 1), ("(a)(b)?", 2), ("([0-9]+)", 0), ("^(.)", 1), ("(c)$", 0), ("(x)|(a)", 1)]
+        ]
+    )
+    agree(
+        [
+            f"regexp_replace(s, '{p}', '{r}')"
+            for p, r in [("a", "x"), ("(a)(b)", "$2$1"), ("[0-9]+", "#"), ("\\\\s", ""), ("b", "\\\\$1"), ("a", "\\\\\\\\")]
+        ]
+    )
+
+
+def test_times(agree: Agree) -> None:
+    days = ("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek", "weekday", "weekofyear")
+    agree([f"{name}({a})" for name, a in product(days, ("ts", "day", "'2024-02-29'"))])
+    agree([f"{name}({a})" for name, a in product(("hour", "minute", "second"), ("ts", "day"))])
+    units = ("year", "QUARTER", "mon", "week", "dd", "hour", "minute", "second", "millisecond", "microsecond")
+    agree([f"date_trunc('{unit}', ts)" for unit in units])
+    agree(
+        [
+            "unix_timestamp(ts)",
+            "unix_seconds(ts)",
+            "unix_millis(ts)",
+            "unix_micros(ts)",
+            "to_date(s)",
+            "to_timestamp(s)",
+            "to_date(ts)",
+        ]
+    )
+    agree(
+        [
+            "extract(year from ts)",
+            "ts > timestamp '2020-01-01 00:00:00'",
+            "day = date '2020-02-29'",
+            "ts between '1960-01-01' and '2000-01-01'",
+        ]
+    )
+
+
+def test_addresses(agree: Agree) -> None:
+    agree(
+        [
+            "ip_in(source.ip, '10.0.0.0/8')",
+            "ip_in(s, '10.0.0.0/12', '2001:db8::/32')",
+            "not ip_in(`source.ip`, '::/0')",
+            "ip_in(s, '10.1.2.3')",
+        ]
+    )

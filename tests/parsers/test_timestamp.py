@@ -1,0 +1,274 @@
+"""Times in many formats: right, or failed with a reason, never wrapped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.api import TIMESTAMP
+from parsers.timestamp import Timestamp
+
+NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
+
+
+def read(texts: list[Any], *formats: str, now: datetime = NOW, **options: Any) -> list[str | None]:
+    parse = Timestamp(formats=formats or ["iso8601"], **options).compile_at(int(now.timestamp() * 1_000_000))
+    column = parse(pa.array(texts)).columns["timestamp"]
+    assert column.type == TIMESTAMP
+    return [None if value is None else value.replace(tzinfo=None).isoformat(" ") for value in column.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("format_", "text", "expected"),
+    [
+        ("iso8601", "2024-02-29", "2024-02-29 00:00:00"),
+        ("iso8601", "2024-02-29T23:59:59Z", "2024-02-29 23:59:59"),
+        ("iso8601", "2024-02-29t23:59:59z", "2024-02-29 23:59:59"),
+        ("iso8601", "2024-02-29T23:59", "2024-02-29 23:59:00"),
+        ("iso8601", "2024-02-29 23:59:59,5+0530", "2024-02-29 18:29:59.500000"),
+        ("iso8601", "2024-02-29T23:59:59.123456789-01", "2024-03-01 00:59:59.123456"),
+        ("iso8601", "20240229T235959Z", "2024-02-29 23:59:59"),
+        ("iso8601", "2024-02-29 23:59:59 UTC", "2024-02-29 23:59:59"),
+        ("iso8601", "  2024-02-29  ", "2024-02-29 00:00:00"),
+        ("iso8601", "0001-01-01", "0001-01-01 00:00:00"),
+        ("iso8601", "9999-12-31T23:59:59.999999Z", "9999-12-31 23:59:59.999999"),
+        ("rfc3339", "2024-02-29T23:59:59.1+01:00", "2024-02-29 22:59:59.100000"),
+        ("syslog", "Dec 10 06:55:46", "2025-12-10 06:55:46"),
+        ("syslog", "Dec  1 06:55:46", "2025-12-01 06:55:46"),
+        ("syslog", "dec 1 06:55:46.25", "2025-12-01 06:55:46.250000"),
+        ("syslog", "Dec 10 2019 06:55:46", "2019-12-10 06:55:46"),
+        ("httpdate", "17/May/2015:10:05:03 +0000", "2015-05-17 10:05:03"),
+        ("httpdate", "17/May/2015:10:05:03 -0730", "2015-05-17 17:35:03"),
+        ("rfc2822", "Fri, 21 Nov 1997 09:55:06 -0600", "1997-11-21 15:55:06"),
+        ("rfc2822", "21 Nov 1997 09:55 EST", "1997-11-21 14:55:00"),
+        ("apache_error", "Sun Dec 04 04:47:44 2005", "2005-12-04 04:47:44"),
+        ("apache_error", "Sun Dec 04 04:47:44.123456 2005", "2005-12-04 04:47:44.123456"),
+        ("epoch", "1700000000", "2023-11-14 22:13:20"),
+        ("epoch_seconds", "1700000000.1234567", "2023-11-14 22:13:20.123456"),
+        ("epoch", "-1.5", "1969-12-31 23:59:58.500000"),
+        ("epoch_millis", "1700000000123", "2023-11-14 22:13:20.123000"),
+        ("epoch_millis", "1700000000123.4", "2023-11-14 22:13:20.123400"),
+        ("epoch_micros", "1700000000123456", "2023-11-14 22:13:20.123456"),
+        ("epoch_nanos", "1700000000123456789", "2023-11-14 22:13:20.123456"),
+        ("yyyy-MM-dd HH:mm:ss,SSS", "2024-05-01 01:02:03,004", "2024-05-01 01:02:03.004000"),
+        ("yyyy-MM-dd HH:mm:ss,SSS", "2024-05-01 01:02:03,4", "2024-05-01 01:02:03.400000"),
+        ("d/M/yy h:mm a", "1/2/24 12:05 AM", "2024-02-01 00:05:00"),
+        ("d/M/yy h:mm a", "11/12/24 12:05 pm", "2024-12-11 12:05:00"),
+        ("EEEE, MMMM d yyyy 'at' HH'h'mm", "Thursday, February 29 2024 at 07h08", "2024-02-29 07:08:00"),
+        ("yyMMdd HHmmss", "081109 203615", "2008-11-09 20:36:15"),
+        ("yyyy-MM-dd-HH.mm.ss.SSSSSS", "2005-06-03-15.42.50.675872", "2005-06-03 15:42:50.675872"),
+    ],
+)
+def test_formats(format_: str, text: str, expected: str) -> None:
+    assert read([text], format_) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("format_", "text"),
+    [
+        ("iso8601", "2023-02-29"),
+        ("iso8601", "2024-02-30T00:00:00Z"),
+        ("iso8601", "2024-13-01"),
+        ("iso8601", "2024-00-10"),
+        ("iso8601", "2024-01-00"),
+        ("iso8601", "2024-01-01T24:00:00"),
+        ("iso8601", "2024-01-01T00:60:00"),
+        ("iso8601", "2024-01-01T00:00:60"),
+        ("iso8601", "2024-01-01T00:00:00+99:00"),
+        ("iso8601", "2024-01-01T00:00:00+01:60"),
+        ("iso8601", "0000-01-01"),
+        ("iso8601", "9999-12-31T23:59:59-01:00"),
+        ("iso8601", "2024-01-01 and more"),
+        ("iso8601", ""),
+        ("iso8601", "\uff12\uff10\uff12\uff14-01-01"),
+        ("rfc3339", "2024-02-29T23:59:59"),
+        ("syslog", "Feb 30 00:00:00"),
+        ("syslog", "Foo 10 00:00:00"),
+        ("epoch", "1e5"),
+        ("epoch", "99999999999999999999"),
+        ("epoch", "999999999999999999"),
+        ("epoch_nanos", "9223372036854775808"),
+        ("d/M/yy h:mm a", "1/2/24 13:05 AM"),
+        ("d/M/yy h:mm a", "1/2/24 0:05 AM"),
+    ],
+)
+def test_what_is_no_date_fails(format_: str, text: str) -> None:
+    assert read([text], format_) == [None]
+
+
+@pytest.mark.parametrize(
+    ("now", "text", "expected"),
+    [
+        ("2026-01-01T00:30:00Z", "Dec 31 23:59:59", "2025-12-31 23:59:59"),
+        ("2026-01-01T00:30:00Z", "Jan  2 00:29:59", "2026-01-02 00:29:59"),
+        ("2026-01-01T00:30:00Z", "Jan  2 00:30:01", "2025-01-02 00:30:01"),
+        ("2025-12-31T23:30:00Z", "Jan  1 00:10:00", "2026-01-01 00:10:00"),
+        ("2026-03-01T00:00:00Z", "Feb 29 12:00:00", "2024-02-29 12:00:00"),
+        ("2024-02-28T13:00:00Z", "Feb 29 12:00:00", "2024-02-29 12:00:00"),
+        ("2024-02-28T11:00:00Z", "Feb 29 12:00:00", "2020-02-29 12:00:00"),
+        ("2103-06-01T00:00:00Z", "Feb 29 12:00:00", "2096-02-29 12:00:00"),
+    ],
+)
+def test_a_date_without_a_year_is_the_nearest_past(now: str, text: str, expected: str) -> None:
+    assert read([text], "syslog", now=datetime.fromisoformat(now)) == [expected]
+
+
+def test_a_given_year_decides() -> None:
+    assert read(["Dec 10 06:55:46", "Feb 29 00:00:00"], "syslog", year=2015) == ["2015-12-10 06:55:46", None]
+
+
+def test_the_nearest_past_counts_in_local_time() -> None:
+    # 00:30 UTC on 1 January is 14:30 on that day in Kiritimati, so the day after next noon has not come within a day
+    assert read(["Jan  2 14:00:00"], "syslog", timezone="Pacific/Kiritimati") == ["2026-01-02 00:00:00"]
+
+
+def test_local_times_around_clock_changes() -> None:
+    texts = ["2024-03-31 01:59:59", "2024-03-31 02:30:00", "2024-03-31 03:00:00", "2024-10-27 02:30:00", "2024-10-27 03:00:00"]
+
+    skipped_moves_on_and_twice_is_the_first = [
+        "2024-03-31 00:59:59",
+        "2024-03-31 01:30:00",
+        "2024-03-31 01:00:00",
+        "2024-10-27 00:30:00",
+        "2024-10-27 02:00:00",
+    ]
+    assert read(texts, timezone="Europe/Berlin") == skipped_moves_on_and_twice_is_the_first
+
+
+def test_a_named_zone_beats_the_option() -> None:
+    assert read(["2024-07-01T00:00:00Z", "2024-07-01T00:00:00"], timezone="Europe/Berlin") == [
+        "2024-07-01 00:00:00",
+        "2024-06-30 22:00:00",
+    ]
+
+
+def test_formats_are_tried_in_order() -> None:
+    assert read(["01/02/2024", "13/02/2024", "2024-02-03"], "MM/dd/yyyy", "dd/MM/yyyy", "iso8601") == [
+        "2024-01-02 00:00:00",
+        "2024-02-13 00:00:00",
+        "2024-02-03 00:00:00",
+    ]
+
+
+@pytest.mark.parametrize("repeats", [1, 500])
+def test_rows_stay_where_they_are(repeats: int) -> None:
+    texts = ["2024-01-01", None, "2024-01-03T00:00:00.5Z", "nonsense", "2024-01-02"] * repeats
+
+    expected = ["2024-01-01 00:00:00", None, "2024-01-03 00:00:00.500000", None, "2024-01-02 00:00:00"] * repeats
+    assert read(texts) == expected
+
+
+def test_slices_are_read_from_their_beginning() -> None:
+    parse = Timestamp().compile()
+
+    column = parse(pa.array(["junk", "2024-01-01", "2024-01-02"]).slice(1)).columns["timestamp"]
+
+    assert [value.day for value in column.to_pylist()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "format_", "expected"),
+    [
+        (pa.array([1_700_000_000, None], pa.int64()), "epoch", ["2023-11-14 22:13:20", None]),
+        (pa.array([0, 2**31 - 1], pa.int32()), "epoch", ["1970-01-01 00:00:00", "2038-01-19 03:14:07"]),
+        (
+            pa.array([1_700_000_000.25, float("nan"), float("inf"), 1e300]),
+            "epoch",
+            ["2023-11-14 22:13:20.250000", None, None, None],
+        ),
+        (pa.array([2**63 - 1]), "epoch_millis", [None]),
+        (pa.array([-1]), "epoch_nanos", ["1969-12-31 23:59:59.999999"]),
+    ],
+)
+def test_numbers(values: pa.Array, format_: str, expected: list[str | None]) -> None:
+    assert read(values, format_) == expected
+
+
+def test_reasons_name_text_and_formats() -> None:
+    parsed = Timestamp(formats=["syslog", "iso8601"]).compile()(pa.array(["2024-01-01", "x" * 1000, None]))
+
+    assert parsed.failed.to_pylist() == [False, True, True]
+    assert parsed.reasons.to_pylist()[1:] == [f"'{'x' * 100}' is no time in syslog, iso8601", "timestamp is null"]
+
+
+def outcome(step: Timestamp, **columns: list[Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    batch = pa.RecordBatch.from_pydict(columns)
+    events, rejects = step.open(batch.schema)(batch)
+    assert step.fields(batch.schema).names == events.schema.names
+    return events.to_pylist(), [event for reject in rejects for event in reject.events.to_pylist()]
+
+
+def test_field_target_and_errors() -> None:
+    good, bad = outcome(Timestamp(), timestamp=["2024-01-01", "junk"], n=[1, 2])
+    assert good == [{"timestamp": datetime(2024, 1, 1, tzinfo=ZoneInfo("UTC")), "n": 1}]
+    assert bad == [{"timestamp": "junk", "n": 2}]
+
+    good, bad = outcome(Timestamp(field="t", target="at", on_error="keep"), t=["2024-01-01", "junk"])
+    assert [(event["t"], event["at"] is None) for event in good] == [(None, False), ("junk", True)]
+    assert bad == []
+
+
+def test_a_timestamp_passes_as_it_is() -> None:
+    at = datetime(2024, 1, 1, tzinfo=UTC)
+    schema = pa.schema([("timestamp", TIMESTAMP)])
+
+    (finding,) = Timestamp().check(schema)
+    good, bad = outcome(Timestamp(), timestamp=[at])
+
+    assert (finding.code, finding.severity) == ("already-timestamp", "warning")
+    assert (good, bad) == ([{"timestamp": at}], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "hint"),
+    [
+        ({"formats": ["iso8602"]}, "bad-time-format", "did you mean 'iso8601'?"),
+        ({"formats": ["%Y-%m-%d"]}, "bad-time-format", "yyyy-MM-dd"),
+        ({"formats": ["YYYY-MM-dd"]}, "bad-time-format", "did you mean 'yyyy'?"),
+        ({"formats": ["yyyy-MM-dd hh:mm"]}, "bad-time-format", "did you mean 'HH'"),
+        ({"formats": ["HH:mm"]}, "bad-time-format", "yyyy-MM-dd"),
+        ({"formats": ["yyyy-MM-dd'T"]}, "bad-time-format", None),
+        ({"formats": ["[yyyy-MM-dd"]}, "bad-time-format", None),
+        ({"formats": ["yyyy-MM-dd]"]}, "bad-time-format", None),
+        ({"formats": ["yyyy-MM-dd yyyy"]}, "bad-time-format", None),
+        ({"timezone": "Europe/Berln"}, "unknown-timezone", "did you mean 'Europe/Berlin'?"),
+        ({"timezone": "../../etc/passwd"}, "unknown-timezone", None),
+        ({"field": "timestmp"}, "unknown-field", "did you mean 'timestamp'?"),
+        ({"field": "n"}, "wrong-type", "epoch"),
+        ({"field": "b", "formats": ["epoch"]}, "wrong-type", None),
+        ({"on_error": "keep"}, "keep-needs-target", "target"),
+    ],
+)
+def test_findings(options: dict[str, Any], code: str, hint: str | None) -> None:
+    schema = pa.schema([("timestamp", pa.string()), ("n", pa.int64()), ("b", pa.bool_())])
+
+    (finding,) = Timestamp(**options).check(schema)
+
+    assert finding.code == code
+    assert hint is None or hint in (finding.hint or "")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)), st.sampled_from(["", "Z", "+05:30", "-11:00"])
+)
+def test_what_python_writes_is_read_back(time: datetime, zone: str) -> None:
+    text = time.isoformat() + zone
+    expected = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    expected = expected.astimezone(UTC).replace(tzinfo=None) if zone else expected
+
+    assert read([text]) == [expected.isoformat(" ")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=30) | st.none(), max_size=20))
+def test_any_text_is_read_or_fails(texts: list[str | None]) -> None:
+    parsed = Timestamp(formats=["iso8601", "syslog", "epoch", "rfc2822"]).compile()(pa.array(texts, pa.string()))
+
+    assert len(parsed.columns["timestamp"]) == len(texts)

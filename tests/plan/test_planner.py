@@ -1,0 +1,198 @@
+"""What runs where: queries, segments, boundaries, reporting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from etl.api import TIMESTAMP, ArrowStep, FrameSource, PlanError, Schema, Sink, Source, SparkStep, with_fields
+from etl.config.model import Output, Pipeline, Stream
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.model import Apply, Native, Plan, Read, Union, leaves
+from etl.plan.planner import plan
+from etl.plan.render import explained
+
+
+class Lines(Source):
+    """Lines."""
+
+    type: str = "lines"
+    extra: tuple[str, ...] = ()
+
+    def fields(self) -> Schema:
+        return pa.schema([("message", pa.string()), *((name, pa.string()) for name in self.extra)])
+
+
+class Frames(FrameSource):
+    """Spark's."""
+
+    type: str = "frames"
+
+    def fields(self) -> Schema:
+        return pa.schema([("message", pa.string())])
+
+    @property
+    def streaming(self) -> bool:
+        return True
+
+
+class Row(ArrowStep):
+    """Row-wise."""
+
+    type: str = "row"
+    adds: str | None = None
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {self.adds: TIMESTAMP}) if self.adds else incoming
+
+
+class Both(ArrowStep, SparkStep):
+    """Row-wise, but not on Arrow."""
+
+    type: str = "both"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def spark_reason(self, incoming: Schema) -> str | None:
+        return "soundex has no Arrow form"
+
+
+class Count(SparkStep):
+    """Stateful."""
+
+    type: str = "count"
+    stateful = True
+
+    def fields(self, incoming: Schema) -> Schema:
+        return pa.schema([("n", pa.int64())])
+
+    def needs(self, incoming: Schema) -> frozenset[str]:
+        return frozenset({"t"})
+
+    def event_time(self) -> tuple[str, timedelta]:
+        return "t", timedelta(seconds=5)
+
+    def reach(self) -> timedelta:
+        return timedelta(seconds=60)
+
+
+def made(sources: Mapping[str, Source | FrameSource], streams: Mapping[str, tuple[str, list]], sinks: Mapping[str, str]) -> Plan:
+    pipeline = Pipeline(
+        "p",
+        sources,
+        {name: Stream(name, tuple(inputs.split()), tuple(steps)) for name, (inputs, steps) in streams.items()},
+        {name: Output(name, tuple(inputs.split()), Sink(type="fake")) for name, inputs in sinks.items()},
+    )
+    return plan(pipeline, Sink(type="fake"), SCHEMA)
+
+
+def test_row_wise_sinks_of_one_source_share_a_query() -> None:
+    planned = made({"src": Lines()}, {"a": ("src", [Row()]), "b": ("a", [Row()])}, {"one": "a", "two": "b"})
+
+    (query,) = planned.queries
+    root = query.segment.roots["src"]
+    assert query.frame is None
+    assert [node.id for node in root.steps] == ["a[0] row"]
+    assert root.sinks == ("one",)
+    assert [(b.steps[0].id, b.sinks) for b in root.branches] == [("b[0] row", ("two",))]
+
+
+def test_sources_joined_by_a_sink_share_a_query_and_others_do_not() -> None:
+    planned = made({"a": Lines(), "b": Lines(), "c": Lines()}, {}, {"ab": "a b", "c_out": "c"})
+
+    assert [query.name for query in planned.queries] == ["a+b", "c"]
+
+
+def test_a_union_gets_the_fields_of_all_its_inputs() -> None:
+    planned = made({"a": Lines(), "b": Lines(extra=("host",))}, {"u": ("a b", [Row()])}, {"out": "u"})
+
+    roots = planned.queries[0].segment.roots
+    assert [node.id for node in roots["a"].steps] == ["u union", "u[0] row"]
+    assert [node.id for node in roots["b"].steps] == ["u[0] row"]
+    assert planned.queries[0].segment.outputs["out"].schema.names == ["message", "host"]
+
+
+def test_a_sink_over_streams_of_other_fields_is_aligned() -> None:
+    planned = made({"a": Lines(), "b": Lines(extra=("host",))}, {}, {"out": "a b"})
+
+    branch = planned.queries[0].segment.roots["a"].branches[0]
+    assert (branch.steps[0].id, branch.sinks) == ("out union", ("out",))
+
+
+def test_a_stateful_step_has_a_query_of_its_own_that_reads_only_what_it_needs() -> None:
+    streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Row(), Count()])}
+    planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
+
+    archive, counted = planned.queries
+    (read,) = leaves(counted.frame)
+    assert archive.frame is None
+    assert isinstance(counted.frame, Apply)
+    assert isinstance(read, Read)
+    assert read.schema.names == ["t"]
+    assert (read.watermark.field, read.watermark.late_seconds, read.watermark.reach_seconds) == ("t", 5.0, 60.0)
+    assert counted.segment.roots[""].sinks == ("alerts",)
+    assert counted.stateful
+
+
+def test_a_step_in_two_queries_reports_in_the_first() -> None:
+    streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Count()])}
+    planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
+
+    archive, counted = planned.queries
+    (read,) = leaves(counted.frame)
+    assert archive.segment.roots["src"].steps[0].reports
+    assert archive.segment.counts_source == {"src": True}
+    assert not read.segment.roots["src"].steps[0].reports
+    assert read.segment.counts_source == {"src": False}
+
+
+def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_says_why() -> None:
+    planned = made({"src": Lines()}, {"s": ("src", [Row(), Both(), Row()])}, {"out": "s"})
+
+    (query,) = planned.queries
+    assert not query.stateful
+    assert [node.id for node in query.segment.roots[""].steps] == ["s[2] row"]
+    assert "  s[1] both: Spark, because soundex has no Arrow form" in list(explained(planned))
+
+
+def test_row_wise_steps_behind_a_source_of_sparks_run_over_its_partitions() -> None:
+    planned = made({"src": Frames()}, {"s": ("src", [Row()])}, {"out": "s"})
+
+    (query,) = planned.queries
+    assert isinstance(query.frame, Native)
+    assert [node.id for node in query.segment.roots[""].steps] == ["s[0] row"]
+
+
+def test_one_source_on_two_ways_into_a_window_is_read_once() -> None:
+    streams = {"a": ("src", [Row(adds="t")]), "b": ("src", [Row(adds="t")]), "c": ("a b", [Count()])}
+    planned = made({"src": Lines()}, streams, {"out": "c"})
+
+    (query,) = planned.queries
+    (read,) = leaves(query.frame)
+    ways = read.segment.roots["src"].branches
+    assert [way.steps[0].id for way in ways] == ["a[0] row", "b[0] row"]
+    assert all(way.emits for way in ways)
+
+
+def test_a_union_of_arrow_and_spark_is_sparks() -> None:
+    streams = {"u": ("ours theirs", [Count()])}
+    planned = made({"ours": Lines(extra=("t",)), "theirs": Frames()}, streams, {"out": "u"})
+
+    assert isinstance(planned.queries[0].frame.child, Union)
+
+
+def test_a_sink_fed_by_arrow_and_by_spark_is_served_by_two_queries() -> None:
+    streams = {"timed": ("src", [Row(adds="t")]), "counted": ("timed", [Count()])}
+    planned = made({"src": Lines()}, streams, {"out": "timed counted"})
+
+    assert [list(query.segment.outputs) for query in planned.queries] == [["out"], ["out"]]
+    assert planned.queries[0].segment.outputs["out"].schema.names == ["message", "t", "n"]
+
+
+def test_a_pipeline_that_delivers_nothing_is_refused() -> None:
+    with pytest.raises(PlanError, match="'p' delivers nothing"):
+        made({"src": Lines()}, {"s": ("src", [Row()])}, {})

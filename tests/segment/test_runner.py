@@ -1,0 +1,205 @@
+"""A segment over one split: counts, fan-out, rejects, heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from etl.api import OFFSET, TIMESTAMP, ArrowStep, Outcome, Rejects, Result, Schema, Sink, Staged, Task, with_columns, with_fields
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.segment.runner import Place, Run
+from etl.spark.totals import Totals
+
+FIELDS = pa.schema([("n", pa.int64())])
+WRITTEN: dict[str, list[pa.RecordBatch]] = {}
+
+
+class Keep(ArrowStep):
+    """Keep events above a number; below zero they are rejected."""
+
+    type: str = "keep_above"
+    above: int = 0
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            bad = pc.less(batch.column("n"), 0)
+            rejects = (Rejects(batch.filter(bad), "negative", "below zero"),) if bad.true_count else ()
+            return Outcome(batch.filter(pc.greater(batch.column("n"), self.above)), rejects)
+
+        return run
+
+
+class Clock(ArrowStep):
+    """Make a time of the number."""
+
+    type: str = "clock"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {"t": TIMESTAMP})
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        return lambda batch: Outcome(with_columns(batch, {"t": batch.column("n").cast(TIMESTAMP)}))
+
+
+class Memory(Sink):
+    """Keep batches under the sink's name."""
+
+    type: str = "memory"
+
+    def open(self, task: Task) -> MemoryWriter:
+        return MemoryWriter(WRITTEN.setdefault(task.sink, []))
+
+
+class MemoryWriter:
+    def __init__(self, batches: list[pa.RecordBatch]) -> None:
+        self.batches = batches
+
+    def sizes(self, batch: pa.RecordBatch) -> None:
+        return None
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        self.batches.append(batch)
+        return Result()
+
+    def close(self) -> Staged:
+        return Staged("memory", 0, sum(batch.num_rows for batch in self.batches))
+
+    def abort(self) -> None:
+        self.batches.clear()
+
+
+@pytest.fixture(autouse=True)
+def _empty() -> None:
+    WRITTEN.clear()
+
+
+def numbers(*values: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"n": pa.array(values, pa.int64()), OFFSET: list(range(len(values)))})
+
+
+def node(step: ArrowStep, incoming: Schema = FIELDS, **options: object) -> StepNode:
+    return StepNode(f"s[0] {step.type}", step, incoming, step.fields(incoming), **options)
+
+
+def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tuple[Run, Segment, list[pa.RecordBatch]]:
+    outputs = {name: Output(name, Memory(), FIELDS) for part in root.walk() for name in part.sinks}
+    segment = Segment({"src": root}, outputs, {"src": True})
+    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
+    running = Run(segment, "src", place, Output("dead_letters", Memory(), SCHEMA), **options)
+    return running, segment, list(running.over(batches))
+
+
+def written(name: str, column: str = "n") -> list[object]:
+    return [value for batch in WRITTEN.get(name, []) for value in batch.column(column).to_pylist()]
+
+
+def test_every_event_is_accounted_for(tmp_path: Path) -> None:
+    root = Branch((node(Keep(above=3)),), FIELDS, ("out",))
+
+    running, segment, emitted = run(root, tmp_path, numbers(1, 5, -1), numbers(7, 8))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    sink = totals.sinks["out"]
+    assert emitted == []
+    assert written("out") == [5, 7, 8]
+    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (5, 3, 1, 1)
+    assert sink.balanced
+    assert totals.dead == 1
+
+
+def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
+    run(Branch((node(Keep()),), FIELDS, ("out",)), tmp_path, numbers(4, -2))
+
+    (letter,) = WRITTEN["dead_letters"][0].to_pylist()
+    shown = {key: letter[key] for key in ("pipeline", "at", "code", "reason", "source", "partition", "offset", "event")}
+    assert shown == {
+        "pipeline": "p",
+        "at": "s[0] keep_above",
+        "code": "negative",
+        "reason": "below zero",
+        "source": "src",
+        "partition": "part-0",
+        "offset": 1,
+        "event": '{"n":-2}',
+    }
+
+
+def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:
+    below = tuple(Branch((node(Keep(above=limit)),), FIELDS, (name,)) for limit, name in ((2, "low"), (4, "high")))
+    root = Branch((), FIELDS, ("all",), below)
+
+    running, segment, _ = run(root, tmp_path, numbers(1, 3, 5))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    assert (written("all"), written("low"), written("high")) == ([1, 3, 5], [3, 5], [5])
+    assert all(sink.balanced and sink.came == 3 for sink in totals.sinks.values())
+
+
+def test_a_source_rejects_too(tmp_path: Path) -> None:
+    long = pa.RecordBatch.from_pydict({"message": ["aaaa"], OFFSET: [9]})
+
+    running, segment, _ = run(Branch((), FIELDS, ("out",)), tmp_path, Rejects(long, "line-too-long", "4 bytes"), numbers(1))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    assert totals.read["src"].came == 2
+    assert totals.sinks["out"].balanced
+    assert written("dead_letters", "event") == ["aaaa"]
+
+
+def test_a_step_that_reports_elsewhere_counts_but_stays_silent(tmp_path: Path) -> None:
+    running, _, _ = run(Branch((node(Keep(), reports=False),), FIELDS, ("out",)), tmp_path, numbers(-1, 1))
+
+    assert running.receipt.steps[0].dead == 1
+    assert "dead_letters" not in WRITTEN
+
+
+def test_the_heartbeat_sees_events_that_a_filter_drops(tmp_path: Path) -> None:
+    timed = with_fields(FIELDS, {"t": TIMESTAMP})
+    steps = (node(Keep(above=100)), node(Clock()))
+    watermark = Watermark("t", 0.0)
+
+    _, _, emitted = run(Branch(steps, timed, emits=True), tmp_path, numbers(50, 90), emits=timed, watermark=watermark)
+
+    (heartbeat,) = emitted
+    assert heartbeat.column("n").to_pylist() == [None]
+    assert heartbeat.column(OFFSET).to_pylist() == [None]
+    assert heartbeat.column("t").cast(pa.int64()).to_pylist() == [90]
+
+
+def test_an_event_without_a_time_is_a_dead_letter(tmp_path: Path) -> None:
+    timed = pa.schema([("n", pa.int64()), ("t", TIMESTAMP)])
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], "t": pa.array([7, None], TIMESTAMP), OFFSET: [0, 1]})
+
+    running, segment, emitted = run(Branch((), timed, emits=True), tmp_path, batch, emits=timed, watermark=Watermark("t", 0.0))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=True)
+    assert [b.num_rows for b in emitted] == [1, 1]
+    assert written("dead_letters", "code") == ["no-event-time"]
+    assert (totals.to_spark["q"].came, totals.to_spark["q"].left, totals.to_spark["q"].dead) == (2, 1, 1)
+
+
+def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
+    def batches() -> object:
+        yield numbers(1)
+        raise ValueError("the source broke")
+
+    root = Branch((), FIELDS, ("out",))
+    segment = Segment({"src": root}, {"out": Output("out", Memory(), FIELDS)}, {"src": True})
+    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
+
+    with pytest.raises(ValueError, match="the source broke"):
+        list(Run(segment, "src", place, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
+
+    assert written("out") == []

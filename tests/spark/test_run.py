@@ -1,0 +1,280 @@
+"""Whole runs through the command line: delivery, restart, stop, state."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Etl, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+COPY = """
+    name: copy
+    source: {type: file, path: "{here}/in/*.log"}
+    steps:
+      - {type: regex, patterns: ['^(?<n>[0-9]+) (?<text>.*)$']}
+    sink: {type: file, path: "{here}/out.jsonl"}
+    run: {trigger: 200ms}
+"""
+
+
+def lines(first: int, last: int) -> str:
+    return "".join(f"{n} line number {n}\n" for n in range(first, last))
+
+
+def delivered(path: Path) -> list[int]:
+    return [int(json.loads(line)["n"]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in" / "a.log"
+
+
+def test_what_is_there_is_delivered_in_order_and_balanced(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 500) + "not a number\n" + lines(500, 1000))
+
+    ran = etl.run(etl.pipeline(COPY), "--once")
+
+    assert ran.status == 0, ran.err
+    assert delivered(etl.folder / "out.jsonl") == list(range(1000))
+    assert ran.done["sinks"]["main"]["in"] == 1001
+    assert ran.done["sinks"]["main"]["out"] == 1000
+    assert ran.done["sinks"]["main"]["dead"] == 1
+    (letter,) = [json.loads(line) for line in (etl.folder / "state" / "dead_letters.jsonl").read_text().splitlines()]
+    assert letter["event"] == "not a number"
+    assert letter["at"] == "steps[0] regex"
+
+
+def test_the_next_run_takes_only_what_is_new(etl: Etl, inbox: Path) -> None:
+    pipeline = etl.pipeline(COPY)
+    inbox.write_text(lines(0, 10))
+    etl.run(pipeline, "--once")
+    with inbox.open("a") as more:
+        more.write(lines(10, 15))
+
+    second = etl.run(pipeline, "--once")
+    third = etl.run(pipeline, "--once")
+
+    assert delivered(etl.folder / "out.jsonl") == list(range(15))
+    assert (second.done["events"], third.done["events"]) == (5, 0)
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, inbox: Path) -> None:
+    pipeline, out, total = etl.pipeline(COPY), etl.folder / "out.jsonl", 0
+    words = ("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "-q")
+    inbox.touch()
+    for kill in range(3):
+        running = etl.start(*words)
+        before = len(delivered_bytes(out))
+        for _ in range(40 * (kill + 1)):
+            with inbox.open("a") as more:
+                more.write(lines(total, total + 500))
+            total += 500
+        wait_for(lambda before=before: len(delivered_bytes(out)) > before, what="the first output")
+        with inbox.open("a") as more:
+            more.write(lines(total, total + 20_000))
+        total += 20_000
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+
+    ran = etl.run(pipeline, "--once")
+
+    assert ran.status == 0, ran.err
+    assert delivered(out) == list(range(total))
+
+
+def delivered_bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def test_following_ends_after_its_micro_batch_when_asked(etl: Etl, inbox: Path) -> None:
+    out = etl.folder / "out.jsonl"
+    inbox.write_text(lines(0, 100))
+    running = etl.start("run", etl.pipeline(COPY), "--master", "local[2]", "--state", etl.folder / "state")
+    wait_for(lambda: len(delivered(out)) == 100, what="the first hundred lines")
+    with inbox.open("a") as more:
+        more.write(lines(100, 120))
+    wait_for(lambda: len(delivered(out)) == 120, what="the appended lines")
+
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=60)
+
+    assert running.returncode == 0, err
+    assert "stopping after the micro-batch at work" in err
+    assert "120 in = 120 out + 0 filtered + 0 dead" in err
+
+
+def test_two_runs_cannot_share_a_state_folder(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 10))
+    pipeline, out = etl.pipeline(COPY), etl.folder / "out.jsonl"
+    running = etl.start("run", pipeline, "--master", "local[1]", "--state", etl.folder / "state")
+    wait_for(lambda: len(delivered(out)) == 10, what="the first run's output")
+
+    second = etl.run(pipeline, "--once")
+    running.terminate()
+    running.communicate(timeout=60)
+
+    assert second.status == 1
+    assert "is in use by another run (process " in second.err
+    assert delivered(out) == list(range(10))
+
+
+def test_a_corrupted_state_folder_is_told_apart_from_an_empty_one(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 10))
+    pipeline = etl.pipeline(COPY)
+    etl.run(pipeline, "--once")
+    (etl.folder / "state" / "plan.json").write_text("{broken")
+
+    ran = etl.run(pipeline, "--once")
+
+    assert ran.status == 1
+    assert "plan.json cannot be read" in ran.err
+    assert "Traceback" not in ran.err
+    assert delivered(etl.folder / "out.jsonl") == list(range(10))
+
+
+def test_limit_ends_a_run_after_so_many_events(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 1000))
+    pipeline = etl.pipeline(COPY)
+
+    first = etl.run(pipeline, "--limit", "30")
+    second = etl.run(pipeline, "--once", "--limit", "50")
+
+    assert (first.done["events"], second.done["events"]) == (30, 50)
+    assert delivered(etl.folder / "out.jsonl") == list(range(80))
+
+
+def test_standard_input_is_read_to_its_end(etl: Etl) -> None:
+    pipeline = etl.pipeline("""
+        source: {type: stdin}
+        steps: [{type: regex, patterns: ['^(?<n>[0-9]+) (?<text>.*)$']}]
+        sink: {type: console, format: json}
+    """)
+
+    ran = etl.run(pipeline, stdin=lines(0, 200))
+
+    assert ran.status == 0, ran.err
+    assert [int(json.loads(line)["n"]) for line in ran.out.splitlines()] == list(range(200))
+
+
+def test_one_pass_serves_all_sinks_and_unions(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 20))
+    (etl.folder / "in" / "b.txt").write_text(lines(100, 105))
+    pipeline = etl.pipeline("""
+        sources:
+          a: {type: file, path: "{here}/in/a.log"}
+          b: {type: file, path: "{here}/in/b.txt"}
+        streams:
+          parsed: {from: [a, b], steps: [{type: regex, patterns: ['^(?<n>[0-9]+) (?<text>.*)$']}]}
+          small: {from: parsed, steps: [{type: filter, where: "cast(n as int) < 5"}]}
+        sinks:
+          all: {from: parsed, type: file, path: "{here}/all.jsonl"}
+          small: {from: small, type: file, path: "{here}/small.jsonl"}
+    """)
+
+    ran = etl.run(pipeline, "--once")
+
+    assert ran.status == 0, ran.err
+    assert sorted(delivered(etl.folder / "all.jsonl")) == [*range(20), *range(100, 105)]
+    assert delivered(etl.folder / "small.jsonl") == list(range(5))
+    assert ran.done["sinks"]["small"]["filtered"] == 20
+
+
+WINDOW = """
+    name: counts
+    source: {type: file, path: "{here}/in/*.log"}
+    steps:
+      - {type: regex, patterns: ['^(?<at>\\\\S+) (?<who>\\\\w+)$']}
+      - {type: timestamp, field: at, formats: [iso8601]}
+      - {type: filter, where: "who <> 'nobody'"}
+      - {type: window, time: at, size: SIZE, group_by: [who], aggregates: {n: count(*)}}
+    sink: {type: file, path: "{here}/out.jsonl"}
+    run: {trigger: 200ms}
+"""
+
+
+def results(path: Path) -> list[tuple[str, str, int]]:
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return sorted((row["window_start"][11:16], row["who"], row["n"]) for row in rows)
+
+
+def test_windows_close_by_all_events_read_and_stay_open_over_a_restart(etl: Etl, inbox: Path) -> None:
+    pipeline, out = etl.pipeline(WINDOW.replace("SIZE", "1m")), etl.folder / "out.jsonl"
+    inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:00:10Z bert\n")
+    etl.run(pipeline, "--once")
+    open_still = results(out)
+    with inbox.open("a") as more:
+        more.write("2026-01-01T10:00:50Z anna\n2026-01-01T10:05:00Z nobody\n")
+
+    ran = etl.run(pipeline, "--once")
+
+    assert ran.status == 0, ran.err
+    assert open_still == []
+    assert results(out) == [("10:00", "anna", 2), ("10:00", "bert", 1)]
+    assert os.listdir(etl.folder / "state" / "staging") == [] if (etl.folder / "state" / "staging").exists() else True
+
+
+def test_drain_closes_what_is_open(etl: Etl, inbox: Path) -> None:
+    inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:01:10Z bert\nno time\n")
+
+    ran = etl.run(etl.pipeline(WINDOW.replace("SIZE", "1m")), "--once", "--drain")
+
+    assert ran.status == 0, ran.err
+    assert results(etl.folder / "out.jsonl") == [("10:00", "anna", 1), ("10:01", "bert", 1)]
+    assert ran.done["dead"] == 1
+
+
+def test_an_idle_source_closes_its_windows(etl: Etl, inbox: Path) -> None:
+    text = WINDOW.replace("size: SIZE", "size: 1h, idle: 1s")
+    out = etl.folder / "out.jsonl"
+    inbox.write_text("2026-01-01T10:00:05Z anna\n")
+    running = etl.start("run", etl.pipeline(text), "--master", "local[2]", "--state", etl.folder / "state")
+
+    wait_for(lambda: results(out) == [("10:00", "anna", 1)], what="the window's result")
+    running.terminate()
+    _, err = running.communicate(timeout=60)
+
+    assert running.returncode == 0, err
+
+
+def test_a_changed_window_is_refused_before_the_run_and_explained(etl: Etl, inbox: Path) -> None:
+    inbox.write_text("2026-01-01T10:00:05Z anna\n")
+    etl.run(etl.pipeline(WINDOW.replace("SIZE", "1m")), "--once")
+
+    ran = etl.run(etl.pipeline(WINDOW.replace("SIZE", "2m")), "--once")
+
+    assert ran.status == 1
+    assert "no longer fits the checkpoint" in ran.err
+    assert "size was '1m' and is '2m' now" in ran.err
+    assert "--state" in ran.err
+
+
+def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, inbox: Path) -> None:
+    inbox.write_text(lines(0, 50_000))
+    pipeline = etl.pipeline(COPY.replace('out.jsonl"}', 'out.jsonl", retry: {attempts: 2, initial_backoff: 10ms}}'))
+    small = subprocess.run(
+        ["bash", "-c", 'ulimit -f 1024; trap "" XFSZ; exec "$@"', "bash", *_run_words(etl, pipeline)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=etl.folder,
+    )
+    after = etl.run(pipeline, "--once")
+
+    assert small.returncode == 1
+    assert "nothing is lost" in small.stderr or "File too large" in small.stderr
+    assert after.status == 0, after.err
+    assert delivered(etl.folder / "out.jsonl") == list(range(50_000))
+
+
+def _run_words(etl: Etl, pipeline: Path) -> list[str]:
+    state = str(etl.folder / "state")
+    return [sys.executable, "-m", "etl", "run", str(pipeline), "--once", "--master", "local[2]", "--state", state]

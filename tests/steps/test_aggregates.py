@@ -1,0 +1,106 @@
+"""The aggregates of a window, as texts."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from etl.api import TIMESTAMP
+from etl.steps.aggregates import KINDS, check_aggregate
+
+SCHEMA = pa.schema(
+    [
+        ("time", TIMESTAMP),
+        ("source.ip", pa.string()),
+        ("port", pa.int32()),
+        ("weight", pa.float32()),
+        ("price", pa.decimal128(10, 2)),
+        ("ok", pa.bool_()),
+        ("tags", pa.map_(pa.string(), pa.string())),
+        ("whatever", pa.null()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("count(*)", pa.int64()),
+        ("count(source.ip)", pa.int64()),
+        ("COUNT(DISTINCT source.ip)", pa.int64()),
+        ("count_if(port > 1000)", pa.int64()),
+        ("sum(port)", pa.int64()),
+        ("sum(weight)", pa.float64()),
+        ("sum(price)", pa.decimal128(20, 2)),
+        ("sum(whatever)", pa.null()),
+        ("avg(port)", pa.float64()),
+        ("avg(price)", pa.decimal128(14, 6)),
+        ("min(source.ip)", pa.string()),
+        ("max(time)", TIMESTAMP),
+        ("approx_count_distinct(port)", pa.int64()),
+        ("first(tags)", pa.map_(pa.string(), pa.string())),
+        ("last(ok)", pa.bool_()),
+        ("collect(source.ip, 100)", pa.list_(pa.string())),
+        ("percentile(port, 0.95)", pa.float64()),
+        ("approx_percentile(port, 1)", pa.int32()),
+        ("count(*) filter (where port in (22, 2222) and (ok or ok))", pa.int64()),
+    ],
+)
+def test_type_of_the_result(text: str, type_: pa.DataType) -> None:
+    found = check_aggregate(text, SCHEMA)
+
+    assert found.findings == ()
+    assert found.type == type_
+
+
+def test_fields_looked_at_are_those_of_argument_and_filter() -> None:
+    found = check_aggregate("sum(port) filter (where source.ip is not null)", SCHEMA)
+
+    assert found.fields == {"port", "source.ip"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "at"),
+    [
+        ("port", "bad-aggregate", 0),
+        ("", "bad-aggregate", 0),
+        ("count(*) + 1", "bad-aggregate", 0),
+        ("sum(port", "bad-aggregate", 0),
+        ("sum('port)", "bad-aggregate", 0),
+        ("sum()", "bad-aggregate", 0),
+        ("sum(port, port)", "bad-aggregate", 0),
+        ("sum(*)", "bad-aggregate", 0),
+        ("collect(port)", "bad-aggregate", 0),
+        ("collect(port, 0)", "bad-aggregate", 14),
+        ("collect(port, 100001)", "bad-aggregate", 14),
+        ("collect(port, weight)", "bad-aggregate", 14),
+        ("percentile(port, 95)", "bad-aggregate", 17),
+        ("percentile(port, x)", "bad-aggregate", 17),
+        ("count(*) filter (port > 1)", "bad-aggregate", 0),
+        ("count(*) filter (where port)", "wrong-type", 23),
+        ("count_if(port)", "wrong-type", 9),
+        ("sum(source.ip)", "wrong-type", 4),
+        ("percentile(source.ip, 0.5)", "wrong-type", 11),
+        ("max(tags)", "wrong-type", 4),
+        ("total(port)", "unknown-aggregate", 0),
+        ("sum(  prot)", "unknown-field", 6),
+    ],
+)
+def test_findings_point_into_the_text(text: str, code: str, at: int) -> None:
+    found = check_aggregate(text, SCHEMA).findings
+
+    assert [(f.code, f.at) for f in found] == [(code, at)]
+
+
+def test_a_misspelt_aggregate_gets_the_nearest_name() -> None:
+    (found,) = check_aggregate("summ(port)", SCHEMA).findings
+
+    assert found.hint == "did you mean 'sum'?"
+
+
+def test_every_kind_is_written_as_its_form_says() -> None:
+    fields = pa.schema([("x", pa.int32()), ("condition", pa.bool_())])
+
+    found = {kind.form: check_aggregate(kind.form, fields).findings for kind in KINDS.values()}
+
+    assert found == dict.fromkeys(found, ())

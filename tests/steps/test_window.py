@@ -1,0 +1,383 @@
+"""Windows over time."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from etl.api import TIMESTAMP, Schema
+from etl.expressions import quoted
+from etl.steps.heartbeats import behind_watermark, fenced, passing_heartbeats
+from etl.steps.window import ARRIVAL, Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = dict[str, Any]
+Results = list[list[Row]]
+"""Of each micro-batch: its rows."""
+
+SCHEMA = pa.schema(
+    [
+        ("time", TIMESTAMP),
+        ("source.ip", pa.string()),
+        ("user_name", pa.string()),
+        ("port", pa.int32()),
+        ("price", pa.decimal128(10, 2)),
+    ]
+)
+COLUMNS = "`time` timestamp, `source.ip` string, user_name string, port int, price decimal(10,2), _offset bigint"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def event(offset: int, seconds: float, ip: str | None = "a", **fields: Any) -> Row:
+    return {"_offset": offset, "time": at(seconds), "source.ip": ip, **fields}
+
+
+def heartbeat(seconds: float) -> Row:
+    return {"time": at(seconds)}
+
+
+def window(**options: Any) -> Window:
+    return Window.model_validate({"time": "time", "late": "0s", "aggregates": {"n": "count(*)"}, **options})
+
+
+Stream = Callable[..., Results]
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    """Run a window over batches of events, each a micro-batch, under the watermark that the engine sets."""
+
+    def run(
+        step: Window, *batches: Iterable[Row], before: Callable[[DataFrame], DataFrame] = fenced, columns: str = COLUMNS
+    ) -> Results:
+        field, late = step.event_time()
+        events = _frames(spark, tmp_path / "in", batches, columns)
+        clocked = events.withWatermark(quoted(field), f"{late.total_seconds()} seconds")
+        return _collected(step.apply(before(clocked)), step.output_mode(), tmp_path / "checkpoint")
+
+    return run
+
+
+def _frames(spark: SparkSession, folder: Path, batches: Iterable[Iterable[Row]], columns: str) -> DataFrame:
+    folder.mkdir()
+    for number, batch in enumerate(batches):
+        file = folder / f"{number:03d}.json"
+        file.write_text("\n".join(json.dumps(row, default=lambda t: t.isoformat()) for row in batch))
+        os.utime(file, (number, number))
+    return spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def _collected(result: DataFrame, mode: str, checkpoint: Path) -> Results:
+    results: Results = []
+
+    def keep(batch: DataFrame, _: int) -> None:
+        results.append([row.asDict() for row in batch.collect()])
+
+    writer = result.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint)).foreachBatch(keep)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return results
+
+
+def rows(results: Results, *fields: str) -> list[tuple[Any, ...]]:
+    """All rows of a run, sorted; times as seconds after noon."""
+    found = [tuple(_seconds(row[name]) for name in fields) for batch in results for row in batch]
+    return sorted(found, key=lambda row: [(value is None, value) for value in row])
+
+
+def _seconds(value: Any) -> Any:
+    return (value.astimezone(UTC) - NOON).total_seconds() if isinstance(value, datetime) else value
+
+
+EDGES = ("window_start", "window_end", "source.ip", "n")
+
+# ── Time ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.spark
+def test_tumbling_windows_close_by_the_watermark_and_drop_late_events(stream: Stream) -> None:
+    step = window(size="1m", late="10s", group_by=["source.ip"])
+
+    results = stream(
+        step,
+        [event(0, 0), event(1, 59.999), event(2, 60), event(3, 5, None)],
+        [event(4, 65, "b"), event(5, 3)],  # watermark 50: the first window is open still
+        [event(6, 75, "b")],  # watermark 65 from here on
+        [heartbeat(76)],  # gives the first window
+        [event(7, 59), heartbeat(130)],  # late
+        [heartbeat(131)],
+    )
+
+    assert rows(results, *EDGES) == [(0, 60, "a", 3), (0, 60, None, 1), (60, 120, "a", 1), (60, 120, "b", 2)]
+
+
+@pytest.mark.spark
+def test_sliding_windows_hold_an_event_once_each(stream: Stream) -> None:
+    step = window(size="3m", slide="1m", group_by=["source.ip"])
+    times = [0, 30, 61, 150, 299]
+
+    results = stream(step, [event(i, t) for i, t in enumerate(times)], [heartbeat(1000)], [heartbeat(1001)])
+
+    starts = range(-120, 300, 60)
+    expected = [(s, s + 180, "a", sum(s <= t < s + 180 for t in times)) for s in starts]
+    assert rows(results, *EDGES) == [row for row in expected if row[3]]
+
+
+@pytest.mark.spark
+def test_sessions_end_with_the_gap(stream: Stream) -> None:
+    step = window(gap="30s", group_by=["source.ip"])
+
+    results = stream(
+        step,
+        [event(0, 0), event(1, 29), event(2, 100), event(3, 10, "b")],
+        [heartbeat(100)],  # gives the sessions that ended before 100
+        [event(4, 58)],  # late
+        [heartbeat(1000)],
+        [heartbeat(1001)],
+    )
+
+    assert rows(results, *EDGES) == [(0, 59, "a", 2), (10, 40, "b", 1), (100, 130, "a", 1)]
+
+
+@pytest.mark.spark
+def test_on_change_gives_each_changed_window_after_each_batch(stream: Stream) -> None:
+    step = window(size="1m", group_by=["source.ip"], emit="on_change")
+
+    results = stream(step, [event(0, 0), event(1, 1, "b")], [event(2, 2)], [event(3, 61)])
+
+    given = [rows([batch], *EDGES) for batch in results]
+    assert given[:3] == [[(0, 60, "a", 1), (0, 60, "b", 1)], [(0, 60, "a", 2)], [(60, 120, "a", 1)]]
+
+
+@pytest.mark.spark
+def test_heartbeats_close_windows_and_are_not_counted(stream: Stream) -> None:
+    """Neither a filter in front of the window nor one on its group field behind it may hide them from the watermark."""
+    step = window(size="1m", group_by=["source.ip"], having="source.ip = 'a'")
+
+    def before(events: DataFrame) -> DataFrame:
+        return fenced(events).where("`source.ip` = 'a'")
+
+    results = stream(step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=before)
+
+    assert [rows([batch], *EDGES) for batch in results if batch] == [[(0, 60, "a", 1)]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "predicate",
+    [behind_watermark("`source.ip` = 'a'", "time"), passing_heartbeats("`source.ip` = 'a'")],
+    ids=["behind", "passing"],
+)
+def test_a_filter_without_a_fence_can_spare_heartbeats(stream: Stream, predicate: str) -> None:
+    step = window(size="1m", group_by=["source.ip"])
+
+    results = stream(
+        step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=lambda events: events.where(predicate)
+    )
+
+    assert rows(results, *EDGES) == [(0, 60, "a", 1)]
+
+
+@pytest.mark.spark
+def test_a_window_can_follow_a_window(spark: SparkSession, tmp_path: Path) -> None:
+    minutes = window(size="1m", group_by=["source.ip"])
+    groups = window(time="window_start", size="2m", aggregates={"n": "sum(n)", "groups": "count(*)", "top": "first(n)"})
+    batches = [[event(0, 0), event(1, 1, "b"), event(2, 61), event(3, 62)], [heartbeat(121)], [heartbeat(122)]]
+    events = _frames(spark, tmp_path / "in", batches, COLUMNS).withWatermark("`time`", "0 seconds")
+
+    results = _collected(groups.apply(minutes.apply(events)), "append", tmp_path / "checkpoint")
+
+    assert rows(results, "window_start", "n", "groups") == [(0, 4, 3)]
+
+
+@pytest.mark.spark
+def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> None:
+    step = window(time=None, size="1m", group_by=["source.ip"])
+
+    def read(offset: int | None, seconds: float) -> Row:
+        return {"_offset": offset, ARRIVAL: at(seconds), "source.ip": "a"}
+
+    results = stream(
+        step,
+        [read(0, 1), read(1, 59)],
+        [read(2, 61)],
+        [read(None, 130)],
+        [read(None, 131)],
+        columns=f"{ARRIVAL} timestamp, `source.ip` string, _offset bigint",
+    )
+
+    assert rows(results, *EDGES) == [(0, 60, "a", 2), (60, 120, "a", 1)]
+    assert step.idle_after() == timedelta(seconds=61)
+
+
+# ── Aggregates ────────────────────────────────────────────────────────────────────────────────────
+
+AGGREGATES = {
+    "n": "count(*)",
+    "users": "count(user_name)",
+    "high": "count_if(port > 2)",
+    "total": "sum(port)",
+    "cost": "sum(price)",
+    "overflow": "sum(port + 9223372036854775800)",
+    "mean": "avg(port)",
+    "least": "min(port)",
+    "most": "max(user_name)",
+    "different": "count(distinct user_name)",
+    "about": "approx_count_distinct(user_name)",
+    "earliest": "first(user_name)",
+    "latest": "last(user_name)",
+    "some": "collect(user_name, 3)",
+    "median": "percentile(port, 0.5)",
+    "p90": "approx_percentile(port, 0.9)",
+    "of_a": "count(*) filter (where user_name = 'u1')",
+    "last_low": "last(user_name) filter (where port < 3)",
+    "nested.sum": "sum(port * 2)",
+    "inside": "count_if(ip_in(source.ip, '10.0.0.0/8'))",
+}
+
+
+@pytest.mark.spark
+def test_every_aggregate_equals_python(stream: Stream) -> None:
+    step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
+    ports = [5, 1, None, 3, 2, 2, 4]
+    users = ["u3", "u1", None, "u2", "u1", "u1", None]
+    events = [event(i, 30 - (i // 2), port=p, user_name=u, price=1.25) for i, (p, u) in enumerate(zip(ports, users, strict=True))]
+    empty = [event(10 + i, i, None) for i in range(2)]
+
+    results = stream(step, [*events[:3], *empty], events[3:], [heartbeat(61)], [heartbeat(62)])
+
+    by_ip = {row["source.ip"]: row for batch in results for row in batch}
+    there = [p for p in ports if p is not None]
+    in_order = [row["user_name"] for row in sorted(events, key=lambda e: (e["time"], e["_offset"])) if row["user_name"]]
+    assert {name: by_ip["a"][name] for name in AGGREGATES} == {
+        "n": 7,
+        "users": 5,
+        "high": 3,
+        "total": sum(there),
+        "cost": Decimal("8.75"),
+        "overflow": None,
+        "mean": pytest.approx(statistics.mean(there)),
+        "least": 1,
+        "most": "u3",
+        "different": 3,
+        "about": 3,
+        "earliest": in_order[0],
+        "latest": in_order[-1],
+        "some": in_order[:3],
+        "median": statistics.median(there),
+        "p90": sorted(there)[math.ceil(0.9 * len(there)) - 1],
+        "of_a": 3,
+        "last_low": "u1",
+        "nested.sum": 2 * sum(there),
+        "inside": 0,
+    }
+    nothing = {name: by_ip[None][name] for name in AGGREGATES}
+    assert nothing == dict.fromkeys(AGGREGATES) | {"n": 2, "some": []} | dict.fromkeys(
+        ("users", "high", "different", "about", "of_a", "inside"), 0
+    )
+
+
+@pytest.mark.spark
+def test_fields_are_those_that_spark_gives(spark: SparkSession) -> None:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
+
+    given = step.apply(spark.createDataFrame([], COLUMNS))
+
+    told = step.fields(SCHEMA)
+    real = to_arrow_schema(given.schema, timezone="UTC", prefers_large_types=False)
+    known = [f.name for f in told if not pa.types.is_null(f.type)]
+    assert told.names == real.names
+    assert {n: told.field(n).type for n in known} == {n: _plain(real.field(n).type) for n in known}
+    assert {f.name for f in told} - set(known) <= {"overflow", "nested.sum"}
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return pa.list_(type_.value_type) if pa.types.is_list(type_) else type_
+
+
+@pytest.mark.spark
+def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> None:
+    events = spark.createDataFrame(
+        [(at(s), ip, None, None, None, i) for i, (s, ip) in enumerate([(0, "a"), (1, "a"), (2, "b"), (61, "a"), (62, "a")])],
+        COLUMNS,
+    )
+    step = window(
+        size="1m", group_by=["source.ip"], having="n >= 2 and source.ip = 'a' and window_start < timestamp '2026-03-01 12:01:00'"
+    )
+
+    result = step.apply(events)
+
+    assert rows([[row.asDict() for row in result.collect()]], *EDGES) == [(0, 60, "a", 2)]
+
+
+# ── What it says of itself ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "path"),
+    [
+        ({}, "bad-window", ()),
+        ({"size": "1m", "gap": "1m"}, "bad-window", ()),
+        ({"size": "0s"}, "bad-window", ("size",)),
+        ({"size": "1m", "slide": "2m"}, "bad-window", ("slide",)),
+        ({"gap": "1m", "slide": "1m"}, "bad-window", ("slide",)),
+        ({"gap": "1m", "emit": "on_change"}, "session-on-change", ("emit",)),
+        ({"size": "1m", "time": "tmie"}, "unknown-field", ("time",)),
+        ({"size": "1m", "time": "user_name"}, "wrong-type", ("time",)),
+        ({"size": "1m", "group_by": ["user_name", "source.ipp"]}, "unknown-field", ("group_by", 1)),
+        ({"size": "1m", "aggregates": {"a": "count(*)", "b": "sum(source.ip)"}}, "wrong-type", ("aggregates", "b")),
+        ({"size": "1m", "aggregates": {"window_end": "count(*)"}}, "name-conflict", ("aggregates",)),
+        ({"size": "1m", "group_by": ["source.ip"], "aggregates": {"source": "count(*)"}}, "name-conflict", ("aggregates",)),
+        ({"size": "1m", "having": "m > 3"}, "unknown-field", ("having",)),
+        ({"size": "1m", "having": "n + 1"}, "wrong-type", ("having",)),
+    ],
+)
+def test_findings(options: dict[str, Any], code: str, path: tuple[str | int, ...]) -> None:
+    found = list(window(**options).check(SCHEMA))
+
+    assert [(f.code, f.path) for f in found] == [(code, path)]
+
+
+def test_a_good_window_has_no_findings_and_known_fields() -> None:
+    step = window(
+        size="10m", slide="1m", group_by=["source.ip"], aggregates={"n": "count(*)", "users": "count(distinct user_name)"}
+    )
+
+    assert list(step.check(SCHEMA)) == []
+    assert step.fields(SCHEMA) == pa.schema(
+        [
+            ("window_start", TIMESTAMP),
+            ("window_end", TIMESTAMP),
+            ("source.ip", pa.string()),
+            ("n", pa.int64()),
+            ("users", pa.int64()),
+        ]
+    )
+    assert step.needs(SCHEMA) == {"time", "source.ip", "user_name"}
+    assert (step.event_time(), step.reach(), step.idle_after()) == (("time", timedelta(0)), timedelta(minutes=10), None)
+
+
+def test_unknown_types_pass() -> None:
+    unknown: Schema = pa.schema([(f.name, pa.null()) for f in SCHEMA])
+
+    found = list(window(size="1m", aggregates=AGGREGATES, group_by=["source.ip"]).check(unknown))
+
+    assert found == []
