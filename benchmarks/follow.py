@@ -45,7 +45,7 @@ def run(settings: Settings) -> Result:
         _follow(settings.minutes * 60, writer, watcher, command)
         wait_until(lambda: watcher.seen >= writer.written, command, 30.0)
         watched = time.monotonic() - command.began
-        command.interrupt()
+        command.terminate()
         cost = command.wait(60)
         watcher.stop()
     if cost.code or watcher.seen != writer.written:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-import signal
 import subprocess
 import threading
 import time
@@ -63,9 +62,9 @@ class Command:
                 process.kill()
         self.wait()
 
-    def interrupt(self) -> None:
-        """Ask it to end, as Ctrl-C does."""
-        self.process.send_signal(signal.SIGINT)
+    def terminate(self) -> None:
+        """Ask it to end, as a service manager does."""
+        self.process.terminate()
 
     def pss(self) -> float:
         """Megabytes at the last sample."""
@@ -101,10 +100,16 @@ def tree_pss() -> float:
     total = 0
     for process in psutil.Process().children(recursive=True):
         try:
-            total += process.memory_full_info().pss
+            total += 0 if _is_vforked(process) else process.memory_full_info().pss
         except psutil.Error:  # it ended meanwhile
             continue
     return total / 1e6
+
+
+def _is_vforked(process: psutil.Process) -> bool:
+    """Whether it is a JVM's child that has yet to become the program it is to run: its memory is still the JVM's."""
+    parent = process.parent()
+    return parent is not None and process.exe() == parent.exe() and process.exe().endswith("/java")
 
 
 def _children_cpu() -> float:

@@ -43,7 +43,7 @@ def _measure(row: Row) -> None:
     with Command(follow_argv(source, output, folder), folder) as command:
         wait_until(lambda: output.exists() and output.stat().st_size > 0, command, PATIENCE_SECONDS)
         row.values.append(time.monotonic() - command.began)
-        command.interrupt()
+        command.terminate()
         cost = command.wait(60)
     row.cpu.append(cost.cpu)
     row.pss.append(cost.peak)

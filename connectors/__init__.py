@@ -5,6 +5,7 @@ from connectors.discard import DiscardSink
 from connectors.file.sink import FileSink
 from connectors.file.source import FileSource
 from connectors.generate import GenerateSource
+from connectors.spark_frames import SparkSource
 from connectors.stdin import StdinSource
 
-COMPONENTS = (FileSource, StdinSource, GenerateSource, FileSink, ConsoleSink, DiscardSink)
+COMPONENTS = (FileSource, StdinSource, GenerateSource, SparkSource, FileSink, ConsoleSink, DiscardSink)

@@ -99,6 +99,10 @@ class GenerateSource(Source):
             ends.append(limit.until["event"])
         return {**start, "event": max(first, min(ends))}
 
+    def ended(self, offset: Offset) -> bool:
+        """With a ``count``, when it is reached."""
+        return self.count is not None and offset["event"] >= self.count
+
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Equal ranges of event numbers."""
         first, last = start["event"], end["event"]

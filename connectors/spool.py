@@ -96,6 +96,9 @@ class Spool(threading.Thread):
             self._append(data)
         (self.folder / _ENDED).touch()
 
+    def stop(self) -> None:
+        """What was read is on disk already; the thread, which may wait for the pipe, ends with the process."""
+
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
         while view:

@@ -13,12 +13,12 @@ from connectors.file.charset import charset
 from connectors.file.lines import Cutter
 from connectors.file.newlines import count_lines, last_line_end, next_line_end
 from connectors.spool import Segments, Spool
-from etl.api import Finding, Limit, Offset, Rejects, Schema, Size, Source, Split
+from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
 
 _SMALLEST = 4 << 20
 
 
-class StdinSource(Source):
+class StdinSource(ReceivingSource):
     """Read standard input, an event a line, until it ends.
 
     A pipe cannot be read twice, so the driver copies it to the pipeline's state folder first, and events are read
@@ -48,8 +48,8 @@ class StdinSource(Source):
         copy._folder = folder
         return copy
 
-    def spool(self, descriptor: int = 0) -> Spool:
-        """In the driver, before the query: the thread that copies standard input, not yet started."""
+    def receiver(self, descriptor: int = 0) -> Spool:
+        """The thread that copies standard input, not yet started."""
         return Spool(self._folder, charset(self.charset).newline, descriptor)
 
     def ended(self, offset: Offset) -> bool:

@@ -352,13 +352,9 @@ class Parser(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """Incoming fields, without the input unless it is kept, and the parsed ones."""
-        return with_fields(
-            incoming if self._field_stays else without(incoming, [self.field]), {f.name: f.type for f in self.parsed()}
-        )
-
-    @property
-    def _field_stays(self) -> bool:
-        return self.keep_field or self.on_error == "keep"
+        parsed = {field.name: field.type for field in self.parsed()}
+        stays = self.keep_field or self.on_error == "keep" or self.field in parsed
+        return with_fields(incoming if stays else without(incoming, [self.field]), parsed)
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """Parse the column, put the new columns in, and treat failed rows as ``on_error`` says."""

@@ -54,7 +54,7 @@ def is_columnar(type_: pa.DataType) -> bool:
         return is_columnar(type_.value_type)
     if pa.types.is_struct(type_):
         return all(is_columnar(member.type) for member in type_)
-    return type_ in _COLUMNAR or pa.types.is_decimal(type_)
+    return type_ in _COLUMNAR
 
 
 _COLUMNAR = {pa.string(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64()}
@@ -87,7 +87,7 @@ class Reader:
 
     def parse(self, texts: pa.StringArray) -> Parsed:
         """Columnar where possible; the rows that this refuses one at a time."""
-        texts, odd = _shaped(texts)
+        texts, odd = _shaped(texts.cast(pa.string()))
         batch = self._columnar(pc.if_else(odd, "{}", texts) if odd.any() else texts, odd)
         reasons: dict[int, str] = {}
         if odd.any():

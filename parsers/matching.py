@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parsers.regex_engine import Limit, Program
+from parsers.regex_engine import Program
 from parsers.regex_text import group_name
 
 
@@ -31,7 +31,7 @@ def matcher(program: Program, timeout: timedelta) -> Match:
 
     def match(text: pa.StringArray) -> Matches:
         found = _run(text, program.fast, names)
-        exceeded = _exceeded(text, found, program.limits)
+        exceeded = _exceeded(text, found, program)
         again = pc.invert(found.matched)
         again = again if exceeded is None else pc.or_(again, exceeded)
         return combined(found, search(text.filter(again)), again) if again.true_count else found
@@ -88,10 +88,10 @@ def _filled(struct: pa.StructArray, n: int, matched: pa.BooleanArray) -> pa.Stri
     return pa.StringArray.from_buffers(len(column), offsets, data, present.buffers()[1])
 
 
-def _exceeded(text: pa.StringArray, found: Matches, limits: list[Limit]) -> pa.BooleanArray | None:
+def _exceeded(text: pa.StringArray, found: Matches, program: Program) -> pa.BooleanArray | None:
     """Rows whose match may rest on a count that `Program.fast` does not keep, or None."""
     exceeded = None
-    for limit in limits:
+    for limit in program.limits:
         if limit.within is None:
             beyond = pc.match_substring_regex(text, limit.longer)
         else:
@@ -99,6 +99,10 @@ def _exceeded(text: pa.StringArray, found: Matches, limits: list[Limit]) -> pa.B
         beyond = pc.and_(pc.fill_null(beyond, False), found.matched)
         if beyond.true_count:
             exceeded = beyond if exceeded is None else pc.or_(exceeded, beyond)
+    for span in program.spans:
+        wrong = pc.invert(pc.fill_null(pc.match_substring_regex(found.captured[span.number], span.check), True))
+        if wrong.true_count:
+            exceeded = wrong if exceeded is None else pc.or_(exceeded, wrong)
     return exceeded
 
 

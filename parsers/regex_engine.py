@@ -15,7 +15,8 @@ from functools import cached_property
 from itertools import count
 
 from parsers.char_class import ANY
-from parsers.regex_rewrite import at_beginning, backtracking_reason, searched, spread_at_end
+from parsers.regex_rewrite import at_beginning, backtracking_reason, decided_by_next, searched, spread_at_end
+from parsers.regex_spans import Span, spanned
 from parsers.regex_text import regex_text
 from parsers.regex_tree import ANY_BYTE, Capture, Chars, Choice, Edge, Group, Node, Repeat, Sequence, captures, sequence
 
@@ -71,16 +72,25 @@ class Program:
         tree = self._beginning
         if backtracking_reason(tree):
             return []
-        tree = bytes_at_end(relaxed(tree, []))
+        tree = relaxed(spanned(tree, []), [])
         numbers = range(len(self.captures))
-        shares = [numbers[n : n + MOST_ONE_PASS_CAPTURES] for n in range(0, len(numbers), MOST_ONE_PASS_CAPTURES)]
+        size = MOST_ONE_PASS_CAPTURES if decided_by_next(tree) else len(numbers) or 1
+        shares = [numbers[n : n + size] for n in range(0, len(numbers), size)]
+        tree = bytes_at_end(tree)
         return [f"\\A(?:{regex_text(tree, share)})" for share in shares or [numbers]]
 
     @cached_property
     def limits(self) -> list[Limit]:
         """What was relaxed in `fast`."""
         found: list[Limit] = []
-        relaxed(self._beginning, found)
+        relaxed(spanned(self._beginning, []), found)
+        return found
+
+    @cached_property
+    def spans(self) -> list[Span]:
+        """Captures of `fast` that have to be checked."""
+        found: list[Span] = []
+        spanned(self._beginning, found)
         return found
 
     @cached_property

@@ -24,6 +24,7 @@ from parsers.regex_tree import (
     Node,
     Repeat,
     Sequence,
+    captures,
     sequence,
     walk,
 )
@@ -77,8 +78,12 @@ def searched(node: Node) -> list[Node]:
         edge = not any(kind.meets(of) for of in asked)
         body = _ends_read(_lifted(_rewrite(_lifted(node), Side(kind, edge=edge), OUTSIDE)))
         trees.append(sequence([Choice((Edge("\\A"), Chars(kind))) if edge else Chars(kind), body]))
-    trees.sort(key=lambda tree: isinstance(tree, Sequence) and isinstance(tree.parts[0], Chars))
+    trees.sort(key=_begins_with_character)
     return [plain] if any(map(backtracking_reason, trees)) else trees
+
+
+def _begins_with_character(tree: Node) -> bool:
+    return isinstance(tree, Sequence) and isinstance(tree.parts[0], Chars)
 
 
 def _asked_behind(node: Node) -> list[CharClass]:
@@ -125,22 +130,50 @@ def can_be_empty(node: Node) -> bool:
     return True
 
 
-def _next_to(node: Node, beyond: Side, *, forward: bool) -> Side:
+def decided_by_next(node: Node, after: Side = Side(_NONE, edge=True)) -> bool:
+    """Whether at every place the next character alone says how to go on: then RE2 runs the tree in one pass."""
+    if isinstance(node, Capture | Group):
+        return decided_by_next(node.part, after)
+    if isinstance(node, Sequence):
+        for part in reversed(node.parts):
+            if not decided_by_next(part, after):
+                return False
+            after = next_to(part, after, forward=True)
+        return True
+    if isinstance(node, Choice):
+        firsts = [next_to(part, after, forward=True).chars for part in node.parts]
+        apart = not any(one.meets(other) for one, other in combinations(firsts, 2))
+        return apart and all(decided_by_next(part, after) for part in node.parts)
+    if isinstance(node, Repeat):
+        turn = next_to(node.part, Side(_NONE, edge=False), forward=True)
+        apart = not turn.chars.meets(after.chars)
+        return apart and not can_be_empty(node.part) and decided_by_next(node.part, _either([turn, after], free=False))
+    return True
+
+
+def next_to(node: Node, beyond: Side, *, forward: bool) -> Side:
     """What the first (or last) character of ``node`` may be, seen from outside; ``beyond`` shows where it is empty."""
     if isinstance(node, Chars):
         return Side(node.of, edge=False)
     if isinstance(node, Sequence):
         for part in reversed(node.parts) if forward else node.parts:
-            beyond = _next_to(part, beyond, forward=forward)
+            beyond = next_to(part, beyond, forward=forward)
         return beyond
     if isinstance(node, Choice):
-        return _either([_next_to(part, beyond, forward=forward) for part in node.parts])
+        return _either([next_to(part, beyond, forward=forward) for part in node.parts])
     if isinstance(node, Repeat):
-        inner = _next_to(node.part, beyond, forward=forward)
+        inner = next_to(node.part, beyond, forward=forward)
         return _either([inner, beyond], free=beyond.free) if node.least == 0 else inner
     if isinstance(node, Capture | Group | Atomic):
-        return _next_to(node.part, beyond, forward=forward)
+        return next_to(node.part, beyond, forward=forward)
     return replace(_at_edge(node, beyond, forward=forward), free=False)
+
+
+def after_turn(node: Repeat, after: Side) -> Side:
+    """What may follow one turn of a repeat."""
+    if node.most == 1:
+        return after
+    return _either([next_to(node.part, after, forward=True), after], free=False)
 
 
 def _at_edge(node: Node, beyond: Side, *, forward: bool) -> Side:
@@ -188,12 +221,12 @@ def _rewrite(node: Node, before: Side, after: Side) -> Node:
 def _rewrite_sequence(parts: tuple[Node, ...], before: Side, after: Side) -> Node:
     follows = [after]
     for part in reversed(parts):
-        follows.append(_next_to(part, follows[-1], forward=True))
+        follows.append(next_to(part, follows[-1], forward=True))
     follows.reverse()
     done: list[Node] = []
     for n, part in enumerate(parts):
         done.append(_rewrite(part, before, follows[n + 1]))
-        before = _next_to(part, before, forward=False)
+        before = next_to(part, before, forward=False)
     return _narrowed(_rest_read(sequence(done), after))
 
 
@@ -229,11 +262,11 @@ def _narrowed(node: Node) -> Node:
 
 
 def _rewrite_repeat(node: Repeat, before: Side, after: Side) -> Node:
-    if node.most == 0:
+    if node.most == 0 and not captures(node):
         return EMPTY
     inside = node.most is None or node.most > 1
-    entry = _either([_next_to(node.part, before, forward=False), before]) if inside else before
-    leave = _either([_next_to(node.part, after, forward=True), after], free=False if inside else after.free) if inside else after
+    entry = _either([next_to(node.part, before, forward=False), before]) if inside else before
+    leave = _either([next_to(node.part, after, forward=True), after], free=False if inside else after.free) if inside else after
     part = _rewrite(node.part, entry, leave)
     greedy = Repeat(part, node.least, node.most)
     if node.kind == "possessive" and _settled(greedy, after):
@@ -256,7 +289,7 @@ def _settled(node: Node, after: Side) -> bool:
         for part in reversed(node.parts):
             if not _settled(part, after):
                 return False
-            after = _next_to(part, after, forward=True)
+            after = next_to(part, after, forward=True)
         return True
     if isinstance(node, Choice):
         return _apart(node) and all(_settled(part, after) for part in node.parts)
@@ -269,7 +302,7 @@ def _settled_repeat(node: Repeat, after: Side) -> bool:
         return False
     if node.kind == "possessive":
         return True
-    turn = _next_to(node.part, Side(_NONE, edge=False), forward=True)
+    turn = next_to(node.part, Side(_NONE, edge=False), forward=True)
     return not after.chars.meets(turn.chars) and _settled(node.part, _either([turn, after], free=False))
 
 
@@ -277,7 +310,7 @@ def _apart(node: Choice) -> bool:
     """Whether the next character alone decides between the branches."""
     if any(can_be_empty(part) for part in node.parts):
         return False
-    firsts = [_next_to(part, Side(_NONE, edge=False), forward=True).chars for part in node.parts]
+    firsts = [next_to(part, Side(_NONE, edge=False), forward=True).chars for part in node.parts]
     return not any(one.meets(other) for one, other in combinations(firsts, 2))
 
 
@@ -294,6 +327,8 @@ def _single(node: Node) -> CharClass | None:
 
 
 def _rewrite_look(look: Look, before: Side, after: Side) -> Node:
+    if captures(look.part):
+        return look
     if _look_is_true(look, before, after):
         return EMPTY
     single = _single(look.part)
@@ -308,7 +343,7 @@ def _look_is_true(look: Look, before: Side, after: Side) -> bool:
         return can_be_empty(look.part) and isinstance(look.part, Repeat)
     if isinstance(look.part, Choice):
         return all(_look_is_true(replace(look, part=part), before, after) for part in look.part.parts)
-    nearest = _next_to(look.part, Side(_NONE, edge=True), forward=look.ahead)
+    nearest = next_to(look.part, Side(_NONE, edge=True), forward=look.ahead)
     return not nearest.edge and not side.chars.meets(nearest.chars)
 
 
@@ -361,10 +396,14 @@ def spread_at_end(node: Node) -> Node:
         return node
     if isinstance(node.part, Choice):
         return Choice(tuple(spread_at_end(replace(node, part=part)) for part in node.part.parts))
-    if isinstance(node.part, Sequence) and isinstance(node.part.parts[-1], Choice):
-        *head, last = node.part.parts
+    *head, last = _parts(node.part)
+    if isinstance(last, Choice) and all(isinstance(part, Chars | Edge | Look) for part in head):
         return Choice(tuple(spread_at_end(replace(node, part=sequence([*head, part]))) for part in last.parts))
     return node
+
+
+def _parts(node: Node) -> list[Node]:
+    return list(node.parts) if isinstance(node, Sequence) else [node]
 
 
 def _looks_ahead_at_end(node: Node) -> bool:
@@ -379,7 +418,7 @@ def _looks_ahead_at_end(node: Node) -> bool:
 
 def _ends_read(node: Node) -> Node:
     """A look-around at the pattern's own ends becomes text that is read: nothing else can want that text."""
-    parts = list(node.parts) if isinstance(node, Sequence) else [node]
+    parts = _parts(node)
     first = parts[0] if parts else EMPTY
     if isinstance(first, Look) and not first.ahead and (read := _read(first, Edge("\\A"))):
         parts[0] = read

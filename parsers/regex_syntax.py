@@ -328,7 +328,7 @@ class _Reader:
             return low
         here = self.at
         self.at += 1
-        high, high_char = self._class_char()
+        _, high_char = self._class_char()
         if high_char is None:
             self.at = here
             return low

@@ -118,7 +118,7 @@ class Timestamp(Parser):
                 return self._parsed(column.cast(TIMESTAMP), column)
             if is_number(column.type):
                 return self._parsed(read_numbers(column, units), column)
-            return self._parsed(read_texts(column, reads), column)
+            return self._parsed(read_texts(column.cast(pa.string()), reads), column)
 
         return parse
 

@@ -163,7 +163,7 @@ def _fill(growth: Growth) -> None:
     file, pieces = growth.file, growth.pieces
     if growth.is_new:
         os.makedirs(os.path.dirname(growth.path) or ".", exist_ok=True)
-        copying.move(pieces[0].path, growth.path)
+        copying.rename(pieces[0].path, growth.path)
         pieces = pieces[1:]
     out = os.open(growth.path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -172,12 +172,13 @@ def _fill(growth: Growth) -> None:
             end = _finish_line(growth.path, out, end)
         for piece in pieces:
             end = copying.append(piece.path, piece.header if end else 0, piece.bytes, out, end)
-        if pieces:
-            os.fsync(out)
+        os.fsync(out)
         status = os.fstat(out)
         growth.length, growth.inode = status.st_size, status.st_ino
     finally:
         os.close(out)
+    if growth.is_new:
+        ledger.sync_folder(os.path.dirname(growth.path))
 
 
 def _finish_line(path: str, out: int, end: int) -> int:

@@ -10,9 +10,11 @@ from functools import cache
 from typing import Any
 
 from connectors.file.charset import Charset
-from connectors.file.identity import END, Inode, Known, Position, begins_like, compare, related, sample
+from connectors.file.folders import Folder
+from connectors.file.identity import END, Inode, Known, Position, compare, sample
 from connectors.file.newlines import last_line_end
-from connectors.file.places import Place, listing, matched, place, shown, warn_once, warned_no_more
+from connectors.file.places import Place, matched, place, shown, warn_once, warned_no_more
+from connectors.file.siblings import Siblings
 from connectors.file.streams import Stream, codec_of
 
 FORGET = 3600.0
@@ -39,7 +41,7 @@ class Look:
 
     def at(self, position: Position) -> Position:
         """Every file known or new, each as far as it can be read now."""
-        seen, folders = matched(self.pattern, self.exclude), cache(listing)
+        seen, folders = matched(self.pattern, self.exclude), cache(Folder)
         files: dict[str, Known] = {}
         taken: set[Inode] = set()
         lost: list[Known] = []
@@ -60,20 +62,22 @@ class Look:
 
     def _news(self, seen: Iterable[Place], taken: set[Inode], files: dict[str, Known], number: int) -> Iterator[Known]:
         """Files not known yet, the oldest first."""
-        siblings = list(files.values())
+        siblings = Siblings()
+        for file in files.values():
+            siblings.add(file)
         for here in sorted(seen, key=lambda one: (one.changed_ns, one.path)):
             if here.inode in taken or not here.size:
                 continue
             new = self._new(here, f"{shown(os.path.basename(here.path))}#{number}", siblings)
             if new is not None:
                 yield new
-                siblings.append(new)
+                siblings.add(new)
                 number += 1
 
-    def _new(self, here: Place, name: str, siblings: list[Known]) -> Known | None:
+    def _new(self, here: Place, name: str, siblings: Siblings) -> Known | None:
         """A new file, or None while it is too early to say what it is."""
         file = Known(name, here.path, *here.inode, offset=0, codec=codec_of(here.path), size=0)
-        origin = next((one for one in siblings if related(one.path, here.path) and _begins(here, one)), None)
+        origin = siblings.origin(here.path)
         if file.codec is None:
             if origin and not (here.settled or self.bounded) and compare(here.path, None, origin) != "other":
                 return None  # the copy of a copytruncate, the original not yet truncated
@@ -110,12 +114,13 @@ class Look:
         _remember(_without_newline, here.inode, (file.offset, file.offset + self.charset.whole(here.size - file.offset)))
         return file.offset
 
-    def _inherited(self, file: Known, taken: set[Inode], around: list[Place] | None) -> Known | None:
+    def _inherited(self, file: Known, taken: set[Inode], around: Folder) -> Known | None:
         """A file that is no longer where it was: what it was copied or compressed to, or gone, or None when forgotten."""
-        if around is None:
+        if not around.known:
             return file  # the folder is away, not the file
-        for here in sorted(around, key=lambda one: codec_of(one.path) is not None):
-            if here.inode in taken or not here.size or not related(file.path, here.path):
+        for path in around.successors(file.path):
+            here = place(path)
+            if here is None or here.inode in taken or not here.size:
                 continue
             heir = self._heir(file, here)
             if heir is not None:
@@ -141,7 +146,7 @@ class Look:
         return packed and replace(packed, offset=file.offset if match == "same" else END, done=match == "same")
 
 
-def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str], list[Place] | None]) -> Place | None:
+def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str], Folder]) -> Place | None:
     """Where the file's inode is: in the glob, under its old name, or in its old folder."""
     if file.ino == 0:
         return None
@@ -150,8 +155,9 @@ def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str],
     here = place(file.path)
     if here is not None and here.inode == file.inode:
         return here
-    around = () if file.gone else folders(os.path.dirname(file.path)) or ()
-    return next((one for one in around if one.inode == file.inode), None)
+    other = None if file.gone else folders(os.path.dirname(file.path)).by_inode.get(file.ino)
+    here = place(other) if other else None
+    return here if here is not None and here.inode == file.inode else None
 
 
 def _is(here: Place, file: Known) -> bool:
@@ -169,10 +175,6 @@ def _is(here: Place, file: Known) -> bool:
             return False
     _remember(_checked, key, (fact, True))
     return True
-
-
-def _begins(here: Place, file: Known) -> bool:
-    return file.codec is None and file.offset > 0 and begins_like(here.path, codec_of(here.path), file)
 
 
 def _packed(file: Known, here: Place) -> Known | None:

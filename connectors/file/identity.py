@@ -8,12 +8,11 @@ is the same file.
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any, Literal
 
-from connectors.file.streams import CODECS, Codec, CorruptError, Stream
+from connectors.file.streams import Codec, CorruptError, Stream
 
 SAMPLE = 1024
 """Bytes looked at on either side."""
@@ -25,9 +24,6 @@ Inode = tuple[int, int]
 """Device and inode."""
 
 Match = Literal["same", "more", "other"]
-
-_SHIFTING = re.compile(r"[.-]\d[\d.T:_-]*$")
-_DATED = re.compile(r"[-._]\d[\d.T:_-]*(?=\.[A-Za-z]+$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +68,10 @@ class Known:
 
     def to_json(self) -> dict[str, Any]:
         """Without what has its default, and without the name, which is the key."""
-        usual = {one.name: one.default for one in fields(self)}
-        return {key: value for key, value in asdict(self).items() if key != "name" and value != usual[key]}
+        return {key: value for key, usual in _USUAL if (value := getattr(self, key)) != usual}
+
+
+_USUAL = [(one.name, one.default) for one in fields(Known) if one.name != "name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def sample(stream: Stream, offset: int) -> str:
     rest = stream.read(offset - size - between)
     if len(head) < size or len(rest) < offset - size - between:
         return ""
-    return _hash(head) + _hash((head + rest)[-size:])
+    return digest(head) + digest((head + rest)[-size:])
 
 
 def sample_at(path: str, offset: int, codec: Codec | None = None) -> str:
@@ -127,9 +125,9 @@ def compare(path: str, codec: Codec | None, file: Known) -> Match:
     try:
         if file.codec is not None:
             return "same" if os.stat(path).st_size == file.size and sample_at(path, file.size) == file.sample else "other"
-        if codec is not None and not begins_like(path, codec, file):
-            return "other"
         with Stream(path, codec) as stream:
+            if not file.sample.startswith(digest(stream.read(min(file.offset, SAMPLE)))):
+                return "other"
             if sample(stream, file.offset) != file.sample:
                 return "other"
             return "more" if stream.read(1) else "same"
@@ -137,31 +135,10 @@ def compare(path: str, codec: Codec | None, file: Known) -> Match:
         return "other"
 
 
-def begins_like(path: str, codec: Codec | None, file: Known) -> bool:
-    """Whether the file at ``path`` begins as ``file`` does; cheap, and true of a compressed file still being written."""
-    try:
-        with Stream(path, codec) as stream:
-            return file.sample.startswith(_hash(stream.read(min(file.offset, SAMPLE))))
-    except (OSError, CorruptError):
-        return False
-
-
-def related(old: str, new: str) -> bool:
-    """Whether rotation may have given ``old`` the name ``new``: x.log → x.log.1, x.log.2.gz, x.log-20260101, x-20260101.log."""
-    if os.path.dirname(old) != os.path.dirname(new) or old == new:
-        return False
-    before, after = _plain_name(old), _plain_name(new)
-    return after == before or _DATED.sub("", after) == before or _SHIFTING.sub("", after) == _SHIFTING.sub("", before)
-
-
-def _plain_name(path: str) -> str:
-    stem, extension = os.path.splitext(os.path.basename(path))
-    return stem if extension in CODECS else stem + extension
-
-
-def _hash(data: bytes) -> str:
+def digest(data: bytes) -> str:
+    """Enough of a hash to tell files of one host apart."""
     return blake2b(data, digest_size=8).hexdigest()
 
 
-NO_TEXT = 2 * _hash(b"")
+NO_TEXT = 2 * digest(b"")
 """The sample of nothing."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from connectors.file.identity import Known, compare, related, sample
-from connectors.file.places import listing
+from connectors.file.folders import Folder
+from connectors.file.identity import Known, compare, sample
 from connectors.file.streams import Stream, codec_of
 from etl.api import ComponentError
 
@@ -16,10 +16,13 @@ class LostError(Exception):
 
 def located(file: Known) -> Stream:
     """The file's text from its beginning: under its name, another name of its inode, or in its copy."""
-    for path in (file.path, *_other_names(file)):
-        if _holds(path, file):
-            return Stream(path, file.codec)
-    for path in _copies(file):
+    if _holds(file.path, file):
+        return Stream(file.path, file.codec)
+    folder = Folder(os.path.dirname(file.path))
+    other = folder.by_inode.get(file.ino)
+    if other and _holds(other, file):
+        return Stream(other, file.codec)
+    for path in folder.successors(file.path):
         codec = codec_of(path)
         if compare(path, codec, file) != "other":
             return Stream(path, codec)
@@ -34,12 +37,3 @@ def _holds(path: str, file: Known) -> bool:
         return False
     except OSError as error:
         raise ComponentError(f"{path} cannot be opened: {error.strerror}; give the right to read it, or exclude it") from error
-
-
-def _other_names(file: Known) -> list[str]:
-    return [here.path for here in listing(os.path.dirname(file.path)) or () if here.inode == file.inode]
-
-
-def _copies(file: Known) -> list[str]:
-    found = [here.path for here in listing(os.path.dirname(file.path)) or () if related(file.path, here.path)]
-    return sorted(found, key=lambda path: codec_of(path) is not None)

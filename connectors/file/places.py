@@ -78,15 +78,6 @@ def place(path: str, loud: bool = False) -> Place | None:
     return Place(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
-def listing(folder: str) -> list[Place] | None:
-    """The files of a folder; None when it cannot be listed now."""
-    try:
-        names = sorted(os.listdir(folder or "."))
-    except OSError:
-        return None
-    return [seen for name in names if (seen := place(os.path.join(folder, name)))]
-
-
 def shown(path: str) -> str:
     """A path as valid text, whatever its bytes are."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
+from connectors.file import checks
 from connectors.file.appending import Appender
 from connectors.file.encodings import EXTENSIONS, Compression, Encoding, Format
 from connectors.file.gathering import Gatherer, join_bytes, join_parquet
@@ -17,11 +18,7 @@ from connectors.file.parts import Layout
 from connectors.file.staging import StagingWriter
 from connectors.file.stores import store_of
 from connectors.file.templates import Template, parse_template
-from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, nearest, visible
-
-_FORMATS: dict[str, Format] = {
-    ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"
-}  # fmt: skip
+from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, visible
 
 
 class Roll(BaseModel):
@@ -86,10 +83,14 @@ class FileSink(Sink):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Braces that cannot be filled, formats that do not fit the path, options without effect."""
-        yield from self._check_path()
-        yield from self._check_braces(visible(incoming))
-        yield from self._check_format()
-        yield from self._check_effect()
+        template = self._template
+        yield from checks.of_path(self.path)
+        yield from checks.of_braces(self.path, self.time_field, visible(incoming))
+        yield from checks.of_format(self.path, self._encoding)
+        if not template.is_folder:
+            yield from checks.of_single_file(self.path, self._encoding, self._is_remote, "roll" in self.model_fields_set)
+        if self.time_field is not None and not template.dates:
+            yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
 
     def targets(self) -> Iterable[str]:
         """The file or folder, absolute."""
@@ -142,91 +143,4 @@ class FileSink(Sink):
         """The field that dates are taken from; None for the time of writing."""
         if self.time_field:
             return self.time_field
-        return "timestamp" if "timestamp" in schema.names and _is_time(schema.field("timestamp").type) else None
-
-    def _check_path(self) -> Iterator[Finding]:
-        pieces = parse_template(self.path).pieces
-        if any("{" in literal or "}" in literal for literal in pieces[::2]):
-            yield Finding("bad-path", f"{self.path!r} has a brace that is not closed or not opened", ("path",))
-        if any("/../" in f"/{literal}/" for literal in pieces[2::2]):
-            yield Finding("bad-path", "'..' behind a brace would lead out of the folder in front of it", ("path",))
-        if "\0" in self.path:
-            yield Finding("bad-path", "a path cannot hold a NUL character", ("path",))
-        elif len(pieces) > 1 and not pieces[0].rpartition("/")[0].strip("/"):
-            yield Finding(
-                "no-literal-prefix",
-                f"{self.path!r} begins with a value; a folder in front of it confines what events can write to",
-                ("path",),
-                f"write 'out/{self.path.lstrip('/')}'",
-            )
-        elif len(pieces) == 1 and not self.path.endswith("/") and os.path.isdir(self._location):
-            yield Finding(
-                "path-is-folder", f"{self.path!r} is a folder", ("path",), f"write {self.path + '/'!r} for a folder of parts"
-            )
-
-    def _check_braces(self, incoming: Schema) -> Iterator[Finding]:
-        template = parse_template(self.path)
-        for name in template.fields:
-            at = self.path.index("{" + name + "}") + 1
-            if name not in incoming.names:
-                yield Finding("unknown-field", f"there is no field {name!r} here", ("path",), _field_hint(name, incoming), at=at)
-            elif pa.types.is_nested(incoming.field(name).type):
-                yield Finding(
-                    "wrong-type", f"field {name!r} is {incoming.field(name).type}, which makes no file name", ("path",), at=at
-                )
-        if self.time_field is not None and self.time_field not in incoming.names:
-            yield Finding(
-                "unknown-field",
-                f"there is no field {self.time_field!r} here",
-                ("time_field",),
-                _field_hint(self.time_field, incoming),
-            )
-        elif self.time_field is not None and not _is_time(incoming.field(self.time_field).type):
-            type_ = incoming.field(self.time_field).type
-            yield Finding(
-                "wrong-type", f"field {self.time_field!r} is {type_}, and dates are taken from a timestamp", ("time_field",)
-            )
-
-    def _check_format(self) -> Iterator[Finding]:
-        plain = self.path
-        for name, ending in EXTENSIONS.items():
-            if ending and plain.endswith(ending):
-                plain = plain.removesuffix(ending)
-                if self._compression != name:
-                    yield Finding(
-                        "extension-mismatch", f"{self.path!r} ends in {ending}, and compression is {self._compression}",
-                        ("compression",), f"write 'compression: {name}', or leave it out", "warning",
-                    )  # fmt: skip
-        meant = _FORMATS.get(os.path.splitext(plain)[1])
-        if meant and meant != self.format:
-            yield Finding(
-                "extension-mismatch", f"{self.path!r} looks like {meant}, and format is {self.format}",
-                ("format",), f"write 'format: {meant}', or another path", "warning",
-            )  # fmt: skip
-
-    def _check_effect(self) -> Iterator[Finding]:
-        template = self._template
-        if not template.is_folder and self._is_remote and self.format != "parquet":
-            yield Finding(
-                "cannot-append", f"{self.path!r} cannot grow: this file system writes files once", ("path",), "end it with '/'"
-            )
-        if not template.is_folder and self.format == "parquet":
-            yield Finding(
-                "parquet-single-file", "a single Parquet file is written when the run ends, not while it follows",
-                ("path",), "end the path with '/' for parts that appear as they fill", "warning",
-            )  # fmt: skip
-        if not template.is_folder and "roll" in self.model_fields_set:
-            yield Finding("unused-option", "one file is never rolled", ("roll",), "end the path with '/' for parts", "warning")
-        if self.time_field is not None and not template.dates:
-            yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
-
-
-def _is_time(type_: pa.DataType) -> bool:
-    return pa.types.is_timestamp(type_) or pa.types.is_date(type_)
-
-
-def _field_hint(name: str, incoming: Schema) -> str:
-    date = name.replace("Y", "y").replace("D", "d")
-    if set(date) <= set("yMdHhms-_./:T"):
-        return "a date is spelled with yyyy, MM, dd, HH and mm, such as {yyyy-MM-dd}"
-    return nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
+        return "timestamp" if "timestamp" in schema.names and checks.is_time(schema.field("timestamp").type) else None

@@ -12,7 +12,7 @@ from pydantic import Field
 from connectors.file.charset import charset
 from connectors.file.follow import Look
 from connectors.file.identity import END, Position
-from connectors.file.lines import Cutter
+from connectors.file.lines import BLOCK, Cutter
 from connectors.file.locate import LostError, located
 from connectors.file.places import shown
 from connectors.file.reach import cut_back
@@ -105,9 +105,12 @@ class FileSource(Source):
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """Batches of about 4 MiB."""
         packed = len(split.detail) > 1
-        for number, part in enumerate(split.detail):
-            for found in self._part(part):
-                yield self._placed(found, part.file.path, number * SLOT if packed else 0)
+        found = (
+            self._placed(batch, part.file.path, number * SLOT if packed else 0)
+            for number, part in enumerate(split.detail)
+            for batch in self._part(part)
+        )
+        return _gathered(found) if packed else found
 
     def _look(self, bounded: bool) -> Look:
         return Look(self.path, self.exclude, charset(self.charset), bounded)
@@ -141,6 +144,23 @@ class FileSource(Source):
 
             columns[OFFSET] = pc.add(found.column(OFFSET), base)
         return with_columns(found, columns) if columns else found
+
+
+def _gathered(batches: Iterator[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch | Rejects]:
+    """Small batches joined to ones of about a block, for every batch has its price further on."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if held and (isinstance(batch, Rejects) or size > BLOCK):
+            yield pa.concat_batches(held)
+            held, size = [], 0
+        if isinstance(batch, Rejects):
+            yield batch
+        else:
+            held.append(batch)
+            size += batch.nbytes
+    if held:
+        yield pa.concat_batches(held)
 
 
 class _Reader:

@@ -40,11 +40,13 @@ def splits(start: Position, end: Position, parallelism: int, charset: Charset) -
     size = max(SMALLEST, -(-sum(one.weight for one in ranges) // parallelism))
     found: list[Split] = []
     pack: list[Range] = []
+    packed = 0
     for part in (part for one in ranges for part in _parts(one, size, charset)):
-        if pack and sum(one.weight for one in pack) + part.weight > size:
+        if pack and packed + part.weight > size:
             found.append(_split(pack))
-            pack = []
+            pack, packed = [], 0
         pack.append(part)
+        packed += part.weight
     return [*found, _split(pack)] if pack else found
 
 

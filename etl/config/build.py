@@ -19,12 +19,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _OWN_WORDS = ("value_error", "assertion_error")
+_BOUNDS = ("minimum", "maximum", "exclusive-minimum", "exclusive-maximum", "multiple-of")
 _SAID_BY_SCHEMA = ("missing", "extra_forbidden")
 
 
 @dataclass(frozen=True)
 class Built:
-    """A component as far as its options allow: ``whole`` when nothing was left out of them."""
+    """A component as far as its options allow: ``whole`` when nothing was left out that its fields may depend on."""
 
     component: Component
     whole: bool
@@ -63,18 +64,20 @@ def _class(part: Part, catalogue: Catalogue) -> type[Component] | None:
 def _build(part: Part, catalogue: Catalogue, report: Report) -> Built | None:
     cls = _class(part, catalogue)
     component = _repaired(cls, part.options, part.path, report) if cls else None
-    whole = not any(path[: len(part.path)] == part.path for path in report.broken)
+    whole = not any(path[: len(part.path)] == part.path for path in report.broken - report.harmless)
     return Built(component, whole) if component is not None else None
 
 
 def _repaired(cls: type[Model], options: object, path: Path, report: Report) -> Model | None:
     """Construct without the options that have errors, so that the checks behind can go on."""
     given = options if isinstance(options, dict) else {}
-    sound = {key: value for key, value in given.items() if not any(p[: len(path) + 1] == (*path, key) for p in report.broken)}
-    try:
-        return cls.model_validate(sound)
-    except ValidationError:
-        return None
+    bad = {p[len(path)] for p in report.broken if p[: len(path)] == path and len(p) > len(path)}
+    for left_out in (bad - {p[len(path)] for p in report.harmless if p[: len(path)] == path and len(p) > len(path)}, bad):
+        try:
+            return cls.model_validate({key: value for key, value in given.items() if key not in left_out})
+        except ValidationError:
+            continue
+    return None
 
 
 def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[Path, Refusal]:
@@ -143,6 +146,7 @@ def _report(faults: list[Fault], refused: Mapping[Path, Refusal], report: Report
         if fault.code != "missing-option":
             said.add(fault.path)
             report.broken.add(fault.path)
+            report.harmless |= {fault.path} if fault.code in _BOUNDS else set()
     for path, refusal in refused.items():
         if not _covered(path, said) and not report.is_broken(path):
             report.fail(path, "invalid-value", refusal.message)

@@ -65,6 +65,15 @@ _FIELDS = {
     "unknown-function": "The expression calls a function that neither Spark nor Sluice has.",
     "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern.",
     "unknown-pattern": "`%{NAME}` names no pattern of the chosen set nor of `pattern_definitions`.",
+    "cyclic-pattern": "A grok pattern uses itself, directly or through others.",
+    "bad-regex": "A regular expression inside an expression cannot be compiled.",
+    "bad-network": "The text is no IP network such as `10.0.0.0/8`.",
+    "not-boolean": "A condition must be true or false, and the expression is of another type.",
+    "bad-sql": "The text is not one SELECT from `events`.",
+    "stateful-sql": "The query groups, joins or sorts, which a stream's single events cannot; `window` does that.",
+    "unnamed-column": "A column of the query has no name: add `AS` and one.",
+    "no-fields": "The step would leave events without any field.",
+    "reserved-field": "Names with a leading `_` that identify an event cannot be given.",
     "slow-pattern": "The pattern needs look-around or back-references and runs outside RE2, many times slower. A warning.",
 }
 
@@ -75,6 +84,7 @@ _COMPONENTS = {
     "bad-window": "The sizes of a window do not go together, such as a slide longer than the window.",
     "session-on-change": "Spark does not give out changes of session windows: use `emit: on_close`.",
     "bad-path": "The path of a file or folder is not one that the component can use.",
+    "not-local": "The path is a URI, and the component works on this machine's files.",
     "missing-path": "The component needs a path.",
     "path-is-folder": "The path names a folder that exists, where a file is meant; end it in `/` for a folder of parts.",
     "no-literal-prefix": "A path with `{…}` parts must begin with a folder that does not depend on events.",

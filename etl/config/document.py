@@ -246,8 +246,11 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
         return Flaw(
             (mark.line + 1, mark.column + 1), "several-documents", "a pipeline file is one YAML document", hint="split it"
         )
-    line = text.split("\n")[mark.line] if mark.line <= text.count("\n") else ""
-    return Flaw((mark.line + 1, mark.column + 1), "yaml-syntax", problem, hint=_syntax_hint(problem, line, mark.column))
+    lines = text.split("\n")
+    if mark.line >= len(lines):  # behind the end of a text without a last newline
+        return Flaw(place_of(text, len(text)), "yaml-syntax", problem)
+    hint = _syntax_hint(problem, lines[mark.line], mark.column)
+    return Flaw((mark.line + 1, mark.column + 1), "yaml-syntax", problem, hint=hint)
 
 
 def _syntax_hint(problem: str, line: str, column: int) -> str | None:

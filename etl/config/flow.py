@@ -15,7 +15,7 @@ from etl.config.model import Path
 from etl.config.report import Report
 from etl.config.schemas import merge, nesting_findings, union_findings
 
-ABOUT_FIELDS = frozenset({"unknown-field", "wrong-type", "field-conflict", "union-type-conflict", "mixed-types"})
+ABOUT_FIELDS = frozenset({"unknown-field", "wrong-type", "field-conflict", "union-type-conflict", "not-boolean"})
 """Findings that mean nothing where the fields are guessed."""
 
 

@@ -136,6 +136,7 @@ def _is_short(root: Mapping[str, Any], report: Report) -> bool:
             "use source, steps, sink, or sources, streams, sinks",
             key=True,
         )
+        report.broken |= {(key,) for key in short}
     elif "source" not in root and "sources" not in root:
         report.add((), "missing-source", "needs 'source' or 'sources'", nearest_top(root))
     return bool(short) and not long

@@ -27,6 +27,8 @@ class Report:
     """Values that came from outside the file → what the file says there."""
     broken: set[Path] = field(default_factory=set)
     """Values with errors: what else is wrong with them is a consequence."""
+    harmless: set[Path] = field(default_factory=set)
+    """Those of them that no component's fields depend on."""
     overridden: set[Path] = field(default_factory=set)
     """Values given by ``--set``."""
 

@@ -125,7 +125,16 @@ def _definitions(catalogue: Catalogue) -> Json:
     kept = {name: schema for name, schema in defs.items() if name not in used_once}
     for schema in kept.values():
         schema.pop("title", None)
+        _close_keys(schema)
     return kept
+
+
+def _close_keys(schema: Any) -> None:
+    """Where keys have a pattern, pydantic lets other keys pass in the schema and refuses them itself."""
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _close_keys(part)
+    if isinstance(schema, dict) and "patternProperties" in schema:
+        schema.setdefault("additionalProperties", False)
 
 
 def _resolved(ref: Mapping[str, Any], defs: Json) -> Json:

@@ -72,7 +72,8 @@ def coerce(root: Any, catalogue: Catalogue, report: Report) -> Any:
     for error in compiled.iter_errors(root) if report.substituted else ():
         path = tuple(error.instance_path)
         if path in report.substituted and error.kind.name in ("type", "anyOf", "pattern", "enum", "const"):
-            root = _replaced(root, path, scalar_value(_at(root, path)))
+            value = _at(root, path)
+            root = _replaced(root, path, scalar_value(value)) if isinstance(value, str) else root
     return root
 
 
@@ -111,7 +112,14 @@ def _secret(schema: Mapping[str, Any]) -> bool:
 
 def _unknown(error: Any, context: Context) -> Iterator[Fault]:
     path = tuple(error.instance_path)
-    names = list(_parent(error, context.schema).get("properties", {}))
+    parent = _parent(error, context.schema)
+    if "patternProperties" in parent:
+        wanted = _pattern_words(next(iter(parent["patternProperties"])))
+        yield from (
+            Fault((*path, name), "property-names", f"the key {name!r} {wanted}", key=True) for name in error.kind.unexpected
+        )
+        return
+    names = list(parent.get("properties", {}))
     for name in error.kind.unexpected:
         hint = nearest(name, names) or f"options here are: {', '.join(names)}"
         yield Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True)
@@ -177,11 +185,14 @@ def _size(words: str) -> Callable[[Any, Context], Iterator[Fault]]:
 
 
 def _pattern(error: Any, context: Context) -> Iterator[Fault]:
-    pattern = str(_parent(error, context.schema).get("pattern"))
-    wanted = f"does not match {pattern}"
-    if pattern.startswith(_FIELD_NAME):
-        wanted = "is no field name: letters, digits, '_', '@' and '-', with dots between members"
+    wanted = _pattern_words(str(_parent(error, context.schema).get("pattern")))
     yield Fault(tuple(error.instance_path), "pattern", f"{_shown(error, context)} {wanted}", soft=True)
+
+
+def _pattern_words(pattern: str) -> str:
+    if pattern.startswith(_FIELD_NAME):
+        return "is no field name: letters, digits, '_', '@' and '-', with dots between members"
+    return f"does not match {pattern}"
 
 
 def _any_of(error: Any, context: Context) -> Iterator[Fault]:

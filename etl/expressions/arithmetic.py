@@ -164,18 +164,18 @@ def _sign_changed(kernel: Callable[[Any], Any], name: str, rows: Rows, x: Any) -
 
 
 def whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
-    """``floor`` and ``ceil``: whole numbers as bigint, which saturates; NaN is 0."""
+    """``floor`` and ``ceil``: whole numbers as bigint, which must hold them; NaN is 0."""
     if value.type in INTEGERS:
         return cast(value, INT64)
-    return b.apply(INT64, partial(_saturated, kernel), cast(value, DOUBLE))
+    return b.apply_failing(INT64, partial(_rounded_whole, kernel), value)
 
 
-def _saturated(kernel: Callable[[Any], Any], x: Any) -> Any:
-    low, high = bounds(INT64)
+def _rounded_whole(kernel: Callable[[Any], Any], rows: Rows, x: Any) -> Any:
     rounded = kernel(pc.if_else(pc.is_nan(x), 0.0, x))
-    above, below = pc.greater_equal(rounded, float(high)), pc.less_equal(rounded, float(low))
-    inside = pc.cast(pc.if_else(pc.or_(above, below), 0.0, rounded), INT64)
-    return pc.if_else(above, pa.scalar(high, INT64), pc.if_else(below, pa.scalar(low, INT64), inside))
+    low, high = bounds(INT64)
+    outside = pc.or_(pc.greater_equal(rounded, float(high)), pc.less(rounded, float(low)))
+    rows.fail(outside, "bigint overflow in rounding")
+    return pc.cast(pc.if_else(outside, 0.0, rounded), INT64)
 
 
 def rounded(value: Bound) -> Bound:

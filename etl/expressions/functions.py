@@ -19,6 +19,7 @@ from etl.expressions.widening import (
     ATOMIC,
     BOOLEAN,
     DATE,
+    FLOAT,
     FLOATS,
     INT32,
     INT64,
@@ -132,7 +133,7 @@ def concat(*parts: Bound) -> Bound:
     """``concat`` and ``||``: null when a part is null."""
     if any(not _is_scalar(part) for part in parts):
         return no_form("concat() of arrays or binaries", NULL)
-    return b.apply(STRING, texts.concat, *map(as_text, parts))
+    return b.apply(STRING, texts.concat, *map(as_text, parts)) if parts else b.literal("", STRING)
 
 
 def _concat_ws(separator: Bound, *parts: Bound) -> Bound:
@@ -264,6 +265,13 @@ def _epoch(divisor: int) -> Callable[[Bound], Bound]:
     return build
 
 
+def _unix_timestamp(time: Bound) -> Bound:
+    """Whole seconds, toward zero, other than ``unix_seconds``."""
+    if time.type not in (TIMESTAMP, NULL):
+        return no_form("unix_timestamp() of something that is no timestamp", INT64)
+    return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))
+
+
 # ── Numbers and choices ───────────────────────────────────────────────────────────────────────────
 
 
@@ -276,6 +284,12 @@ def _number(build: Callable[[Bound], Bound]) -> Callable[[Bound], Bound]:
         return no_form("this number", NULL if not is_number(value.type) else value.type)
 
     return checked
+
+
+def _whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
+    if value.type == FLOAT:
+        return no_form("floor() or ceil() of a float, which Spark casts first,", INT64)
+    return arithmetic.whole(kernel, value)
 
 
 def _round(value: Bound, digits: Bound | None = None) -> Bound:
@@ -387,15 +401,15 @@ FUNCTIONS: dict[str, Function] = {
     "date_trunc": Function(2, 2, _date_trunc),
     "to_timestamp": Function(1, 2, _to_timestamp),
     "to_date": Function(1, 2, _to_date),
-    "unix_timestamp": Function(1, 1, _epoch(1_000_000)),
-    "to_unix_timestamp": Function(1, 1, _epoch(1_000_000)),
+    "unix_timestamp": Function(1, 1, _unix_timestamp),
+    "to_unix_timestamp": Function(1, 1, _unix_timestamp),
     "unix_seconds": Function(1, 1, _epoch(1_000_000)),
     "unix_millis": Function(1, 1, _epoch(1_000)),
     "unix_micros": Function(1, 1, _epoch(1)),
     "abs": Function(1, 1, _number(arithmetic.absolute)),
-    "floor": Function(1, 1, _number(partial(arithmetic.whole, pc.floor))),
-    "ceil": Function(1, 1, _number(partial(arithmetic.whole, pc.ceil))),
-    "ceiling": Function(1, 1, _number(partial(arithmetic.whole, pc.ceil))),
+    "floor": Function(1, 1, _number(partial(_whole, pc.floor))),
+    "ceil": Function(1, 1, _number(partial(_whole, pc.ceil))),
+    "ceiling": Function(1, 1, _number(partial(_whole, pc.ceil))),
     "round": Function(1, 2, _round),
     "coalesce": Function(1, None, coalesce),
     "nvl": Function(2, 2, coalesce),

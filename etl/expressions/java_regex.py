@@ -106,7 +106,7 @@ class _Translation:
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             piece, width, capturing = self._atom()
             quantifier, times = self._quantifier()
-            if quantifier and capturing:
+            if quantifier and capturing and quantifier[0] != "?":
                 self.repeats_group = True
             if quantifier and width == 0 and piece.startswith((r"\b", r"\B", r"\A", "^")):
                 raise NoRe2FormError("a repeated boundary")

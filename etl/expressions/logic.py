@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from etl.expressions.arithmetic import compare
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
 from etl.expressions.rows import Rows
-from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, common_type_of
+from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, common_type_of, is_decimal
 
 
 def both(*parts: Bound) -> Bound:
@@ -50,10 +51,9 @@ def is_null(value: Bound) -> Bound:
 
 def same(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
     """``<=>``: equal, or both null; never null itself."""
-    left, right = cast(left, type_), cast(right, type_)
-    values = compare(
-        "=", b.Bound(type_, lambda rows: rows.columns["left"]), b.Bound(type_, lambda rows: rows.columns["right"]), type_
-    )
+    if not is_decimal(type_):
+        left, right = cast(left, type_), cast(right, type_)
+    values = compare("=", _slot("left", left), _slot("right", right), type_)
     if values.run is None:
         return values
     equal = values.run
@@ -66,6 +66,11 @@ def same(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
         return pc.if_else(pc.or_(pc.is_null(x), pc.is_null(y)), pc.and_(pc.is_null(x), pc.is_null(y)), equal(pair))
 
     return b.lazily(BOOLEAN, run, left, right)
+
+
+def _slot(name: str, side: Bound) -> Bound:
+    """The side of a pair, computed before."""
+    return replace(side, run=lambda rows: rows.columns[name], fails=False) if side.run else side
 
 
 def one_of(value: Bound, items: Sequence[Bound]) -> Bound | None:

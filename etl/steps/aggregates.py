@@ -42,6 +42,7 @@ class Aggregate:
     findings: tuple[Finding, ...] = ()
     fields: frozenset[str] = frozenset()
     template: str = ""
+    merge: str | None = None
 
     def sql(self, order: str) -> str:
         """Spark SQL over flat columns; ``order`` is the SQL of what orders events in time."""
@@ -64,6 +65,8 @@ class Kind:
     result: Callable[[pa.DataType], pa.DataType | None]
     takes: str = "any value"
     parameter: Callable[[str], str | None] | None = None
+    merge: str | None = None
+    """The aggregate that makes one result of several parts' results, where there is one."""
 
 
 # ── Types ─────────────────────────────────────────────────────────────────────────────────────────
@@ -144,14 +147,14 @@ _NUMBERS = "numbers"
 _COMPARABLE = "values that can be compared"
 
 KINDS: dict[str, Kind] = {
-    "count": Kind("count(*)", "count({x}){where}", _count),
+    "count": Kind("count(*)", "count({x}){where}", _count, merge="sum"),
     "count distinct": Kind(
         "count(distinct x)", "cast(size(collect_set({x}){where}) as bigint)", _comparable, _COMPARABLE
     ),  # Spark refuses count(distinct) in streams
-    "count_if": Kind("count_if(condition)", "count_if({x}){where}", _boolean, "a condition"),
+    "count_if": Kind("count_if(condition)", "count_if({x}){where}", _boolean, "a condition", merge="sum"),
     "sum": Kind("sum(x)", "try_sum({x}){where}", _sum, _NUMBERS),
-    "min": Kind("min(x)", "min({x}){where}", _ordered, _COMPARABLE),
-    "max": Kind("max(x)", "max({x}){where}", _ordered, _COMPARABLE),
+    "min": Kind("min(x)", "min({x}){where}", _ordered, _COMPARABLE, merge="min"),
+    "max": Kind("max(x)", "max({x}){where}", _ordered, _COMPARABLE, merge="max"),
     "avg": Kind("avg(x)", "try_avg({x}){where}", _average, _NUMBERS),
     "approx_count_distinct": Kind(
         "approx_count_distinct(x)", "approx_count_distinct({x}){where}", _comparable, _COMPARABLE
@@ -201,7 +204,7 @@ def _checked(call: Call, kind: Kind, schema: Schema) -> Aggregate:
     if complaint:
         findings.append(Finding("bad-aggregate", f"{kind.form}: {complaint}", at=parameter.at))
     template = _template(kind, value.sql, parameter.text, where.sql if call.where else None)
-    return Aggregate(pa.null() if result is None else result, tuple(findings), value.fields | where.fields, template)
+    return Aggregate(pa.null() if result is None else result, tuple(findings), value.fields | where.fields, template, kind.merge)
 
 
 def _template(kind: Kind, value: str, parameter: str, where: str | None) -> str:

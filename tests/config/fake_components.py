@@ -79,7 +79,9 @@ class Pick(ArrowStep):
             if name not in incoming.names:
                 yield Finding("unknown-field", f"there is no field {name!r} here", ("names", at), nearest(name, incoming.names))
         if self.where not in incoming.names:
-            yield Finding("unknown-field", f"there is no field {self.where!r} here", ("where",), nearest(self.where, incoming.names))
+            yield Finding(
+                "unknown-field", f"there is no field {self.where!r} here", ("where",), nearest(self.where, incoming.names)
+            )
         elif self.where == "message":
             yield Finding("slow-pattern", "messages are long", ("where",), severity="warning")
 

@@ -153,12 +153,12 @@ def test_bad_overrides_are_problems(tmp_path: Path) -> None:
 
     found = checked(tmp_path, LONG, overrides=given)
 
-    assert [(p.code, p.hint) for p in found.problems] == [
-        ("bad-override", "such as sources.auth.path=/tmp/x.log"),
+    assert {(p.code, p.hint) for p in found.problems} == {
         ("bad-override", "did you mean 'sources'?"),
+        ("bad-override", "such as sources.auth.path=/tmp/x.log"),
         ("bad-override", "here are: 0 to 0"),
         ("minimum", "the value was given by --set"),
-    ]
+    }
 
 
 def test_yaml_1_1_truths_get_a_hint(tmp_path: Path) -> None:
@@ -218,9 +218,7 @@ sinks:
 
 
 def test_a_field_is_not_a_value_and_a_struct(tmp_path: Path) -> None:
-    text = (
-        "source: {type: lines, path: a, columns: {host: string}}\nsteps: [{type: pick, where: host, give: host.ip}]\n"
-    )
+    text = "source: {type: lines, path: a, columns: {host: string}}\nsteps: [{type: pick, where: host, give: host.ip}]\n"
 
     assert told(checked(tmp_path, text)) == [(2, 9, "field-conflict")]
 
@@ -245,7 +243,7 @@ def test_warnings_do_not_stop_a_pipeline(tmp_path: Path) -> None:
         ("source: {type: out, path: x}\n", [(1, 16, "unknown-type")]),
         ("source: {type: lines, path: x, every: 5}\n", [(1, 39, "invalid-value")]),
         ("source: {type: lines, path: x, columns: {a: text}}\n", [(1, 45, "invalid-value")]),
-        ("source: {type: lines, path: x, columns: {a b: int}}\n", [(1, 42, "pattern")]),
+        ("source: {type: lines, path: x, columns: {a b: int}}\n", [(1, 42, "property-names")]),
         ("source: {type: lines, path: ''}\n", [(1, 29, "min-length")]),
         ("source: {type: lines, path: x}\nsink: {type: out, path: y, from: main}\n", [(2, 28, "unknown-option")]),
         ("source: {type: lines, path: x}\nrun: {paralelism: 2}\n", [(2, 7, "unknown-option")]),

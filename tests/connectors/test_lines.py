@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.file import lines
@@ -51,6 +51,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda size: monkeypatch.setattr(lines, "BLOCK", size)
 
 
+@settings(deadline=None)
 @given(st.lists(pieces, max_size=40).map(b"".join), st.sampled_from([4, 8, 64, 4096]), st.sampled_from([1, 7, 1000]))
 def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -59,11 +60,13 @@ def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int)
         assert cut(data, longest=longest) == plain(data, longest=longest)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["latin-1", "gbk", "shift_jis", "gb18030", "cp1252", "euc_kr"]))
 def test_other_charsets_equal_lines_decoded_one_by_one(data: bytes, codec: str) -> None:
     assert cut(data, codec) == plain(data, codec)
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=50),
     st.sampled_from(["utf-16-le", "utf-16-be", "utf-32-le"]),
@@ -77,6 +80,7 @@ def test_wide_charsets(text: str, codec: str) -> None:
     assert [line for _, line in found] == (whole if whole[-1] or len(whole) == 1 else whole[:-1])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_any_bytes_in_a_wide_charset(data: bytes) -> None:
     assert len(cut(data, "utf-16-le")) <= data.count(b"\n") + 1

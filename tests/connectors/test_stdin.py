@@ -26,7 +26,7 @@ def source(tmp_path: Path) -> StdinSource:
 def piped(source: StdinSource, data: bytes) -> None:
     """Standard input that holds ``data``, copied to its end."""
     reading, writing = os.pipe()
-    thread = source.spool(reading)
+    thread = source.receiver(reading)
     thread.start()
     with os.fdopen(writing, "wb") as file:
         file.write(data)
@@ -55,7 +55,7 @@ def test_lines_of_a_pipe_with_the_last_one_unfinished(source: StdinSource) -> No
 
 def test_a_line_waits_for_its_newline_while_the_pipe_is_open(source: StdinSource) -> None:
     reading, writing = os.pipe()
-    thread = source.spool(reading)
+    thread = source.receiver(reading)
     thread.start()
     os.write(writing, b"one\ntw")
     limit = threading.Event()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP
-from etl.expressions import analyse, compile_expression, register
+from etl.expressions import Evaluated, analyse, compile_expression, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,67 +80,83 @@ def events() -> pa.RecordBatch:
     return pa.record_batch([pa.array(columns[f.name], f.type) for f in SCHEMA], schema=SCHEMA)
 
 
-@pytest.fixture(scope="session")
-def batch() -> pa.RecordBatch:
-    return events()
+Agree = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
-def frame(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
-    """The same events for Spark, with their row number."""
-    register(spark)
-    numbered = pa.table(
-        {"_row": pa.array(range(batch.num_rows), pa.int32())} | dict(zip(SCHEMA.names, batch.columns, strict=True))
-    )
-    return spark.createDataFrame(numbered)
-
-
-Compare = Callable[[Sequence[str]], None]
-
-
-@pytest.fixture(scope="session")
-def agree(spark: SparkSession, frame: DataFrame, batch: pa.RecordBatch) -> Compare:
+def agree(spark: SparkSession) -> Agree:
     """Assert that expressions with an Arrow form have Spark's type, values and failing rows."""
+    register(spark)
+    spark.sparkContext.setLogLevel("OFF")
+    standard = events()
+    frames = {id(standard): _frame(spark, standard)}
 
-    def check(expressions: Sequence[str]) -> None:
-        results = {}
+    def check(expressions: Sequence[str], batch: pa.RecordBatch = standard) -> None:
+        results, problems = {}, []
         for text in expressions:
             analysis = analyse(text, SCHEMA)
-            assert analysis.findings == (), (text, analysis.findings)
-            assert analysis.spark_reason is None, (text, analysis.spark_reason)
-            results[text] = compile_expression(text, SCHEMA)(batch)
-        selected = ["_row"]
-        for number, (text, result) in enumerate(results.items()):
-            sql = analyse(text, SCHEMA).spark_sql
-            bad = [] if result.failed is None else [n for n, failed in enumerate(result.failed.to_pylist()) if failed]
-            guard = f"_row in ({', '.join(map(str, bad))})" if bad else "false"
-            selected.append(f"case when {guard} then null else ({sql}\n) end as r{number}")
-        table = frame.selectExpr(*selected).toArrow().sort_by("_row")
-        for number, (text, result) in enumerate(results.items()):
-            _same(text, result, table.column(f"r{number}").combine_chunks())
+            if analysis.findings or analysis.spark_reason is not None:
+                problems.append(f"{text!r} has no Arrow form: {analysis.findings or analysis.spark_reason}")
+            else:
+                results[text] = compile_expression(text, SCHEMA)(batch)
+        frame = frames.get(id(batch)) or _frame(spark, batch)
+        table = frame.selectExpr("_row", *(_guarded(text, result) for text, result in results.items())).toArrow().sort_by("_row")
+        for column, (text, result) in zip(table.columns[1:], results.items(), strict=True):
+            problems.extend(_differences(text, result, column.combine_chunks()))
         for text, result in results.items():
-            _fails(text, result, frame)
+            problems.extend(_not_failing(text, result, frame))
+        assert not problems, "\n".join(problems)
 
     return check
 
 
-def _same(text: str, result: Any, theirs: pa.Array) -> None:
-    assert theirs.type == result.values.type or pa.types.is_null(result.values.type), (text, theirs.type, result.values.type)
-    mine = result.values.to_pylist()
-    failed = [False] * len(mine) if result.failed is None else result.failed.to_pylist()
-    for row, (a, b, bad) in enumerate(zip(mine, theirs.to_pylist(), failed, strict=True)):
-        assert bad or _equal(a, b), f"{text!r}, row {row}: Arrow {a!r}, Spark {b!r}"
+def _frame(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
+    """The events for Spark, with their row number."""
+    rows = pa.array(range(batch.num_rows), pa.int32())
+    return spark.createDataFrame(pa.table({"_row": rows} | dict(zip(SCHEMA.names, batch.columns, strict=True))))
+
+
+def _guarded(text: str, result: Evaluated) -> str:
+    """The expression where it does not fail: Spark stops at the first error."""
+    bad = [] if result.failed is None else [str(n) for n, failed in enumerate(result.failed.to_pylist()) if failed]
+    sql = f"({analyse(text, SCHEMA).spark_sql}\n)"
+    return f"case when _row in ({', '.join(bad)}) then null else {sql} end" if bad else sql
+
+
+def _differences(text: str, result: Evaluated, theirs: pa.Array) -> Iterator[str]:
+    if theirs.type != result.values.type and not pa.types.is_null(result.values.type):
+        yield f"{text!r}: Arrow {result.values.type}, Spark {theirs.type}"
+    failed = [False] * len(theirs) if result.failed is None else result.failed.to_pylist()
+    rows = enumerate(zip(_values(result.values), _values(theirs), failed, strict=True))
+    wrong = [f"{text!r}, row {row}: Arrow {a!r}, Spark {b!r}" for row, (a, b, bad) in rows if not bad and not _equal(a, b)]
+    yield from wrong[:2]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """Python values; times as numbers, for Python's years end at 9999."""
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.int64()).to_pylist()
+    return array.cast(pa.int32()).to_pylist() if pa.types.is_date32(array.type) else array.to_pylist()
 
 
 def _equal(a: Any, b: Any) -> bool:
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
-def _fails(text: str, result: Any, frame: DataFrame) -> None:
-    """One of the rows that fail here fails in Spark too."""
+def _not_failing(text: str, result: Evaluated, frame: DataFrame) -> Iterator[str]:
+    """Rows that fail here must fail in Spark: one of them is tried."""
     if result.failed is None:
         return
     rows = [n for n, failed in enumerate(result.failed.to_pylist()) if failed]
-    for row in {rows[0], rows[len(rows) // 2]}:
-        with pytest.raises(Exception, match=r"SQLSTATE"):
-            frame.where(f"_row = {row}").selectExpr(f"({analyse(text, SCHEMA).spark_sql}\n)").collect()
+    row = rows[len(text) % len(rows)]
+    try:
+        value = frame.where(f"_row = {row}").selectExpr(f"({analyse(text, SCHEMA).spark_sql}\n)").collect()
+    except Exception as error:
+        assert "SQLSTATE" in str(error)
+    else:
+        yield f"{text!r}, row {row}: Arrow fails ({result.reasons[row]}), Spark gives {value}"
+
+
+@pytest.fixture(scope="session")
+def schema() -> pa.Schema:
+    return SCHEMA

@@ -164,6 +164,10 @@ def test_rows_stay_where_they_are(repeats: int) -> None:
     assert read(texts) == expected
 
 
+def test_a_column_of_nulls_fails_whole() -> None:
+    assert Timestamp().compile()(pa.nulls(2)).reasons.to_pylist() == ["timestamp is null"] * 2
+
+
 def test_slices_are_read_from_their_beginning() -> None:
     parse = Timestamp().compile()
 

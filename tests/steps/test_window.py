@@ -128,15 +128,17 @@ def test_tumbling_windows_close_by_the_watermark_and_drop_late_events(stream: St
 
 
 @pytest.mark.spark
-def test_sliding_windows_hold_an_event_once_each(stream: Stream) -> None:
-    step = window(size="3m", slide="1m", group_by=["source.ip"])
+@pytest.mark.parametrize("more", [{}, {"users": "count(distinct user_name)"}], ids=["panes", "whole"])
+def test_sliding_windows_hold_an_event_once_each(stream: Stream, more: dict[str, str]) -> None:
+    step = window(size="3m", slide="1m", group_by=["source.ip"], aggregates={"n": "count(*)", "port.most": "max(port)", **more})
     times = [0, 30, 61, 150, 299]
 
-    results = stream(step, [event(i, t) for i, t in enumerate(times)], [heartbeat(1000)], [heartbeat(1001)])
+    results = stream(step, [event(i, t, port=i) for i, t in enumerate(times)], [heartbeat(1000)], [heartbeat(1001)])
 
     starts = range(-120, 300, 60)
-    expected = [(s, s + 180, "a", sum(s <= t < s + 180 for t in times)) for s in starts]
-    assert rows(results, *EDGES) == [row for row in expected if row[3]]
+    inside = {s: [i for i, t in enumerate(times) if s <= t < s + 180] for s in starts}
+    expected = [(s, s + 180, "a", len(found), found[-1]) for s, found in inside.items() if found]
+    assert rows(results, *EDGES, "port.most") == expected
 
 
 @pytest.mark.spark

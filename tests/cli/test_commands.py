@@ -1,0 +1,225 @@
+"""The command line, as its user sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from etl.cli import main as main_module
+from etl.cli.main import COMMANDS, cli, main
+
+GOOD = "source: {type: file, path: a.log}\nsink: {type: file, path: out/a.json}\n"
+BAD = "source: {type: fle, path: a.log}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def etl(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return int(ended.value.code or 0)
+
+
+def test_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("--help") == 0
+
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["lint", "graph", "list", "describe", "schema", "recipes", "init"])
+def test_every_command_has_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl(name, "--help") == 0
+
+    assert f"etl {name}" in capsys.readouterr().out.partition("Example")[2]
+
+
+def test_summaries_name_what_the_commands_are() -> None:
+    context = click.Context(cli)
+
+    assert isinstance(cli.get_command(context, "lint"), click.Command)
+    assert cli.get_command(context, "nothing") is None
+
+
+def test_help_and_lint_import_nothing_heavy(folder: Path) -> None:
+    Path("p.yaml").write_text(GOOD)
+    script = "import sys\nfrom etl.cli.main import main\nsys.argv[1:] = ARGUMENTS\ntry: main()\nexcept SystemExit: pass\n"
+    script += "print(*sorted({m.partition('.')[0] for m in sys.modules}), file=sys.stderr)"
+
+    def modules(*arguments: str) -> set[str]:
+        ran = subprocess.run(
+            [sys.executable, "-c", script.replace("ARGUMENTS", repr(list(arguments)))], capture_output=True, text=True, check=True
+        )
+        return set(ran.stderr.splitlines()[-1].split())
+
+    assert not {"pyarrow", "pydantic", "yaml"} & modules("--help")
+    assert not {"pyspark", "py4j", "pandas", "polars"} & modules("lint", "p.yaml")
+
+
+def test_lint_of_a_good_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(GOOD)
+
+    assert etl("lint", "p.yaml") == 0
+
+    assert capsys.readouterr() == ("", "1 file, no problems\n")
+
+
+def test_lint_prints_problems_and_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(BAD)
+
+    assert etl("lint", "p.yaml") == 1
+
+    out, err = capsys.readouterr()
+    assert out == "p.yaml:1:16: unknown-type: $.source.type: there is no source 'fle'\n  hint: did you mean 'file'?\n"
+    assert err == "1 file, 1 error\n"
+
+
+def test_lint_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(BAD)
+
+    etl("lint", "p.yaml", "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    etl("lint", "p.yaml", "--format", "github")
+    github = capsys.readouterr().out
+
+    assert (found[0]["line"], found[0]["column"], found[0]["code"], found[0]["path"]) == (1, 16, "unknown-type", "$.source.type")
+    assert github == (
+        "::error file=p.yaml,line=1,col=16,title=unknown-type"
+        "::$.source.type: there is no source 'fle'%0Ahint: did you mean 'file'?\n"
+    )
+
+
+def test_lint_strict_fails_on_warnings(folder: Path) -> None:
+    Path("p.yaml").write_text("sources: {a: {type: stdin}, b: {type: stdin}}\nsinks: {o: {from: a, type: discard}}\n")
+
+    assert etl("lint", "p.yaml") == 0
+    assert etl("lint", "p.yaml", "--strict") == 1
+
+
+def test_lint_finds_pipelines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pipelines").mkdir()
+    Path("pipelines/a.yaml").write_text(GOOD)
+    Path("b.yml").write_text(GOOD)
+    Path("other.yaml").write_text("services: {}\n")
+
+    assert etl("lint") == 0
+    assert capsys.readouterr().err == "2 files, no problems\n"
+    assert etl("lint", "pipelines", "pipelines/a.yaml") == 0
+    assert capsys.readouterr().err == "1 file, no problems\n"
+
+
+def test_lint_of_nothing_is_wrong_use(folder: Path) -> None:
+    assert etl("lint") == 2
+    assert etl("lint", "none.yaml") == 2
+
+
+def test_lint_takes_an_env_file(folder: Path) -> None:
+    Path("p.yaml").write_text("source: {type: file, path: '${LINT_ONLY}'}\n")
+    Path("e").write_text("LINT_ONLY=x.log\n")
+
+    assert etl("lint", "p.yaml") == 1
+    assert etl("lint", "p.yaml", "--env-file", "e") == 0
+
+
+def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("lnt") == 2
+    assert "Did you mean 'lint'?" in capsys.readouterr().err
+    assert etl("describe", "fil") == 2
+    assert "did you mean 'file'?" in capsys.readouterr().err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("list", "sinks") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert any(line.startswith("console ") for line in lines)
+
+
+def test_describe_shows_both_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("describe", "file") == 0
+
+    out = capsys.readouterr().out
+    assert "file (source)" in out
+    assert "file (sink)" in out
+    assert "path  text; required" in out
+    assert "retry.initial_backoff  duration; default 1s" in out
+
+
+def test_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(
+        "sources: {a: {type: stdin}, b: {type: stdin}}\n"
+        "streams:\n  s: {from: a, steps: [{type: regex, patterns: ['(?P<x>.)']}]}\n  u: {from: [s, b]}\n"
+        "sinks: {o: {from: u, type: discard}, p: {from: s, type: console}}\n"
+    )
+
+    assert etl("graph", "p.yaml") == 0
+    tree = capsys.readouterr().out
+    assert etl("graph", "p.yaml", "--format", "mermaid") == 0
+    chart = capsys.readouterr().out
+
+    assert tree == ("a (stdin)\n└─ s: regex\n   ├─ u\n   │  └─ [o] discard\n   └─ [p] console\nb (stdin)\n└─ u (see above)\n")
+    assert "  stream_s --> stream_u\n" in chart
+    assert "  source_b --> stream_u\n" in chart
+
+
+def test_graph_of_a_bad_file_shows_its_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(BAD)
+
+    assert etl("graph", "p.yaml") == 1
+    assert capsys.readouterr().err.startswith("p.yaml:1:16: unknown-type: ")
+
+
+def test_init_refuses_to_overwrite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("init") == 0
+    Path("pipeline.yaml").write_text("mine")
+    assert etl("init") == 1
+
+    assert Path("pipeline.yaml").read_text() == "mine"
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_what_init_writes_is_sound(folder: Path) -> None:
+    assert etl("init") == 0
+    assert etl("lint", "--strict", "pipeline.yaml") == 0
+
+
+def test_init_from_a_recipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("recipes") == 0
+    name = capsys.readouterr().out.split()[0]
+
+    assert etl("init", name) == 0
+    assert Path(f"{name}.yaml").is_file()
+    assert etl("init", "no-such-recipe") == 2
+
+
+def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(main_module.cli, "main", broken)
+
+    assert etl("list") == 1
+    assert capsys.readouterr().err == (
+        "error: ZeroDivisionError: oops\n  hint: this is a defect of etl; add --debug and report it\n"
+    )
+    with pytest.raises(ZeroDivisionError):
+        main(["list", "--debug"])
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    ran = subprocess.run(
+        f"{sys.executable} -m etl schema | head -c 10", shell=True, capture_output=True, text=True, env=dict(os.environ)
+    )
+
+    assert ran.stderr == ""

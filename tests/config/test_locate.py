@@ -1,0 +1,32 @@
+"""Characters of a scalar's text → places in the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from etl.config.document import parse
+from etl.config.locate import position_at
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "place"),
+    [
+        ("a: xy%z\n", "%", (1, 6)),
+        ("a: 'it''s %'\n", "%", (1, 11)),
+        ('a: "\\\\d \\u00e9 %"\n', "%", (1, 16)),
+        ("a: |\n  one\n\n  two %\n", "%", (4, 7)),
+        ("b: 1\na: |-\n    one\n      two %\n", "%", (4, 11)),
+        ("a: >\n  one\n  two %\n", "%", (1, 4)),
+        ("a: one\n  two %\n", "%", (1, 4)),
+    ],
+)
+def test_position_at(text: str, wanted: str, place: tuple[int, int]) -> None:
+    document = parse(text)
+
+    assert position_at(document, document.places[("a",)], document.value["a"].index(wanted)) == place
+
+
+def test_outside_of_the_text() -> None:
+    document = parse("a: x\n")
+
+    assert position_at(document, document.places[("a",)], 99) == (1, 4)

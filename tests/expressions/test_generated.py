@@ -1,0 +1,103 @@
+"""Generated expressions over generated events: the Arrow form is Spark's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from etl.expressions import analyse
+
+UTC = dt.UTC
+
+texts = st.none() | st.sampled_from(["", " a ", "abc", "42", "-7", "é", "ß", "true", "1.5"]) | st.text(max_size=6)
+ints = st.none() | st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]) | st.integers(-(2**31), 2**31 - 1)
+longs = st.none() | st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63), 2**63 - 1)
+doubles = st.none() | st.floats()
+times = st.none() | st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(UTC))
+booleans = st.none() | st.booleans()
+
+ROW = st.fixed_dictionaries(
+    {
+        "s": texts, "t": texts, "i": ints, "j": ints, "l": longs, "m": longs, "y": st.none() | st.integers(-128, 127),
+        "d": doubles, "e": doubles, "f": st.none() | st.floats(width=32), "b": booleans, "c": booleans, "ts": times,
+        "day": st.none() | st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)), "source.ip": texts,
+    }
+)  # fmt: skip
+
+TEXT_LEAF = st.sampled_from(["s", "t", "'abc'", "'é'", "''", "null", "source.ip"])
+WHOLE_LEAF = st.sampled_from(["i", "j", "l", "m", "y", "0", "1", "-1", "3000000000", "null", "year(ts)", "month(day)"])
+NUMBER_LEAF = st.sampled_from(["d", "e", "f", "1.5D", "1e3", "i", "l"])
+CONDITION_LEAF = st.sampled_from(
+    ["b", "c", "true", "null", "s is null", "s like '%a%'", "s rlike '^[a-c]+$'", "i in (1, 0, null)", "ts < day"]
+)
+
+
+def text(depth: int) -> st.SearchStrategy[str]:
+    if depth == 0:
+        return TEXT_LEAF
+    part = text(depth - 1)
+    return TEXT_LEAF | st.one_of(
+        st.builds("{}({})".format, st.sampled_from(["lower", "upper", "trim", "ltrim", "rtrim"]), part),
+        st.builds("substring({}, {}, {})".format, part, st.integers(-3, 3), st.integers(-1, 4)),
+        st.builds("{}({}, {})".format, st.sampled_from(["concat", "coalesce", "nullif"]), part, part),
+        st.builds("concat_ws({}, {}, {})".format, part, part, part),
+        st.builds("if({}, {}, {})".format, condition(depth - 1), part, part),
+        st.builds("cast({} as string)".format, whole(depth - 1)),
+    )
+
+
+def whole(depth: int) -> st.SearchStrategy[str]:
+    if depth == 0:
+        return WHOLE_LEAF
+    part = whole(depth - 1)
+    return WHOLE_LEAF | st.one_of(
+        st.builds("({} {} {})".format, part, st.sampled_from(["+", "-", "*", "%", "div"]), part),
+        st.builds("length({})".format, text(depth - 1)),
+        st.builds("{}({} as int)".format, st.sampled_from(["cast", "try_cast"]), text(depth - 1) | number(depth - 1)),
+        st.builds("case when {} then {} else {} end".format, condition(depth - 1), part, part),
+    )
+
+
+def number(depth: int) -> st.SearchStrategy[str]:
+    if depth == 0:
+        return NUMBER_LEAF
+    part = number(depth - 1)
+    return NUMBER_LEAF | st.one_of(
+        st.builds("({} {} {})".format, part, st.sampled_from(["+", "-", "*", "/"]), part),
+        st.builds("coalesce({}, {})".format, part, whole(depth - 1)),
+    )
+
+
+def condition(depth: int) -> st.SearchStrategy[str]:
+    if depth == 0:
+        return CONDITION_LEAF
+    operator = st.sampled_from(["=", "<>", "<", ">=", "<=>"])
+    both = number(depth - 1) | whole(depth - 1)
+    return CONDITION_LEAF | st.one_of(
+        st.builds("({} {} {})".format, text(depth - 1), operator, text(depth - 1)),
+        st.builds("({} {} {})".format, both, operator, both),
+        st.builds("({} {} {})".format, condition(depth - 1), st.sampled_from(["and", "or"]), condition(depth - 1)),
+        st.builds("(not {})".format, condition(depth - 1)),
+        st.builds("({} is not null)".format, whole(depth - 1)),
+        st.builds("({} between {} and {})".format, whole(depth - 1), whole(depth - 1), whole(depth - 1)),
+    )
+
+
+EXPRESSION = st.one_of(text(2), whole(2), number(2), condition(2))
+
+
+@pytest.mark.spark
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@given(data=st.data())
+def test_arrow_and_spark_agree(agree: Callable[..., None], schema: pa.Schema, data: st.DataObject) -> None:
+    rows: list[dict[str, Any]] = data.draw(st.lists(ROW, min_size=4, max_size=10))
+    expressions = data.draw(st.lists(EXPRESSION, min_size=6, max_size=14, unique=True))
+    usable = [text for text in expressions if analyse(text, schema).spark_reason is None]
+
+    agree(usable, pa.RecordBatch.from_pylist(rows, schema=schema))
