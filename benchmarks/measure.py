@@ -18,6 +18,9 @@ import psutil  # type: ignore[import-untyped]
 SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): orphans become our children, so that their CPU time reaches us."""
 
+FIRST_SECONDS = 0.1
+"""The first sample of memory comes early, for commands that end soon."""
+
 ORPHAN_SECONDS = 30.0
 """How long processes may outlive the command that started them."""
 
@@ -40,7 +43,7 @@ class Cost:
 class Command:
     """A process and all it starts, sampled while it runs. Only one may run at a time: its CPU is that of all our children."""
 
-    def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.5) -> None:
+    def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.25) -> None:
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
         self._argv, self._env, self._every = list(argv), {**os.environ, **(env or {})}, every
         self._samples: list[tuple[float, float]] = []
@@ -80,11 +83,13 @@ class Command:
         return Cost(wall, _children_cpu() - self._cpu, code, self._samples)
 
     def _sample(self) -> None:
-        while not self._ended.wait(self._every):
+        pause = min(FIRST_SECONDS, self._every)
+        while not self._ended.wait(pause):
             self._samples.append((time.monotonic() - self.began, tree_pss()))
+            pause = self._every
 
 
-def run(argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.5) -> tuple[Cost, str, str]:
+def run(argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.25) -> tuple[Cost, str, str]:
     """A command to its end: its cost, its standard output and error. Raises RuntimeError when it fails."""
     os.sync()  # what others wrote is not to be paid by this one
     with Command(argv, folder, env, every) as command:

@@ -56,10 +56,10 @@ def section(result: Result, notes: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
-    measured = [name for name in ("wall", "cpu", "pss") if any(getattr(row, name) for row in rows)]
-    titles = {"wall": "wall clock", "cpu": "CPU", "pss": "PSS peak"}
-    units = {"wall": "s", "cpu": "s", "pss": "MB"}
-    heads = ["", "target", "measured", "runs", "", *(titles[name] for name in measured)]
+    measured = [name for name in ("wall", "cpu", "work_cpu", "pss") if any(getattr(row, name) for row in rows)]
+    titles = {"wall": "wall clock", "cpu": "CPU", "work_cpu": "CPU less start-up", "pss": "PSS peak"}
+    units = {"wall": "s", "cpu": "s", "work_cpu": "s", "pss": "MB"}
+    heads = ["", "target", "measured", "runs", "verdict", *(titles[name] for name in measured)]
     yield f"| {' | '.join(heads)} |"
     yield f"| --- | ---: | ---: | ---: | --- |{' ---: |' * len(measured)}"
     for row in rows:
@@ -92,7 +92,7 @@ def _target(row: Row) -> str:
 
 def _spread(values: Sequence[float], unit: str) -> str:
     if not values:
-        return "none"
+        return ""
     middle = Row("", unit, list(values)).median or 0.0
     if len(values) == 1:
         return f"{_number(middle)} {unit}"

@@ -22,6 +22,8 @@ class Row:
     cpu: list[float] = field(default_factory=list)
     pss: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
+    work_cpu: list[float] = field(default_factory=list)
+    """CPU seconds less those of the same command with almost nothing to do."""
     remark: str = ""
 
     @property

@@ -373,7 +373,7 @@ def _lifted(node: Node) -> Node:
     if not isinstance(node, Capture | Group):
         return node
     part = _lifted(node.part)
-    parts = list(part.parts) if isinstance(part, Sequence) else [part]
+    parts = _parts(part)
     first = 0
     while first < len(parts) and isinstance(parts[first], Look):
         first += 1
@@ -396,9 +396,10 @@ def spread_at_end(node: Node) -> Node:
         return node
     if isinstance(node.part, Choice):
         return Choice(tuple(spread_at_end(replace(node, part=part)) for part in node.part.parts))
-    *head, last = _parts(node.part)
-    if isinstance(last, Choice) and all(isinstance(part, Chars | Edge | Look) for part in head):
-        return Choice(tuple(spread_at_end(replace(node, part=sequence([*head, part]))) for part in last.parts))
+    parts = _parts(node.part)
+    last = parts[-1] if parts else EMPTY
+    if isinstance(last, Choice) and all(isinstance(part, Chars | Edge | Look) for part in parts[:-1]):
+        return Choice(tuple([spread_at_end(replace(node, part=sequence([*parts[:-1], part]))) for part in last.parts]))
     return node
 
 
@@ -421,7 +422,7 @@ def _ends_read(node: Node) -> Node:
     parts = _parts(node)
     first = parts[0] if parts else EMPTY
     if isinstance(first, Look) and not first.ahead and (read := _read(first, Edge("\\A"))):
-        parts[0] = read
+        parts = [read, *parts[1:]]
     return _end_read(sequence(parts))
 
 

@@ -18,6 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from etl.spark.totals import Totals
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -31,28 +33,14 @@ def acceptance() -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session a test run: two cores, two shuffle partitions, loopback only."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    from pyspark.sql import SparkSession
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session a test run, started as a run starts it: two cores, two shuffle partitions, loopback only."""
+    from etl.spark import session
 
-    options = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("sluice-tests")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    started = session.start("sluice-tests", "local[2]", {"spark.driver.memory": "1g"}, log)
+    yield started
+    started.stop()
 
 
 @dataclass(frozen=True)
@@ -99,6 +87,31 @@ class Etl:
         """``etl run --once`` on two cores with a state folder of the test's."""
         base = ("run", pipeline, "--master", "local[2]", "--state", self.folder / "state", "--log-format", "json")
         return self(*base, *words, stdin=stdin)
+
+
+class Engine:
+    """A run inside the test's process, on the session that all tests share."""
+
+    def __init__(self, session: SparkSession, etl: Etl) -> None:
+        self.session = session
+        self.etl = etl
+
+    def __call__(self, text: str, once: bool = True, drain: bool = False, limit: int | None = None) -> Totals:
+        """Run a pipeline to its end; raises what ``etl run`` would print."""
+        from etl.cli.run import Options, planned_run
+        from etl.config.loader import load
+
+        options = Options(once, drain, limit, str(self.etl.folder / "state"), "local[2]", {}, "text", True, False)
+        one = planned_run(load(self.etl.pipeline(text)), options, "local[2]")
+        with one.prepared() as commits:
+            one.work(self.session, commits)
+        return one.totals
+
+
+@pytest.fixture
+def engine(spark: SparkSession, etl: Etl) -> Engine:
+    """Run pipelines in this process."""
+    return Engine(spark, etl)
 
 
 @pytest.fixture

@@ -106,7 +106,8 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
     """Prepare everything, start Spark, work, sum up. Raises EtlError for the first failure."""
     began = time.monotonic()
     master = spark.local_master(options.master)
-    runs = [_planned(pipeline, options, master, len(pipelines)) for pipeline in pipelines]
+    several = len(pipelines) > 1
+    runs = [planned_run(pipeline, options, master, pipeline.name if several else "") for pipeline in pipelines]
     live = not (sys.stdout.isatty() and any(_prints(r) for r in runs))
     progress = Progress(options.form, options.quiet, live)
     with ExitStack() as stack:
@@ -124,9 +125,9 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
     _sum_up(runs, progress, time.monotonic() - began)
 
 
-def _planned(pipeline: Pipeline, options: Options, master: str, of: int) -> Run:
-    chosen = options.state if of == 1 or options.state is None else str(Path(options.state) / pipeline.name)
-    state = State.of(pipeline.name, chosen)
+def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
+    """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
+    state = State.of(pipeline.name, options.state and str(Path(options.state) / folder))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     ends = any(isinstance(source, ReceivingSource) for source in pipeline.sources.values())
     mode = Mode(

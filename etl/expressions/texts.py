@@ -81,7 +81,13 @@ def concat(*texts: Any) -> Any:
 
 
 def concat_ws(separator: Any, *texts: Any) -> Any:
-    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+    joined = pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+    lengths = [len(part) for part in (separator, *texts) if isinstance(part, pa.Array)]
+    if not lengths or len(joined) == lengths[0]:
+        return joined
+    # Arrow 26 gives an empty array where every text of the batch is null
+    empty = pa.repeat(pa.scalar(""), lengths[0])
+    return pc.if_else(pc.is_valid(separator), empty, pa.scalar(None, pa.string()))
 
 
 def contains(text: Any, part: str) -> Any:

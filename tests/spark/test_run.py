@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import Etl, wait_for
+from conftest import Engine, Etl, wait_for
+
+from etl.api import ComponentError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -38,33 +39,31 @@ def inbox(tmp_path: Path) -> Path:
     return tmp_path / "in" / "a.log"
 
 
-def test_what_is_there_is_delivered_in_order_and_balanced(etl: Etl, inbox: Path) -> None:
+def test_what_is_there_is_delivered_in_order_and_balanced(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 500) + "not a number\n" + lines(500, 1000))
 
-    ran = etl.run(etl.pipeline(COPY), "--once")
+    totals = engine(COPY)
 
-    assert ran.status == 0, ran.err
-    assert delivered(etl.folder / "out.jsonl") == list(range(1000))
-    assert ran.done["sinks"]["main"]["in"] == 1001
-    assert ran.done["sinks"]["main"]["out"] == 1000
-    assert ran.done["sinks"]["main"]["dead"] == 1
-    (letter,) = [json.loads(line) for line in (etl.folder / "state" / "dead_letters.jsonl").read_text().splitlines()]
+    sink = totals.sinks["main"]
+    assert delivered(engine.etl.folder / "out.jsonl") == list(range(1000))
+    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (1001, 1000, 0, 1)
+    (letter,) = [json.loads(line) for line in (engine.etl.folder / "state" / "dead_letters.jsonl").read_text().splitlines()]
     assert letter["event"] == "not a number"
     assert letter["at"] == "steps[0] regex"
 
 
-def test_the_next_run_takes_only_what_is_new(etl: Etl, inbox: Path) -> None:
-    pipeline = etl.pipeline(COPY)
+def test_the_next_run_takes_only_what_is_new(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 10))
-    etl.run(pipeline, "--once")
+    engine(COPY)
     with inbox.open("a") as more:
         more.write(lines(10, 15))
 
-    second = etl.run(pipeline, "--once")
-    third = etl.run(pipeline, "--once")
+    second = engine(COPY)
+    third = engine(COPY)
 
-    assert delivered(etl.folder / "out.jsonl") == list(range(15))
-    assert (second.done["events"], third.done["events"]) == (5, 0)
+    assert delivered(engine.etl.folder / "out.jsonl") == list(range(15))
+    assert second.read["main"].came == 5
+    assert third.read == {}
 
 
 def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, inbox: Path) -> None:
@@ -127,29 +126,25 @@ def test_two_runs_cannot_share_a_state_folder(etl: Etl, inbox: Path) -> None:
     assert delivered(out) == list(range(10))
 
 
-def test_a_corrupted_state_folder_is_told_apart_from_an_empty_one(etl: Etl, inbox: Path) -> None:
+def test_a_corrupted_state_folder_is_told_apart_from_an_empty_one(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 10))
-    pipeline = etl.pipeline(COPY)
-    etl.run(pipeline, "--once")
-    (etl.folder / "state" / "plan.json").write_text("{broken")
+    engine(COPY)
+    (engine.etl.folder / "state" / "plan.json").write_text("{broken")
 
-    ran = etl.run(pipeline, "--once")
+    with pytest.raises(ComponentError, match=r"plan\.json cannot be read"):
+        engine(COPY)
 
-    assert ran.status == 1
-    assert "plan.json cannot be read" in ran.err
-    assert "Traceback" not in ran.err
-    assert delivered(etl.folder / "out.jsonl") == list(range(10))
+    assert delivered(engine.etl.folder / "out.jsonl") == list(range(10))
 
 
-def test_limit_ends_a_run_after_so_many_events(etl: Etl, inbox: Path) -> None:
+def test_limit_ends_a_run_after_so_many_events(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 1000))
-    pipeline = etl.pipeline(COPY)
 
-    first = etl.run(pipeline, "--limit", "30")
-    second = etl.run(pipeline, "--once", "--limit", "50")
+    first = engine(COPY, once=False, limit=30)
+    second = engine(COPY, limit=50)
 
-    assert (first.done["events"], second.done["events"]) == (30, 50)
-    assert delivered(etl.folder / "out.jsonl") == list(range(80))
+    assert (first.read["main"].came, second.read["main"].came) == (30, 50)
+    assert delivered(engine.etl.folder / "out.jsonl") == list(range(80))
 
 
 def test_standard_input_is_read_to_its_end(etl: Etl) -> None:
@@ -165,10 +160,11 @@ def test_standard_input_is_read_to_its_end(etl: Etl) -> None:
     assert [int(json.loads(line)["n"]) for line in ran.out.splitlines()] == list(range(200))
 
 
-def test_one_pass_serves_all_sinks_and_unions(etl: Etl, inbox: Path) -> None:
+def test_one_pass_serves_all_sinks_and_unions(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 20))
-    (etl.folder / "in" / "b.txt").write_text(lines(100, 105))
-    pipeline = etl.pipeline("""
+    (engine.etl.folder / "in" / "b.txt").write_text(lines(100, 105))
+
+    totals = engine("""
         sources:
           a: {type: file, path: "{here}/in/a.log"}
           b: {type: file, path: "{here}/in/b.txt"}
@@ -180,19 +176,31 @@ def test_one_pass_serves_all_sinks_and_unions(etl: Etl, inbox: Path) -> None:
           small: {from: small, type: file, path: "{here}/small.jsonl"}
     """)
 
-    ran = etl.run(pipeline, "--once")
+    assert sorted(delivered(engine.etl.folder / "all.jsonl")) == [*range(20), *range(100, 105)]
+    assert delivered(engine.etl.folder / "small.jsonl") == list(range(5))
+    assert totals.sinks["small"].filtered == 20
+    assert all(sink.balanced for sink in totals.sinks.values())
 
-    assert ran.status == 0, ran.err
-    assert sorted(delivered(etl.folder / "all.jsonl")) == [*range(20), *range(100, 105)]
-    assert delivered(etl.folder / "small.jsonl") == list(range(5))
-    assert ran.done["sinks"]["small"]["filtered"] == 20
+
+def test_a_step_without_an_arrow_form_runs_on_spark(engine: Engine, inbox: Path) -> None:
+    inbox.write_text(lines(0, 20) + "no number\n")
+
+    totals = engine(
+        COPY.replace("      - {type: regex", "      - {type: set, fields: {code: soundex(message)}}\n      - {type: regex")
+    )
+
+    rows = [json.loads(line) for line in (engine.etl.folder / "out.jsonl").read_text().splitlines()]
+    assert sorted(int(row["n"]) for row in rows) == list(range(20))
+    assert all(row["code"] for row in rows)
+    assert totals.sinks["main"].dead == 1
+    assert totals.sinks["main"].balanced
 
 
 WINDOW = """
     name: counts
     source: {type: file, path: "{here}/in/*.log"}
     steps:
-      - {type: regex, patterns: ['^(?<at>\\\\S+) (?<who>\\\\w+)$']}
+      - {type: regex, patterns: ['^(?<at>\\S+) (?<who>\\w+)$']}
       - {type: timestamp, field: at, formats: [iso8601]}
       - {type: filter, where: "who <> 'nobody'"}
       - {type: window, time: at, size: SIZE, group_by: [who], aggregates: {n: count(*)}}
@@ -206,30 +214,41 @@ def results(path: Path) -> list[tuple[str, str, int]]:
     return sorted((row["window_start"][11:16], row["who"], row["n"]) for row in rows)
 
 
-def test_windows_close_by_all_events_read_and_stay_open_over_a_restart(etl: Etl, inbox: Path) -> None:
-    pipeline, out = etl.pipeline(WINDOW.replace("SIZE", "1m")), etl.folder / "out.jsonl"
+def test_windows_close_by_all_events_read_and_stay_open_over_a_restart(engine: Engine, inbox: Path) -> None:
+    text, out = WINDOW.replace("SIZE", "1m"), engine.etl.folder / "out.jsonl"
     inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:00:10Z bert\n")
-    etl.run(pipeline, "--once")
+    engine(text)
     open_still = results(out)
     with inbox.open("a") as more:
         more.write("2026-01-01T10:00:50Z anna\n2026-01-01T10:05:00Z nobody\n")
 
-    ran = etl.run(pipeline, "--once")
+    engine(text)
 
-    assert ran.status == 0, ran.err
     assert open_still == []
     assert results(out) == [("10:00", "anna", 2), ("10:00", "bert", 1)]
-    assert os.listdir(etl.folder / "state" / "staging") == [] if (etl.folder / "state" / "staging").exists() else True
 
 
-def test_drain_closes_what_is_open(etl: Etl, inbox: Path) -> None:
+def test_drain_closes_what_is_open(engine: Engine, inbox: Path) -> None:
     inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:01:10Z bert\nno time\n")
 
-    ran = etl.run(etl.pipeline(WINDOW.replace("SIZE", "1m")), "--once", "--drain")
+    totals = engine(WINDOW.replace("SIZE", "1m"), drain=True)
 
-    assert ran.status == 0, ran.err
-    assert results(etl.folder / "out.jsonl") == [("10:00", "anna", 1), ("10:01", "bert", 1)]
-    assert ran.done["dead"] == 1
+    assert results(engine.etl.folder / "out.jsonl") == [("10:00", "anna", 1), ("10:01", "bert", 1)]
+    assert totals.dead == 1
+
+
+def test_a_source_that_ends_closes_its_windows(engine: Engine) -> None:
+    engine(
+        """
+        source: {type: generate, count: 100, templates: ["{i}"]}
+        steps: [{type: window, size: 1h, aggregates: {n: count(*)}}]
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """,
+        once=False,
+    )
+
+    (row,) = [json.loads(line) for line in (engine.etl.folder / "out.jsonl").read_text().splitlines()]
+    assert row["n"] == 100
 
 
 def test_an_idle_source_closes_its_windows(etl: Etl, inbox: Path) -> None:
@@ -245,16 +264,15 @@ def test_an_idle_source_closes_its_windows(etl: Etl, inbox: Path) -> None:
     assert running.returncode == 0, err
 
 
-def test_a_changed_window_is_refused_before_the_run_and_explained(etl: Etl, inbox: Path) -> None:
+def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine, inbox: Path) -> None:
     inbox.write_text("2026-01-01T10:00:05Z anna\n")
-    etl.run(etl.pipeline(WINDOW.replace("SIZE", "1m")), "--once")
+    engine(WINDOW.replace("SIZE", "1m"))
 
-    ran = etl.run(etl.pipeline(WINDOW.replace("SIZE", "2m")), "--once")
+    with pytest.raises(ComponentError, match="size was '1m' and is '2m' now") as refused:
+        engine(WINDOW.replace("SIZE", "2m"))
 
-    assert ran.status == 1
-    assert "no longer fits the checkpoint" in ran.err
-    assert "size was '1m' and is '2m' now" in ran.err
-    assert "--state" in ran.err
+    assert "no longer fits the checkpoint" in str(refused.value)
+    assert "--state" in str(refused.value)
 
 
 def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, inbox: Path) -> None:
