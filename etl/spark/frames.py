@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, Schema, SparkStep, visible
+from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
 from etl.segment.runner import Place, Run
 from etl.spark.splits import Job, made, report, splits_source
-from etl.steps.heartbeats import fenced, quoted
+from etl.steps.heartbeats import fenced
 
 if TYPE_CHECKING:
     from pathlib import Path
