@@ -217,7 +217,8 @@ def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operat
                     f"{operator!r} needs numbers, and here are {format_type(left.type)} and {format_type(right.type)}"
                 )
         type_ = common_type_of([left.type, right.type])
-        if operator == "/" and type_ is not None and is_number(type_) and not is_decimal(type_):
+        if operator == "/" and type_ in INTEGERS:  # a text beside a whole number has to be one too
+            left, right = (cast(side, type_) if side.type == STRING else side for side in (left, right))
             type_ = DOUBLE
         if type_ not in (*INTEGERS, *FLOATS):
             return b.spark_only(_no_arithmetic(operator, left, right))
