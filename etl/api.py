@@ -205,6 +205,9 @@ class Outcome(NamedTuple):
 class Source(Component):
     """Hands out splits of what there is to read, and reads them. Stateless: everything it must remember is in its offset."""
 
+    host_bound: ClassVar[bool] = False
+    """True when only one host has what it reads: such a source does not run on a cluster."""
+
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""
         return ()
@@ -250,6 +253,8 @@ class Receiver(Protocol):
 
 class ReceivingSource(Source):
     """A source whose events come only once, over a pipe or socket: a receiver in the driver puts them on disk first."""
+
+    host_bound: ClassVar[bool] = True
 
     def placed(self, folder: str) -> Self:
         """This source, with the folder its receiver fills; exists, and is kept between runs."""
@@ -537,6 +542,10 @@ class Sink(Component):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Findings about this sink in front of these fields."""
         return ()
+
+    def host_path(self) -> str | None:
+        """The local path that ties it to one host: one that is no ``file://`` URI, which says that all hosts mount it."""
+        return None
 
     def targets(self) -> Iterable[str]:
         """What it writes to, in a form that is equal for two sinks that would get in each other's way."""

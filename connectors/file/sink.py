@@ -92,6 +92,10 @@ class FileSink(Sink):
         if self.time_field is not None and not template.dates:
             yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
 
+    def host_path(self) -> str | None:
+        """The path, where it is no URI."""
+        return None if "://" in self.path else self._location
+
     def targets(self) -> Iterable[str]:
         """The file or folder, absolute."""
         return (self._location.rstrip("/"),)

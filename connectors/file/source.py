@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -49,6 +49,8 @@ class FileSource(Source):
     exclude: ["*.tmp.log"]
     ```
     """
+
+    host_bound: ClassVar[bool] = True
 
     type: Literal["file"] = "file"
     path: str = Field(

@@ -25,6 +25,7 @@ from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
+from etl.spark import cluster
 from etl.spark import session as spark
 from etl.spark.run import Mode, Run
 from etl.spark.state import State
@@ -114,11 +115,11 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         stack.callback(progress.close)
         commits = [stack.enter_context(one.prepared()) for one in runs]
         stack.enter_context(_receiving(runs))
-        stack.enter_context(_signals(runs, progress))
         progress.say("starting", f"starting Spark ({master})", master=master)
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)
         stack.callback(session.stop)
+        stack.enter_context(_signals(runs, progress))  # behind the session, which installs handlers of its own
         stack.enter_context(_relayed(log, progress, options))
         progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
         _work(runs, commits, session, progress)
@@ -127,7 +128,7 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
 
 def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
     """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
-    state = State.of(pipeline.name, options.state and str(Path(options.state) / folder))
+    state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     ends = any(isinstance(source, ReceivingSource) for source in pipeline.sources.values())
     mode = Mode(
@@ -138,7 +139,10 @@ def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str =
         pipeline.run.max_batch_bytes,
         pipeline.run.parallelism or spark.cores(master),
     )
-    return Run(planned(pipeline, dead_letters(pipeline, state), SCHEMA), state, mode)
+    plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
+    if not spark.is_local(master):
+        cluster.check(plan, options.state)
+    return Run(plan, state, mode)
 
 
 def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:

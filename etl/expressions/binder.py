@@ -68,10 +68,10 @@ class Binder:
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
 
-    def condition(self, node: Node) -> Bound:
-        """A node where Spark wants a boolean."""
+    def condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> Bound:
+        """A node where Spark wants a boolean; ``and``, ``or`` and ``not`` take a text or null too."""
         bound = self.bind(node)
-        if bound.type in (BOOLEAN, STRING, NULL):
+        if bound.type in accepted or (bound.type == NULL and not bound.is_literal):
             return cast(bound, BOOLEAN)
         self.report("wrong-type", f"a condition is needed, and this is {format_type(bound.type)}", node)
         return b.spark_only("not a condition", BOOLEAN)
@@ -294,7 +294,7 @@ def _case(binder: Binder, node: Node) -> Bound:
     subject = binder.bind(node.this) if node.this else None
     conditions, values = [], []
     for branch in node.args["ifs"]:
-        when = binder.bind(branch.this) if subject else binder.condition(branch.this)
+        when = binder.bind(branch.this) if subject else binder.condition(branch.this, accepted=(BOOLEAN,))
         conditions.append(functions.compare("=", subject, when) if subject else when)
         values.append(binder.bind(branch.args["true"]))
     default = node.args.get("default")
@@ -302,7 +302,8 @@ def _case(binder: Binder, node: Node) -> Bound:
 
 
 def _if(binder: Binder, node: Node) -> Bound:
-    condition, taken, other = binder.condition(node.this), node.args["true"], node.args.get("false")
+    condition = binder.condition(node.this, accepted=(BOOLEAN, NULL))
+    taken, other = node.args["true"], node.args.get("false")
     return functions.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
 
 

@@ -40,9 +40,14 @@ def cast(value: Bound, target: pa.DataType, *, safe: bool = False) -> Bound:
     convert = converter(value.type, target)
     if convert is None:
         return b.spark_only(f"cast({format_type(value.type)} as {format_type(target)}) has no Arrow form", target)
-    if (value.type, target) in _NEVER_FAIL or safe:
+    return converted(value, target, convert, format_type(target), safe=safe or (value.type, target) in _NEVER_FAIL)
+
+
+def converted(value: Bound, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> Bound:
+    """The node after a conversion: null where that fails when it is ``safe``, else a failed row."""
+    if safe:
         return b.apply(target, partial(_convert_or_null, convert, target), value)
-    return b.apply_failing(target, partial(_convert_or_fail, convert, format_type(target)), value)
+    return b.apply_failing(target, partial(_convert_or_fail, convert, name), value)
 
 
 def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, parse_type
-from etl.expressions import addresses, arithmetic, java_regex, logic, texts
+from etl.expressions import addresses, arithmetic, java_regex, logic, texts, time_patterns
 from etl.expressions import bound as b
 from etl.expressions.bound import Bound
-from etl.expressions.casts import cast, floor_divide
+from etl.expressions.casts import cast, converted, floor_divide
 from etl.expressions.java_regex import NoRe2FormError
 from etl.expressions.widening import (
     ATOMIC,
@@ -244,14 +244,20 @@ def _date_trunc(unit: Bound, time: Bound) -> Bound:
     return b.apply(TIMESTAMP, lambda x: pc.floor_temporal(x, unit=name), cast(time, TIMESTAMP))
 
 
-def _to_timestamp(text: Bound, pattern: Bound | None = None) -> Bound:
+def _to_timestamp(text: Bound, pattern: Bound | None = None, *, safe: bool = False) -> Bound:
+    """``to_timestamp`` and, where ``safe``, ``try_to_timestamp``."""
     if pattern is None:
-        return cast(text, TIMESTAMP)
-    return no_form("to_timestamp() with a pattern (the step `timestamp` reads them on Arrow)", TIMESTAMP)
+        return cast(text, TIMESTAMP, safe=safe)
+    layout = text_literal(pattern)
+    read = time_patterns.reader(layout) if layout is not None and text.type == STRING else None
+    if read is None:
+        shown = "a computed pattern" if layout is None else f"the pattern {layout!r}"
+        return no_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
+    return converted(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
 
 
 def _to_date(text: Bound, pattern: Bound | None = None) -> Bound:
-    return cast(text, DATE) if pattern is None else no_form("to_date() with a pattern", DATE)
+    return cast(text if pattern is None else _to_timestamp(text, pattern), DATE)
 
 
 def _epoch(divisor: int) -> Callable[[Bound], Bound]:
@@ -400,6 +406,7 @@ FUNCTIONS: dict[str, Function] = {
     "second": Function(1, 1, _time_part(pc.second)),
     "date_trunc": Function(2, 2, _date_trunc),
     "to_timestamp": Function(1, 2, _to_timestamp),
+    "try_to_timestamp": Function(1, 2, partial(_to_timestamp, safe=True)),
     "to_date": Function(1, 2, _to_date),
     "unix_timestamp": Function(1, 1, _unix_timestamp),
     "to_unix_timestamp": Function(1, 1, _unix_timestamp),

@@ -9,14 +9,19 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 
-_DATE = r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+_MONTH_AND_DAY = r"(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+_ZONE = r"Z|(?:UTC|GMT|UT)?[+-](?:[0-9]{1,2}(?::[0-9]{1,2}|:[0-9]{2}:[0-9]{2})?|[0-9]{4}|[0-9]{6})|UTC|UT|GMT0?"
 _STAMP = (
-    r"\A" + _DATE + r"(?:[ T](?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})"
-    r"(?:\.(?P<fraction>[0-9]{0,6})[0-9]*)?)? ?(?P<zone>Z|UTC|(?:UTC|GMT)?[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?)?)?\z"
+    r"\A(?P<year>[+-]?[0-9]{4,6})" + _MONTH_AND_DAY + r"(?:[ T](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})"
+    r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{0,6})[0-9]*)?(?:[\x00-\x20]*(?P<zone>" + _ZONE + r"))?)?)?)?)?)?\z"
 )
-_DAY = r"\A" + _DATE + r"(?:[ T].*)?)?)?\z"
+_DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
 _BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 _DAY_MICROS = 86_400_000_000
+_MOST_DAYS = 2**63 // _DAY_MICROS
+"""A timestamp's days before and after 1970: it is 64 bits of microseconds."""
+_ERAS = 25_000
+"""Of 400 years each, before the year 0: what a year of seven digits can be."""
 
 
 def print_timestamps(values: Any, pattern: str) -> Any:
@@ -35,28 +40,41 @@ def parse_dates(values: Any) -> tuple[Any, Any]:
 
 
 def parse_timestamps(values: Any) -> tuple[Any, Any]:
-    """ISO timestamps, in UTC where they name no offset → timestamps, and where that failed."""
-    parts = pc.extract_regex(pc.utf8_trim(values, _BLANKS), _STAMP)
+    """ISO timestamps, in UTC where they name no offset → timestamps, and where that failed.
+
+    Two that Spark reads fail here: a time of no day, which would be today's, and an offset that is a place (``CET``).
+    """
+    return timestamps(values, pc.extract_regex(pc.utf8_trim(values, _BLANKS), _STAMP))
+
+
+def timestamps(values: Any, parts: Any) -> tuple[Any, Any]:
+    """Texts cut into year, month, day, hour, minute, second, fraction and zone → timestamps, and where that failed.
+
+    A text that was not cut is null in ``parts``; a part that is empty or not there is the least there is.
+    """
     days, good = _days(parts)
     hour, minute, second = (_number(parts, name) for name in ("hour", "minute", "second"))
-    fraction = pc.cast(pc.if_else(good, pc.utf8_rpad(_part(parts, "fraction"), 6, "0"), "0"), pa.int64())
+    fraction = pc.cast(pc.utf8_rpad(pc.if_else(good, _part(parts, "fraction"), "0"), 6, "0"), pa.int64())
     offset, offset_good = _offset(_part(parts, "zone"))
     for part, limit in ((hour, 23), (minute, 59), (second, 59)):
         good = pc.and_(good, pc.less_equal(part, limit))
-    good = pc.and_(good, offset_good)
+    good = pc.and_(pc.and_(good, offset_good), pc.less(pc.abs(days), _MOST_DAYS))
+    days = pc.if_else(good, pc.cast(days, pa.int64()), 0)
     seconds = pc.subtract(pc.add(pc.add(pc.multiply(hour, 3600), pc.multiply(minute, 60)), second), offset)
-    micros = pc.add(pc.add(pc.multiply(pc.cast(days, pa.int64()), _DAY_MICROS), pc.multiply(seconds, 1_000_000)), fraction)
+    micros = pc.add(pc.add(pc.multiply(days, _DAY_MICROS), pc.multiply(seconds, 1_000_000)), fraction)
     failed = pc.and_(pc.is_valid(values), pc.invert(pc.fill_null(good, False)))
     micros = pc.if_else(pc.fill_null(good, False), micros, pa.scalar(None, pa.int64()))
     return pc.cast(micros, TIMESTAMP), failed if pc.any(failed).as_py() else None
 
 
 def _part(parts: Any, name: str) -> Any:
+    if parts.type.get_field_index(name) < 0:
+        return pa.scalar("")
     return pc.fill_null(pc.struct_field(parts, name), "")
 
 
 def _number(parts: Any, name: str, default: str = "0") -> Any:
-    text = _part(parts, name)
+    text = pc.utf8_ltrim(_part(parts, name), "+")
     return pc.cast(pc.if_else(pc.equal(text, ""), default, text), pa.int64())
 
 
@@ -68,26 +86,28 @@ def _days(parts: Any) -> tuple[Any, Any]:
     short = pc.is_in(month, value_set=pa.array([4, 6, 9, 11]))
     last = pc.if_else(pc.equal(month, 2), pc.if_else(leap, 29, 28), pc.if_else(short, 30, 31))
     good = pc.and_(matched, pc.and_(_between(month, 1, 12), pc.and_(pc.greater_equal(day, 1), pc.less_equal(day, last))))
-    return pc.cast(_days_from_civil(year, month, day), pa.int32()), pc.fill_null(good, False)
+    days = _days_from_civil(year, month, day)
+    good = pc.and_(pc.fill_null(good, False), pc.less(pc.abs(days), 2**31))
+    return pc.cast(pc.if_else(good, days, 0), pa.int32()), good
 
 
 def _days_from_civil(year: Any, month: Any, day: Any) -> Any:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, for years that begin in March."""
     early = pc.less_equal(month, 2)
-    year = pc.add(pc.subtract(year, pc.if_else(early, 1, 0)), 400)  # one era on, so that no division sees a negative
+    year = pc.add(pc.subtract(year, pc.if_else(early, 1, 0)), 400 * _ERAS)  # so that no division sees a negative
     month = pc.if_else(early, pc.add(month, 9), pc.subtract(month, 3))
     leaps = pc.add(pc.subtract(pc.divide(year, 4), pc.divide(year, 100)), pc.divide(year, 400))
     in_year = pc.add(pc.divide(pc.add(pc.multiply(month, 153), 2), 5), day)
-    return pc.subtract(pc.add(pc.add(pc.multiply(year, 365), leaps), in_year), 719_469 + 146_097)
+    return pc.subtract(pc.add(pc.add(pc.multiply(year, 365), leaps), in_year), 719_469 + 146_097 * _ERAS)
 
 
 def _offset(zones: Any) -> tuple[Any, Any]:
     """``+01:30`` → seconds east of UTC, and where it is one (at most 18 hours)."""
-    parts = pc.extract_regex(zones, r"(?P<sign>[+-])(?P<hours>[0-9]{1,2}):?(?P<minutes>[0-9]{2})?\z")
-    hours, minutes = _number(parts, "hours"), _number(parts, "minutes")
-    seconds = pc.add(pc.multiply(hours, 3600), pc.multiply(minutes, 60))
-    good = pc.and_(pc.less_equal(seconds, 18 * 3600), pc.less_equal(minutes, 59))
-    return pc.if_else(pc.equal(_part(parts, "sign"), "-"), pc.negate(seconds), seconds), good
+    parts = pc.extract_regex(zones, r"(?P<sign>[+-])(?P<hours>[0-9]{1,2}):?(?P<minutes>[0-9]{1,2})?:?(?P<seconds>[0-9]{2})?\z")
+    hours, minutes, seconds = (_number(parts, name) for name in ("hours", "minutes", "seconds"))
+    total = pc.add(pc.add(pc.multiply(hours, 3600), pc.multiply(minutes, 60)), seconds)
+    good = pc.and_(pc.less_equal(total, 18 * 3600), pc.less_equal(pc.max_element_wise(minutes, seconds), 59))
+    return pc.if_else(pc.equal(_part(parts, "sign"), "-"), pc.negate(total), total), good
 
 
 def _modulo(values: Any, divisor: int) -> Any:

@@ -1,0 +1,200 @@
+"""What the written documentation says: its links, its pipelines, its commands and what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+import connectors
+import etl.steps
+import parsers
+from etl.catalogue import type_name
+from etl.cli.main import COMMANDS, LazyGroup
+from etl.config import check
+
+ROOT = Path(__file__).parent.parent
+WRITTEN = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+ALL = WRITTEN + sorted((ROOT / "docs" / "reference").rglob("*.md"))
+
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+NAMED = re.compile(r"# (?P<name>[\w.\-]+)\n")
+COMMAND = re.compile(r"(?:^\$ |`)(etl [^`\n]*)", re.MULTILINE)
+MACHINE = re.compile(r"/(?:root|home|work)/|/tmp/|://(?:localhost|127\.|\d+\.\d+\.)")
+
+each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
+each_written = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for _, kind, text in FENCE.findall(page.read_text("utf-8")) if kind == language]
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text("utf-8"))
+
+
+def named(page: Path, *languages: str) -> dict[str, str]:
+    """File name → text, of blocks whose first line is a comment with a name."""
+    found = [(NAMED.match(text), text) for language in languages for text in blocks(page, language)]
+    return {match["name"]: text for match, text in found if match}
+
+
+def pipelines(page: Path) -> list[str]:
+    """YAML blocks that are pipelines."""
+    loaded = [(text, yaml.safe_load(text)) for text in blocks(page, "yaml")]
+    return [text for text, value in loaded if isinstance(value, dict) and value.keys() & {"source", "sources"}]
+
+
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def sessions(page: Path) -> Iterator[tuple[str, str]]:
+    """Command → what the page says it prints."""
+    for text in blocks(page, "console"):
+        for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            command, _, printed = part.partition("\n")
+            yield command, printed
+
+
+def prints(folder: Path, line: str) -> str:
+    """Standard output and error of a command in a folder, with the folder cut as the pages do."""
+    words = [sys.executable, "-m", *shlex.split(line)]
+    env = {**os.environ, "ETL_STATE": "state", "COLUMNS": "200"}
+    pipe = subprocess.PIPE
+    ran = subprocess.run(words, cwd=folder, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True, check=False)
+    return ran.stdout.replace(f"{folder.resolve()}/", "…/").replace(f"{folder}/", "…/")
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [target for target in LINK.findall(prose(page)) if "://" not in target]
+
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        leads_to = (page.parent / path).resolve() if path else page
+        assert leads_to.exists(), target
+        assert not anchor or anchor in anchors(leads_to), target
+
+
+@each_page
+def test_no_machine_is_named(page: Path) -> None:
+    assert MACHINE.findall(page.read_text("utf-8")) == []
+
+
+@each_written
+def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
+    for number, text in enumerate(pipelines(page)):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+
+        assert [str(problem) for problem in check([path]) if problem.severity == "error"] == []
+
+
+def test_pipelines_are_found() -> None:
+    assert len(pipelines(ROOT / "README.md")) == 1
+    assert len(pipelines(ROOT / "docs" / "guide.md")) == 2
+
+
+@each_written
+def test_commands_and_their_options_exist(page: Path) -> None:
+    group = LazyGroup("etl")
+    for line in COMMAND.findall(page.read_text("utf-8")):
+        words = shlex.split(line, comments=True)[1:]
+        name = next((word for word in words if not word.startswith("-")), None)
+        command = group.get_command(click.Context(group), name) if name else None
+        assert command or words == ["--version"] or not words, line
+
+        known = {option for parameter in command.params for option in parameter.opts} if command else {"--version"}
+        assert {word for word in words if re.fullmatch(r"--?[a-z][a-z\-]*", word)} <= known, line
+
+
+def test_the_guide_names_every_command() -> None:
+    text = (ROOT / "docs" / "guide.md").read_text("utf-8")
+
+    assert [name for name in COMMANDS if f"etl {name}" not in text] == []
+
+
+def test_the_readme_lists_every_component() -> None:
+    table = prose(ROOT / "README.md").partition("## Components")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ((?:`\w+` ?)+)\|", table, re.MULTILINE)
+
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+    assert listed == {type_name(c) for c in (*etl.steps.COMPONENTS, *connectors.COMPONENTS, *parsers.COMPONENTS)}
+
+
+WRONG = {
+    "README.md": ("readme.yaml", [("message like", "mesage like"), ("USERNAME", "USERNAM")]),
+    "docs/guide.md": ("first.yaml", [("USERNAME", "USERNAM"), ("path: logins", "pth: logins")]),
+}
+"""Page → the file on it that becomes ``wrong.yaml``, and what is changed."""
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md"])
+def test_commands_that_need_no_spark_print_what_is_shown(name: str, tmp_path: Path) -> None:
+    page = ROOT / name
+    files = named(page, "yaml")
+    if name in WRONG:
+        origin, changes = WRONG[name]
+        files["wrong.yaml"] = files[origin]
+        for right, wrong in changes:
+            files["wrong.yaml"] = files["wrong.yaml"].replace(right, wrong)
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+
+    quick = [(line, printed) for line, printed in sessions(page) if re.match(r"etl (lint|explain|graph|recipes|--version)", line)]
+
+    assert quick
+    for line, printed in quick:
+        assert prints(tmp_path, line) == printed, line
+
+
+@pytest.mark.spark
+def test_the_readme_pipeline_gives_what_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "readme.yaml").write_text(named(ROOT / "README.md", "yaml")["readme.yaml"])
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    line, shown = next((line, printed) for line, printed in sessions(ROOT / "README.md") if line.startswith("etl run"))
+
+    printed = prints(tmp_path, line)
+
+    assert table(printed) == table(shown)
+    assert table(shown)
+    balance = re.findall(r"^ .* in = .*$", shown, re.MULTILINE)
+    assert balance
+    assert [text for text in balance if text not in printed.splitlines()] == []
+
+
+def table(text: str) -> list[str]:
+    """The rows of results, in any order."""
+    return sorted(row for row in text.splitlines() if re.match(r"window_start|\d{4}-", row))
+
+
+def test_the_example_of_contributing_works(tmp_path: Path) -> None:
+    page = ROOT / "CONTRIBUTING.md"
+    for name, text in named(page, "toml", "python", "").items():
+        (tmp_path / name).write_text(text)
+    entry = re.search(r'entry-points\."([\w.]+)"\]\n(\w+) = "(\w+)"', (tmp_path / "pyproject.toml").read_text())
+    assert entry
+    metadata = tmp_path / "sluice_url-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: sluice-url\nVersion: 0.1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{entry[1]}]\n{entry[2]} = {entry[3]}\n")
+
+    tested = prints(tmp_path, "pytest -q -p no:cacheprovider")
+
+    assert "2 passed" in tested, tested
+    for line, printed in sessions(page):
+        if line.startswith("etl "):
+            assert prints(tmp_path, line) == printed

@@ -1,0 +1,27 @@
+"""Files in the repository that are made from the component classes: equal to what would be made now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from etl.catalogue import installed
+from etl.cli.schema import text
+from etl.reference import pages
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_the_schema_is_current() -> None:
+    committed = (ROOT / "schemas" / "pipeline.schema.json").read_text("utf-8")
+
+    assert committed == text() + "\n", "refresh it: etl schema > schemas/pipeline.schema.json"
+
+
+def test_the_reference_is_current() -> None:
+    committed = {str(path.relative_to(REFERENCE)): path.read_text("utf-8") for path in REFERENCE.rglob("*.md")}
+
+    made = dict(pages(installed()))
+
+    different = sorted(name for name in made.keys() | committed.keys() if made.get(name) != committed.get(name))
+    assert different == [], "refresh it: python -m etl.reference docs/reference"
