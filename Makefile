@@ -1,5 +1,5 @@
 # Two commands do all set-up on a fresh machine: `make demo` and `make test`.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test check format lint types imports generated bench clean
 
 demo: $(READY)
+	@rm -rf out/demo out/demo-state
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
@@ -29,7 +30,7 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 generated: $(READY)
-	$(BIN)/python -m pytest -q tests/test_generated.py
+	$(BIN)/python -m pytest -q tests/test_generated_files.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

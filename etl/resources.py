@@ -18,3 +18,8 @@ def folder(name: Literal["pipelines", "schemas", "samples"]) -> Path:
 def recipes() -> dict[str, Path]:
     """Name of a recipe → its pipeline file."""
     return {path.stem: path for path in sorted(folder("pipelines").glob("*.yaml"))}
+
+
+def schema_file() -> Path:
+    """The JSON Schema of pipeline files, for editors."""
+    return folder("schemas") / "pipeline.schema.json"

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from etl.api import Finding, Schema
 from parsers import patterns as library
-from parsers.grok_compiler import Definitions
+from parsers.grok_compiler import compiled
 from parsers.pattern_parser import PatternParser
 from parsers.regex_engine import Program
 from parsers.regex_syntax import PatternError
@@ -59,16 +59,13 @@ class Grok(PatternParser):
 
     def programs(self) -> Iterator[Program | PatternError]:
         """Each pattern with its names expanded."""
-        definitions = Definitions(self._texts())
+        own = frozenset(self._own().items())
         for pattern in self.patterns:
-            try:
-                yield definitions.compile(pattern, anchored=self.anchored)
-            except PatternError as error:
-                yield error
+            yield compiled(pattern, self.pattern_set, own, self.anchored)
 
-    def _texts(self) -> dict[str, str]:
-        """Names → expressions; a file that cannot be read is left out here and found by `check`."""
-        texts = dict(library.load(self.pattern_set))
+    def _own(self) -> dict[str, str]:
+        """Names → expressions of the user; a file that cannot be read is left out here and found by `check`."""
+        texts: dict[str, str] = {}
         for path in self.pattern_files:
             try:
                 texts |= library.read(Path(path))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache, partial
 
+from parsers import patterns as library
 from parsers.regex_engine import Program, program
 from parsers.regex_syntax import PatternError, parse
 from parsers.regex_tree import Node, walk
@@ -12,47 +14,62 @@ MOST_NODES = 20_000
 """Nodes of an expanded pattern; definitions that double each other are refused before memory ends."""
 
 
+MOST_KEPT = 512
+"""Compiled patterns that are kept: a check, the fields and the run of one step ask for the same."""
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def compiled(pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool) -> Program | PatternError:
+    """The program of a grok expression, or what is wrong with it; ``own`` are the user's names and expressions."""
+    try:
+        return _definitions(pattern_set, own).compile(pattern, anchored=anchored)
+    except PatternError as error:
+        return error.with_traceback(None)
+
+
+@lru_cache(maxsize=8)
+def _definitions(pattern_set: str | None, own: frozenset[tuple[str, str]]) -> Definitions:
+    texts = library.load(pattern_set) if pattern_set else {}
+    return Definitions({**texts, **dict(own)})
+
+
 class Definitions:
     """The library with the user's own patterns over it; trees are kept, so that each is read once."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._trees: dict[str, tuple[Node, int]] = {}
-        self._open: list[str] = []
 
     def compile(self, pattern: str, *, anchored: bool) -> Program:
         """The program of a grok expression. Raises PatternError, whose place is in ``pattern``."""
         try:
-            tree = parse(pattern, self.tree)
+            tree = parse(pattern, partial(self._tree, ()))
             _size(tree, 0)
             return program(tree, anchored=anchored)
         except RecursionError:
             raise PatternError("the pattern is nested too deeply", 0) from None
 
-    def tree(self, name: str, at: int) -> Node:
-        """The tree of a definition. Raises PatternError, placed where the name is used."""
+    def _tree(self, within: tuple[str, ...], name: str, at: int) -> Node:
+        """The tree of a definition used in others. Raises PatternError, placed where the name is used."""
         if name not in self._texts:
             from etl.api import nearest
 
             raise PatternError(f"there is no grok pattern {name!r}", at, "unknown-pattern", nearest(name, self._texts))
-        if name in self._open:
-            circle = " → ".join([*self._open[self._open.index(name) :], name])
+        if name in within:
+            circle = " → ".join([*within[within.index(name) :], name])
             raise PatternError(f"grok pattern {name!r} is defined by itself: {circle}", at, "cyclic-pattern")
         if name not in self._trees:
-            self._trees[name] = self._read(name, at)
+            self._trees[name] = self._read(within, name, at)
         return self._trees[name][0]
 
-    def _read(self, name: str, at: int) -> tuple[Node, int]:
-        self._open.append(name)
+    def _read(self, within: tuple[str, ...], name: str, at: int) -> tuple[Node, int]:
         try:
-            tree = parse(self._texts[name], self.tree)
+            tree = parse(self._texts[name], partial(self._tree, (*within, name)))
         except PatternError as error:
             if error.code != "bad-pattern":
                 raise PatternError(error.message, at, error.code, error.hint) from None
             message = f"in the definition of {name!r}, character {error.at}: {error.message}"
             raise PatternError(message, at, error.code, error.hint) from None
-        finally:
-            self._open.pop()
         return tree, _size(tree, at)
 
 

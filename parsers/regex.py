@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from parsers.grok_compiler import Definitions
+from parsers.grok_compiler import compiled
 from parsers.pattern_parser import PatternParser
 from parsers.regex_engine import Program
 from parsers.regex_syntax import PatternError
@@ -40,9 +40,5 @@ class Regex(PatternParser):
 
     def programs(self) -> Iterator[Program | PatternError]:
         """Each expression compiled."""
-        definitions = Definitions({})
         for pattern in self.patterns:
-            try:
-                yield definitions.compile(pattern, anchored=self.anchored)
-            except PatternError as error:
-                yield error
+            yield compiled(pattern, None, frozenset(), self.anchored)

@@ -51,7 +51,7 @@ class Program:
     @cached_property
     def slow_reason(self) -> str | None:
         """Why a search must backtrack, or None."""
-        return backtracking_reason(self._searched[0])
+        return backtracking_reason(self._searched[0]) if backtracking_reason(self.tree) else None
 
     @cached_property
     def exact(self) -> str:

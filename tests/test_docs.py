@@ -158,7 +158,7 @@ def test_commands_that_need_no_spark_print_what_is_shown(name: str, tmp_path: Pa
 
     assert quick
     for line, printed in quick:
-        assert prints(tmp_path, line) == printed, line
+        assert prints(tmp_path, line) == printed, f"{name} shows something else for {line!r}: paste what it prints now"
 
 
 @pytest.mark.spark

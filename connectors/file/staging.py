@@ -15,6 +15,7 @@ import pyarrow as pa
 from connectors import json_lines
 from connectors.file.encodings import Encoding
 from connectors.file.templates import Template
+from connectors.file.writeback import write_back
 from etl.api import ComponentError, Result, Staged, Task, nest, visible
 
 MAX_OPEN_FILES = 64
@@ -141,6 +142,7 @@ class AppendableFile:
         try:
             while data:
                 put = os.pwrite(self.handle, data, self.length)
+                write_back(self.handle, self.length, self.length + put)
                 self.length += put
                 data = data[put:]
         except OSError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from etl.cli.configured import configured, environment
 from etl.cli.run import dead_letters
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
@@ -22,9 +23,10 @@ Examples:
 
 @click.command("explain", epilog=EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
+@configured
 @click.option("--state", metavar="DIR", help="The state folder the run would have.")
-def command(file: Path, state: str | None) -> None:
+def command(file: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Show the queries and segments of a pipeline, which steps run on Arrow, and what each sink guarantees."""
-    pipeline = load(file)
+    pipeline = load(file, environment(env_file), overrides)
     for line in explained(plan(pipeline, dead_letters(pipeline, State.of(pipeline.name, state)), SCHEMA)):
         click.echo(line)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import click
 
+from etl.cli.configured import configured, environment
 from etl.config import Pipeline, load
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@configured
 @click.option("--format", "style", type=click.Choice(["text", "mermaid"]), default="text", help="What to draw.")
-def command(file: str, style: str) -> None:
+def command(file: str, style: str, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Draw a pipeline: sources, streams with their steps, sinks.
 
     \b
@@ -20,7 +22,7 @@ def command(file: str, style: str) -> None:
       etl graph ssh.yaml
       etl graph ssh.yaml --format mermaid
     """
-    pipeline = load(file)
+    pipeline = load(file, environment(env_file), overrides)
     click.echo("\n".join(tree(pipeline) if style == "text" else mermaid(pipeline)))
 
 

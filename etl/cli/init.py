@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from etl.resources import recipes
+from etl.resources import recipes, schema_file
 
 STARTER_NAME = "pipeline.yaml"
 STARTER = """\
@@ -65,4 +65,5 @@ def _recipe(name: str) -> str:
         near = get_close_matches(name, found, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"recipes are: {', '.join(found) or 'none'}"
         raise click.UsageError(f"there is no recipe {name!r}; {hint}")
-    return found[name].read_text("utf-8")
+    text = found[name].read_text("utf-8")
+    return text.replace("$schema=../schemas/pipeline.schema.json", f"$schema={schema_file().as_uri()}", 1)

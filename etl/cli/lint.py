@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from etl.cli.configured import environment
 from etl.config import Problem, check
 
 _SUFFIXES = (".yaml", ".yml")
@@ -44,15 +45,6 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
     click.echo(summary(len(files), problems), err=True)
     if any(strict or problem.severity == "error" for problem in problems):
         click.get_current_context().exit(1)
-
-
-def environment(env_file: str | None) -> Mapping[str, str]:
-    """The process's environment over that of a file."""
-    if env_file is None:
-        return os.environ
-    from etl.config.environment import read_env_file
-
-    return {**read_env_file(env_file), **os.environ}
 
 
 def pipeline_files(paths: Iterable[Path]) -> list[Path]:

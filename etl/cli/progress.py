@@ -66,7 +66,7 @@ class Progress:
         self._form = form
         self._quiet = quiet
         self._rate = Rate()
-        self._next = time.monotonic() + EVERY_SECONDS
+        self._next: float | None = None
         self._live: Any = self._line() if live and form == "text" and not quiet and self._out.isatty() else None
         self._shown: tuple[int, ...] = ()
 
@@ -76,9 +76,15 @@ class Progress:
         rate = self._rate.at(snapshot.read)
         if self._live is not None:
             self._live.update(_styled(snapshot, rate), refresh=True)
-        elif not self._quiet and time.monotonic() >= self._next:
-            self._next = time.monotonic() + EVERY_SECONDS
+        elif not self._quiet and self._due():
             self._say_progress(snapshot, rate)
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        due = self._next is not None and now >= self._next
+        if due or self._next is None:
+            self._next = now + EVERY_SECONDS
+        return due
 
     def _say_progress(self, snapshot: Snapshot, rate: float) -> None:
         now = (snapshot.read, snapshot.delivered, snapshot.dead)

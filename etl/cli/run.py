@@ -19,6 +19,7 @@ import click
 
 from etl.api import FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
+from etl.cli.configured import configured, environment
 from etl.cli.progress import Progress
 from etl.cli.summary import summary
 from etl.config.loader import load
@@ -65,13 +66,12 @@ Examples:
 @click.option("--state", metavar="DIR", help="Checkpoints and dead letters; default $ETL_STATE or ~/.local/state/sluice.")
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
-@click.option("--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Replace a value of the file; may be repeated.")
-@click.option("--env-file", type=click.Path(path_type=Path), metavar="F", help="NAME=value lines for ${NAME}.")
+@configured
 @click.option("--log-format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 def command(
-    files: tuple[Path, ...], overrides: tuple[str, ...], env_file: Path | None, conf: tuple[str, ...], **rest: Any
+    files: tuple[Path, ...], overrides: tuple[str, ...], env_file: str | None, conf: tuple[str, ...], **rest: Any
 ) -> None:
     """Run pipelines: follow their sources, or read what is there with --once.
 
@@ -81,7 +81,7 @@ def command(
     options = Options(conf=_settings(conf), **rest)
     if options.drain and not options.once:
         raise click.UsageError("--drain goes with --once")
-    pipelines = [load(file, env=_environment(env_file), overrides=overrides) for file in files]
+    pipelines = [load(file, environment(env_file), overrides) for file in files]
     names = [pipeline.name for pipeline in pipelines]
     if len(set(names)) < len(names):
         raise click.UsageError(f"pipelines of one run need different names, and these are {', '.join(names)}")
@@ -95,17 +95,13 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _environment(file: Path | None) -> Mapping[str, str]:
-    if file is None:
-        return os.environ
-    from etl.config.environment import read_env_file
-
-    return {**read_env_file(file), **os.environ}
-
-
 def run(pipelines: Sequence[Pipeline], options: Options) -> None:
     """Prepare everything, start Spark, work, sum up. Raises EtlError for the first failure."""
     began = time.monotonic()
+    if not spark.MASTER.fullmatch(options.master):
+        raise click.UsageError(
+            f"{options.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
+        )
     master = spark.local_master(options.master)
     several = len(pipelines) > 1
     runs = [planned_run(pipeline, options, master, pipeline.name if several else "") for pipeline in pipelines]
@@ -115,6 +111,8 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         stack.callback(progress.close)
         commits = [stack.enter_context(one.prepared()) for one in runs]
         stack.enter_context(_receiving(runs))
+        for note in (note for one in runs for note in one.notes):
+            progress.say("note", f"note: {note}", "warning")
         progress.say("starting", f"starting Spark ({master})", master=master)
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)

@@ -13,7 +13,7 @@ def summary(plan: Plan, totals: Totals) -> Iterator[str]:
     """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then what deserves a look."""
     read, seconds = sum(counts.came for counts in totals.read.values()), totals.seconds
     rate = f", {count(read / seconds)} events/s" if read and seconds else ""
-    yield f"{plan.pipeline}: {count(read)} events, {_bytes(totals.bytes)} in {seconds:.1f} s{rate}"
+    yield f"{plan.pipeline}: {_of(read, 'event')}, {_bytes(totals.bytes)} in {seconds:.1f} s{rate}"
     for query in plan.queries:
         yield from _spark_lines(query.name, totals)
     width = max((len(name) for name in totals.sinks), default=0)
@@ -21,7 +21,7 @@ def summary(plan: Plan, totals: Totals) -> Iterator[str]:
         balance = f"{count(sink.came)} in = {count(sink.taken)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead"
         yield f"  {name:<{width}}  {balance}{'' if sink.balanced else '  (does not balance: please report this)'}"
     if totals.dead:
-        yield f"  {count(totals.dead)} dead letters: {_place(plan)}"
+        yield f"  {_of(totals.dead, 'dead letter')}: {_place(plan)}"
 
 
 def _spark_lines(query: str, totals: Totals) -> Iterator[str]:
@@ -30,10 +30,14 @@ def _spark_lines(query: str, totals: Totals) -> Iterator[str]:
         results = totals.results.get(query, 0)
         yield (
             f"  {query}: {count(counts.came)} in = {count(counts.left)} to Spark + {count(counts.filtered)} filtered "
-            f"+ {count(counts.dead)} dead; {count(results)} results"
+            f"+ {count(counts.dead)} dead; {_of(results, 'result')}"
         )
     if totals.late.get(query):
-        yield f"  {query}: {count(totals.late[query])} groups of events came after their window had closed and were dropped"
+        yield f"  {query}: {_of(totals.late[query], 'group')} of events came after their window had closed and were dropped"
+
+
+def _of(number: int, thing: str) -> str:
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def _place(plan: Plan) -> str:

@@ -9,7 +9,6 @@ from functools import lru_cache
 import pyarrow as pa
 
 from etl.api import Finding, PlanError, Schema
-from etl.expressions.binder import Binder
 from etl.expressions.bound import Bound, Run
 from etl.expressions.rows import Evaluated, Rows
 from etl.expressions.tree import BadExpressionError, parse
@@ -77,6 +76,8 @@ def compile_expression(text: str, schema: Schema) -> Evaluate:
 
 @lru_cache(maxsize=1024)
 def _bound(text: str, schema: Schema) -> tuple[Analysis, Bound]:
+    from etl.expressions.binder import Binder  # the functions and their tables: only where there is an expression
+
     binder = Binder(schema)
     try:
         bound = binder.bind(parse(text))

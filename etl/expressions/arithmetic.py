@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound as b
 from etl.expressions.bound import Bound
-from etl.expressions.casts import bounds, cast
+from etl.expressions.casts import cast
+from etl.expressions.number_casts import bounds
 from etl.expressions.rows import Rows
 from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT64, INTEGERS, is_decimal
 

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Finding, Schema, format_type, nearest, parse_type, visible
-from etl.expressions import arithmetic, functions, logic, texts
+from etl.api import Finding, Schema, format_type, nearest, visible
 from etl.expressions import bound as b
+from etl.expressions import logic
+from etl.expressions.arguments import MisuseError
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
-from etl.expressions.functions import FUNCTIONS, MisuseError
+from etl.expressions.functions import FUNCTIONS
+from etl.expressions.nodes import NODES
 from etl.expressions.spark_names import AGGREGATES
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.tree import start
-from etl.expressions.widening import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOATS,
-    INT32,
-    INT64,
-    INTEGERS,
-    NULL,
-    STRING,
-    common_type_of,
-    is_decimal,
-    is_number,
-)
+from etl.expressions.widening import BOOLEAN, NULL, STRING
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -51,11 +38,11 @@ class Binder:
 
     def bind(self, node: Node) -> Bound:
         """The node with everything below it."""
-        build = _NODES.get(type(node).__name__)
+        build = NODES.get(type(node).__name__)
         try:
             bound = self.foreign(node) if build is None else build(self, node)
         except MisuseError as error:
-            self.report(error.code, str(error), node)
+            self.report(error.code, str(error), _blamed(node, str(error)))
             return b.spark_only(str(error))
         return logic.negated(bound) if node.args.get("negate") else bound
 
@@ -124,27 +111,27 @@ class Binder:
         if len(args) < function.least:
             raise MisuseError(f"{name}() takes {function.least} arguments or more, and here are {len(args)}")
         if function.most is not None and len(args) > function.most:
-            if name in (
-                "trim",
-                "ltrim",
-                "rtrim",
-                "btrim",
-                "unix_timestamp",
-                "to_unix_timestamp",
-                "timestamp",
-                "floor",
-                "ceil",
-                "ceiling",
-            ):
+            if name in _LONGER_IN_SPARK:
                 return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form")
             raise MisuseError(f"{name}() takes at most {function.most} arguments, and here are {len(args)}")
         return function.build(*args)
 
 
+_LONGER_IN_SPARK = frozenset(
+    ("trim", "ltrim", "rtrim", "btrim", "unix_timestamp", "to_unix_timestamp", "timestamp", "floor", "ceil", "ceiling")
+)
+"""Functions that take more arguments in Spark than here."""
+
 _WHY_SPARK = dict.fromkeys(
     ("now", "current_timestamp", "current_date", "localtimestamp", "curdate"),
     "the current time must be the same when a micro-batch is repeated, and only Spark records it",
 )
+
+
+def _blamed(node: Node, message: str) -> Node:
+    """The literal that a message quotes, else the node itself."""
+    parts = (part for part in node.iter_expressions() if type(part).__name__ == "Literal")
+    return next((part for part in parts if repr(part.name) in message), node)
 
 
 def _shown(node: Node) -> str:
@@ -160,223 +147,3 @@ def _path(node: Node) -> list[Any]:
 
 def _has_members(type_: pa.DataType) -> bool:
     return bool(pa.types.is_map(type_) or pa.types.is_list(type_) or pa.types.is_struct(type_) or pa.types.is_null(type_))
-
-
-# ── One function a node ───────────────────────────────────────────────────────────────────────────
-
-
-def _dot(binder: Binder, node: Node) -> Bound:
-    inner = node
-    while type(inner).__name__ == "Dot" and type(inner.expression).__name__ == "Identifier":
-        inner = inner.this
-    return binder.column(node) if type(inner).__name__ == "Column" else binder.foreign(node)
-
-
-def _literal(binder: Binder, node: Node) -> Bound:
-    return b.literal(node.this, STRING) if node.args.get("is_string") else _number_literal(node.this)
-
-
-def _number_literal(text: str) -> Bound:
-    if "e" in text.lower():
-        return b.literal(float(text), DOUBLE)
-    if "." not in text:
-        number = int(text)
-        for type_ in (INT32, INT64):
-            low, high = -(1 << (type_.bit_width - 1)), (1 << (type_.bit_width - 1)) - 1
-            if low <= number <= high:
-                return b.literal(number, type_)
-    value = Decimal(text)
-    digits = len(value.as_tuple().digits)
-    scale = -int(value.as_tuple().exponent)
-    if max(digits, scale) > 38:
-        raise MisuseError(f"{text} has more than 38 digits")
-    return b.literal(value, pa.decimal128(max(digits, scale), scale))
-
-
-def _negative(binder: Binder, node: Node) -> Bound:
-    if type(node.this).__name__ == "Literal" and not node.this.args.get("is_string"):
-        return _number_literal(f"-{node.this.this}")
-    value = binder.bind(node.this)
-    if value.type in (*INTEGERS, *FLOATS):
-        return arithmetic.negate(value)
-    if value.type in (BOOLEAN, DATE):
-        raise MisuseError(f"a number is needed, and this is {format_type(value.type)}")
-    return b.spark_only("minus of this type has no Arrow form", value.type)
-
-
-def _comparison(operator: str) -> Callable[[Binder, Node], Bound]:
-    return lambda binder, node: functions.compare(operator, binder.bind(node.this), binder.bind(node.expression))
-
-
-def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operator: str) -> Callable[[Binder, Node], Bound]:
-    def bind(binder: Binder, node: Node) -> Bound:
-        left, right = binder.bind(node.this), binder.bind(node.expression)
-        for side, other in ((left, right), (right, left)):
-            if side.type == BOOLEAN or (side.type == STRING and other.type == STRING):
-                raise MisuseError(
-                    f"{operator!r} needs numbers, and here are {format_type(left.type)} and {format_type(right.type)}"
-                )
-        type_ = common_type_of([left.type, right.type])
-        if operator == "/" and type_ in INTEGERS:  # a text beside a whole number has to be one too
-            left, right = (cast(side, type_) if side.type == STRING else side for side in (left, right))
-            type_ = DOUBLE
-        if type_ not in (*INTEGERS, *FLOATS):
-            return b.spark_only(_no_arithmetic(operator, left, right))
-        return build(operator, left, right, type_)
-
-    return bind
-
-
-def _no_arithmetic(operator: str, left: Bound, right: Bound) -> str:
-    if left.reason or right.reason:
-        return left.reason or right.reason or ""
-    if is_decimal(left.type) or is_decimal(right.type):
-        return "decimals are computed by Spark (1.5 is one; 1.5D or 1.5e0 is a double)"
-    return f"{format_type(left.type)} {operator} {format_type(right.type)} has no Arrow form"
-
-
-def _whole_division(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bound:
-    return (
-        arithmetic.whole_divide(left, right) if type_ in INTEGERS else b.spark_only("'div' of fractions has no Arrow form", INT64)
-    )
-
-
-def _connective(combine: Callable[..., Bound]) -> Callable[[Binder, Node], Bound]:
-    return lambda binder, node: combine(*(binder.condition(part) for part in node.flatten()))
-
-
-def _is(binder: Binder, node: Node) -> Bound:
-    value, wanted = binder.bind(node.this), type(node.expression).__name__
-    if wanted == "Null":
-        return logic.is_null(value)
-    if wanted == "Boolean":
-        return functions.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
-    return binder.foreign(node)
-
-
-def _in(binder: Binder, node: Node) -> Bound:
-    if not node.expressions:
-        return binder.foreign(node)
-    value, items = binder.bind(node.this), [binder.bind(item) for item in node.expressions]
-    found = logic.one_of(value, items)
-    if found is None:
-        raise MisuseError(f"{format_type(value.type)} is compared with {', '.join(format_type(item.type) for item in items)}")
-    return found
-
-
-def _between(binder: Binder, node: Node) -> Bound:
-    value, low, high = (binder.bind(node.args[name]) for name in ("this", "low", "high"))
-    if node.args.get("symmetric"):
-        return b.spark_only("between symmetric has no Arrow form", BOOLEAN)
-    return logic.both(functions.compare(">=", value, low), functions.compare("<=", value, high))
-
-
-def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
-    value = binder.bind(node.this)
-    if type(node.expression).__name__ not in ("Literal", "RawString"):
-        binder.bind(node.expression)
-        return b.spark_only("LIKE with a computed pattern or a list has no Arrow form", BOOLEAN)
-    try:
-        kernel = texts.like(node.expression.this, escape)
-    except ValueError as error:
-        raise MisuseError(f"LIKE {node.expression.this!r}: {error}", "bad-pattern") from error
-    return b.apply(BOOLEAN, kernel, functions.as_text(value))
-
-
-def _escape(binder: Binder, node: Node) -> Bound:
-    if type(node.this).__name__ != "Like" or len(node.expression.name) != 1:
-        return binder.foreign(node)
-    found = _like(binder, node.this, node.expression.name)
-    return logic.negated(found) if node.this.args.get("negate") else found
-
-
-def _case(binder: Binder, node: Node) -> Bound:
-    subject = binder.bind(node.this) if node.this else None
-    conditions, values = [], []
-    for branch in node.args["ifs"]:
-        when = binder.bind(branch.this) if subject else binder.condition(branch.this, accepted=(BOOLEAN,))
-        conditions.append(functions.compare("=", subject, when) if subject else when)
-        values.append(binder.bind(branch.args["true"]))
-    default = node.args.get("default")
-    return functions.choose(conditions, values, binder.bind(default) if default else b.literal(None, NULL))
-
-
-def _if(binder: Binder, node: Node) -> Bound:
-    condition = binder.condition(node.this, accepted=(BOOLEAN, NULL))
-    taken, other = node.args["true"], node.args.get("false")
-    return functions.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
-
-
-def _cast(binder: Binder, node: Node) -> Bound:
-    value = binder.bind(node.this)
-    try:
-        target = parse_type(node.args["to"].sql(dialect="spark").lower())
-    except ValueError:
-        return b.spark_only(f"cast to {node.args['to'].sql(dialect='spark').lower()} has no Arrow form")
-    if (value.type == DATE and is_number(target)) or (is_number(value.type) and target == DATE):
-        raise MisuseError(f"Spark does not cast {format_type(value.type)} to {format_type(target)}")
-    return cast(value, target, safe=bool(node.args.get("safe")))
-
-
-def _trim(binder: Binder, node: Node) -> Bound:
-    if node.args.get("expression") or node.args.get("collation"):
-        return binder.foreign(node)
-    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    return binder.function(name, node, [binder.bind(node.this)])
-
-
-def _substring(binder: Binder, node: Node) -> Bound:
-    args = [node.args.get(name) for name in ("this", "start", "length")]
-    return binder.function("substring", node, [binder.bind(argument) for argument in args if argument is not None])
-
-
-def _extract(binder: Binder, node: Node) -> Bound:
-    name = node.this.name.lower()
-    value = binder.bind(node.expression)
-    if name not in ("year", "quarter", "month", "day", "hour", "minute"):
-        return b.spark_only(f"extract({name}) has no Arrow form")
-    return binder.function(name, node, [value])
-
-
-_NODES: dict[str, Callable[[Binder, Node], Bound]] = {
-    "Column": Binder.column,
-    "Dot": _dot,
-    "Literal": _literal,
-    "RawString": lambda binder, node: b.literal(node.this, STRING),
-    "Boolean": lambda binder, node: b.literal(node.this, BOOLEAN),
-    "Null": lambda binder, node: b.literal(None, NULL),
-    "Paren": lambda binder, node: binder.bind(node.this),
-    "And": _connective(logic.both),
-    "Or": _connective(logic.either),
-    "Not": lambda binder, node: logic.negated(binder.condition(node.this)),
-    "EQ": _comparison("="),
-    "NEQ": _comparison("<>"),
-    "LT": _comparison("<"),
-    "LTE": _comparison("<="),
-    "GT": _comparison(">"),
-    "GTE": _comparison(">="),
-    "NullSafeEQ": _comparison("<=>"),
-    "Is": _is,
-    "In": _in,
-    "Between": _between,
-    "Like": _like,
-    "Escape": _escape,
-    "RegexpLike": lambda binder, node: functions.rlike(binder.bind(node.this), binder.bind(node.expression)),
-    "Case": _case,
-    "If": _if,
-    "Add": _arithmetic(arithmetic.add_like, "+"),
-    "Sub": _arithmetic(arithmetic.add_like, "-"),
-    "Mul": _arithmetic(arithmetic.add_like, "*"),
-    "Div": _arithmetic(lambda operator, left, right, type_: arithmetic.divide(left, right), "/"),
-    "IntDiv": _arithmetic(_whole_division, "div"),
-    "Mod": _arithmetic(lambda operator, left, right, type_: arithmetic.remainder(left, right, type_), "%"),
-    "Neg": _negative,
-    "DPipe": lambda binder, node: functions.concat(binder.bind(node.this), binder.bind(node.expression)),
-    "Concat": lambda binder, node: functions.concat(*(binder.bind(part) for part in node.expressions)),
-    "Cast": _cast,
-    "TryCast": _cast,
-    "Trim": _trim,
-    "Substring": _substring,
-    "Extract": _extract,
-    "Anonymous": Binder.call,
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -47,9 +48,9 @@ def spark_only(reason: str, type_: pa.DataType | None = None) -> Bound:
 
 
 def literal(value: Any, type_: pa.DataType) -> Bound:
-    """A constant."""
-    scalar = pa.scalar(value, type_)
-    return Bound(type_, lambda rows: scalar, value=value)
+    """A constant. Its scalar is made when events come: Arrow imports pandas for it, and lint has no time for that."""
+    scalar = cache(lambda: pa.scalar(value, type_))
+    return Bound(type_, lambda rows: scalar(), value=value)
 
 
 def column(name: str, type_: pa.DataType) -> Bound:

@@ -12,17 +12,22 @@ import pyarrow.compute as pc
 from etl.api import TIMESTAMP, format_type
 from etl.expressions import bound as b
 from etl.expressions.bound import Bound
+from etl.expressions.number_casts import (
+    BLANKS,
+    Converted,
+    bounds,
+    narrow,
+    text_to_double,
+    text_to_float,
+    text_to_integer,
+    truncate,
+    where_any,
+)
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.times import parse_dates, parse_timestamps, print_timestamps
 from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal
 
-Converted: TypeAlias = tuple[Any, Any]
-"""Values, and the mask of rows that could not be converted (None when all could)."""
-
 Convert: TypeAlias = Callable[[Any], Converted]
-
-_BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
-"""What Spark trims from a text before it converts it: ASCII control characters and the space."""
 
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _REASON_LIMIT = 100
@@ -55,15 +60,15 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
     if source == target:
         return lambda values: (values, None)
     if source in INTEGERS and target in INTEGERS:
-        return partial(_narrow, target=target)
+        return partial(narrow, target=target)
     if source in FLOATS and target in INTEGERS:
-        return partial(_truncate, target=target)
+        return partial(truncate, target=target)
     if source == STRING and target in INTEGERS:
-        return partial(_text_to_integer, target=target)
+        return partial(text_to_integer, target=target)
     if (source in (*INTEGERS, BOOLEAN) and target in (*FLOATS, *INTEGERS)) or (source in FLOATS and target in FLOATS):
         return lambda values: (pc.cast(values, target, safe=False), None)
     if source == TIMESTAMP and target in INTEGERS:
-        return lambda values: _narrow(_epoch_seconds(values), target)
+        return lambda values: narrow(_epoch_seconds(values), target)
     return _CONVERTERS.get((source, target))
 
 
@@ -90,99 +95,14 @@ def _nulls(values: Any, target: pa.DataType) -> Any:
     return pa.scalar(None, target) if isinstance(values, pa.Scalar) else pa.nulls(len(values), target)
 
 
-def _any(mask: Any) -> Any:
-    """The mask, or None when it holds nowhere."""
-    return mask if pc.any(mask).as_py() else None
-
-
-# ── Numbers ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def bounds(type_: pa.DataType) -> tuple[int, int]:
-    """Least and largest value of an integer type."""
-    half = 1 << (type_.bit_width - 1)
-    return -half, half - 1
-
-
-def _narrow(values: Any, target: pa.DataType) -> Converted:
-    if target.bit_width >= values.type.bit_width:
-        return pc.cast(values, target), None
-    low, high = bounds(target)
-    outside = _any(pc.or_(pc.less(values, low), pc.greater(values, high)))
-    return pc.cast(values, target, safe=False), outside
-
-
-def _truncate(values: Any, target: pa.DataType) -> Converted:
-    values = pc.cast(values, DOUBLE)
-    low, high = bounds(target)
-    inside = pc.and_(pc.less_equal(pc.floor(values), float(high)), pc.greater_equal(pc.ceil(values), float(low)))
-    outside = _any(pc.invert(inside))
-    whole = pc.trunc(pc.if_else(inside, values, 0.0))
-    saturated = pc.greater_equal(whole, float(high)) if target == INT64 else None  # 2**63 - 1 is no double
-    if saturated is None or _any(saturated) is None:
-        return pc.cast(whole, target, safe=False), outside
-    return pc.if_else(saturated, pa.scalar(high, target), pc.cast(pc.if_else(saturated, 0.0, whole), target)), outside
-
-
-def _text_to_integer(values: Any, target: pa.DataType) -> Converted:
-    try:
-        converted = pc.cast(values, target)
-    except pa.ArrowInvalid:
-        return _unruly_integers(values, target)
-    # Arrow reads 0x1F as 31, and Spark does not
-    return (
-        (converted, None) if _any(pc.match_substring(values, "x", ignore_case=True)) is None else _unruly_integers(values, target)
-    )
-
-
-def _unruly_integers(values: Any, target: pa.DataType) -> Converted:
-    """Blanks around, a plus sign, leading zeros, and texts that are no integers or too large."""
-    trimmed = pc.utf8_trim(values, _BLANKS)
-    well_formed = pc.match_substring_regex(trimmed, r"\A[+-]?0*[0-9]{1,19}\z")
-    plain = pc.replace_substring_regex(trimmed, r"\A\+", "")
-    plain = pc.replace_substring_regex(plain, r"\A(-?)0+([0-9])", r"\1\2")
-    wide = pc.cast(pc.if_else(well_formed, plain, "0"), pa.decimal128(38, 0))
-    low, high = (pa.scalar(limit, pa.decimal128(38, 0)) for limit in bounds(target))
-    good = pc.and_(well_formed, pc.and_(pc.greater_equal(wide, low), pc.less_equal(wide, high)))
-    zero = pa.scalar(0, pa.decimal128(38, 0))
-    return pc.cast(pc.cast(pc.if_else(good, wide, zero), INT64), target), _any(pc.invert(good))
-
-
-_PLAIN_DOUBLE = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?\z"
-_SPECIAL_DOUBLES = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
-_SPECIAL_DOUBLES |= {"nan": "nan", "+nan": "nan", "-nan": "nan"}
-
-
-def _text_to_double(values: Any) -> Converted:
-    trimmed = pc.utf8_trim(values, _BLANKS)
-    plain = pc.match_substring_regex(trimmed, _PLAIN_DOUBLE)
-    number = pc.cast(pc.if_else(plain, pc.utf8_rtrim(trimmed, "dDfF"), "0"), DOUBLE)
-    if _any(pc.invert(plain)) is None:
-        return number, None
-    lower = pc.utf8_lower(trimmed)
-    good = plain
-    for spelling, meaning in _SPECIAL_DOUBLES.items():
-        found = pc.equal(lower, spelling)
-        if meaning == "nan":  # Java reads NaN and Spark nan, with a sign only when spelt as Java does
-            found = pc.and_(found, pc.or_(pc.equal(lower, "nan"), pc.match_substring(trimmed, "NaN")))
-        number = pc.if_else(found, float(meaning), number)
-        good = pc.or_(good, found)
-    return number, _any(pc.invert(good))
-
-
-def _text_to_float(values: Any) -> Converted:
-    number, failed = _text_to_double(values)
-    return pc.cast(number, FLOAT, safe=False), failed
-
-
 # ── Booleans, texts, times ────────────────────────────────────────────────────────────────────────
 
 
 def _text_to_boolean(values: Any) -> Converted:
-    lower = pc.ascii_lower(pc.utf8_trim(values, _BLANKS))
+    lower = pc.ascii_lower(pc.utf8_trim(values, BLANKS))
     true, false = (pc.is_in(lower, value_set=pa.array(words)) for words in (_TRUE, _FALSE))
     valid = pc.is_valid(values)
-    return pc.if_else(valid, true, pa.scalar(None, BOOLEAN)), _any(pc.and_(valid, pc.invert(pc.or_(true, false))))
+    return pc.if_else(valid, true, pa.scalar(None, BOOLEAN)), where_any(pc.and_(valid, pc.invert(pc.or_(true, false))))
 
 
 def _boolean_to_text(values: Any) -> Converted:
@@ -233,7 +153,7 @@ def _date_to_timestamp(values: Any) -> Converted:
     days = pc.cast(pc.cast(values, pa.int32()), INT64)
     outside = pc.greater(pc.abs(days), _DATE_LIMIT)
     micros = pc.multiply(pc.if_else(outside, 0, days), 86_400 * _MICROS)
-    return pc.cast(micros, TIMESTAMP), _any(outside)
+    return pc.cast(micros, TIMESTAMP), where_any(outside)
 
 
 def _date_to_text(values: Any) -> Converted:
@@ -250,8 +170,8 @@ def _trimmed_fraction(texts: Any) -> Any:
 
 
 _CONVERTERS: dict[tuple[pa.DataType, pa.DataType], Convert] = {
-    (STRING, DOUBLE): _text_to_double,
-    (STRING, FLOAT): _text_to_float,
+    (STRING, DOUBLE): text_to_double,
+    (STRING, FLOAT): text_to_float,
     (STRING, BOOLEAN): _text_to_boolean,
     (STRING, DATE): parse_dates,
     (STRING, TIMESTAMP): parse_timestamps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -81,16 +82,16 @@ def one_of(value: Bound, items: Sequence[Bound]) -> Bound | None:
     if type_ in (*INTEGERS, STRING) and all(item.type in (*INTEGERS, NULL) or item.type == STRING == type_ for item in items):
         literals = [item.value for item in items if item.is_literal]
         if len(literals) == len(items):
-            return b.apply(BOOLEAN, _membership(pa.array(literals, type_)), cast(value, type_))
+            return b.apply(BOOLEAN, _membership(literals, type_), cast(value, type_))
     return either(*(compare("=", value, item, type_) for item in items))
 
 
-def _membership(values: pa.Array) -> Any:
-    known = values.drop_null()
-    missing = pa.scalar(None if values.null_count else False, BOOLEAN)
+def _membership(items: list[Any], type_: pa.DataType) -> Any:
+    known = cache(lambda: pa.array([item for item in items if item is not None], type_))
 
     def contained(x: Any) -> Any:
-        found = pc.is_in(x, value_set=known)
+        missing = pa.scalar(None if None in items else False, BOOLEAN)
+        found = pc.is_in(x, value_set=known())
         return pc.if_else(pc.is_valid(x), pc.if_else(found, True, missing), pa.scalar(None, BOOLEAN))
 
     return contained

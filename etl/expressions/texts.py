@@ -88,7 +88,7 @@ def concat_ws(separator: Any, first: Any, *others: Any) -> Any:
 
 def contains(text: Any, part: str) -> Any:
     """By RE2, which finds a plain text four times as fast as Arrow's own search."""
-    return pc.match_substring_regex(text, _escaped(part))
+    return pc.match_substring_regex(text, escaped(part))
 
 
 def replace(old: str, new: str, text: Any) -> Any:
@@ -117,7 +117,7 @@ def like(pattern: str, escape: str) -> Callable[[Any], Any]:
         simple = _SIMPLE.get(squeezed)
         if simple is not None:
             return simple(inner)
-    regex = "".join("(?s:.*)" if part is _ANY else "(?s:.)" if part is _ONE else _escaped(str(part)) for part in parts)
+    regex = "".join("(?s:.*)" if part is _ANY else "(?s:.)" if part is _ONE else escaped(str(part)) for part in parts)
     return lambda text: pc.match_substring_regex(text, rf"\A{regex}\z")
 
 
@@ -156,5 +156,6 @@ def _add_text(parts: list[object], char: str) -> None:
         parts.append(char)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """RE2 that matches the text itself."""
     return "".join(f"\\x{{{ord(c):x}}}" if ord(c) < 0x20 else c if c.isalnum() or not c.isascii() else f"\\{c}" for c in text)

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from etl.expressions.casts import Convert
+from etl.expressions.texts import escaped
 from etl.expressions.times import timestamps
 
-_PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']+)'|(?P<mark>[^A-Za-z'\[\]{}#])")
+_PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']+)'|(?P<mark>[^A-Za-z0-9'\[\]{}#])")
 _PARTS = {
     "yyyy": ("year", "[0-9]{4}|-[0-9]{4,6}|[+][0-9]{5,6}"),
     "MM": ("month", "[0-9]{2}"),
@@ -39,9 +40,8 @@ def reader(pattern: str) -> Convert | None:
             return None
         at = piece.end()
         if not piece["letters"]:
-            text = piece["quoted"] or piece["mark"]
-            regex += f"(?i:{re.escape(text)})"
-            numeric = numeric and text == ""
+            regex += f"(?i:{escaped(piece['quoted'] or piece['mark'])})"
+            numeric = False
             continue
         name, digits = _PARTS[piece["letters"]]
         if name != "zone" and numeric:

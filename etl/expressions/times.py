@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
+from etl.expressions.number_casts import BLANKS
 
 _MONTH_AND_DAY = r"(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
 _ZONE = r"Z|(?:UTC|GMT|UT)?[+-](?:[0-9]{1,2}(?::[0-9]{1,2}|:[0-9]{2}:[0-9]{2})?|[0-9]{4}|[0-9]{6})|UTC|UT|GMT0?"
@@ -16,7 +17,6 @@ _STAMP = (
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{0,6})[0-9]*)?(?:[\x00-\x20]*(?P<zone>" + _ZONE + r"))?)?)?)?)?)?\z"
 )
 _DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
-_BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 _DAY_MICROS = 86_400_000_000
 _MOST_DAYS = 2**63 // _DAY_MICROS
 """A timestamp's days before and after 1970: it is 64 bits of microseconds."""
@@ -32,7 +32,7 @@ def print_timestamps(values: Any, pattern: str) -> Any:
 
 def parse_dates(values: Any) -> tuple[Any, Any]:
     """ISO days, with whatever time behind them → dates, and where that failed."""
-    parts = pc.extract_regex(pc.utf8_trim(values, _BLANKS), _DAY)
+    parts = pc.extract_regex(pc.utf8_trim(values, BLANKS), _DAY)
     days, good = _days(parts)
     failed = pc.and_(pc.is_valid(values), pc.invert(good))
     days = pc.if_else(good, days, pa.scalar(None, pa.int32()))
@@ -44,7 +44,7 @@ def parse_timestamps(values: Any) -> tuple[Any, Any]:
 
     Two that Spark reads fail here: a time of no day, which would be today's, and an offset that is a place (``CET``).
     """
-    return timestamps(values, pc.extract_regex(pc.utf8_trim(values, _BLANKS), _STAMP))
+    return timestamps(values, pc.extract_regex(pc.utf8_trim(values, BLANKS), _STAMP))
 
 
 def timestamps(values: Any, parts: Any) -> tuple[Any, Any]:

@@ -116,6 +116,15 @@ class _Graph:
             return {place}
         return set().union(*(self.boundaries(feed) for feed in self.feeds(place)))
 
+    def query_name(self, place: Place) -> str:
+        """After the stream and its Spark step, by their order: steps that come or go in front of it change nothing."""
+        if place not in self.nodes:
+            return place[0]
+        name, index = place
+        kind = self.nodes[place].step.type
+        before = sum(self.nodes[name, at].step.type == kind for at in range(index))
+        return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
+
     def ours(self, names: Iterable[str]) -> dict[str, Source]:
         """The sources that hand out splits."""
         return {name: s for name in names if isinstance(s := self.pipeline.sources[name], Source)}
@@ -194,7 +203,7 @@ def _spark_queries(graph: _Graph) -> Iterator[QueryPlan]:
         outputs = {name: graph.output(name) for part in branch.walk() for name in part.sinks}
         if outputs:
             frame = _frame(graph, place)
-            name = place[0] if place not in graph.nodes else f"{place[0]}-{place[1]}-{graph.nodes[place].step.type}"
+            name = graph.query_name(place)
             sources = {n: s for leaf in leaves(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
 

@@ -181,13 +181,13 @@ class _Branch:
             self._run.emit(batch)
 
     def passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """What a few events look like at the way to Spark if no filter dropped them."""
+        """What a few events look like behind every step on the way to Spark, if no filter dropped them."""
+        yield batch
         for step in self._steps:
             outcome = step.run(batch)
             rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
             filtered = outcome.events.num_rows + rejected < batch.num_rows
             batch = batch if filtered else outcome.events
-        if self._emits:
             yield batch
         for below in self._below:
             yield from below.passing(batch)
@@ -238,8 +238,9 @@ class _EventTime:
 
     def look(self, batch: pa.RecordBatch) -> None:
         """Take the largest time of a batch."""
-        if self.field not in batch.schema.names:
-            return
+        at = batch.schema.get_field_index(self.field)
+        if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
+            return  # not yet set, or still a text
         latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC")).value
         if latest is not None and (self.latest is None or latest > self.latest):
             self.latest = latest

@@ -1,12 +1,18 @@
-"""Spark's worker daemon with Arrow loaded before it forks, so that all workers share its pages."""
+"""Spark's worker daemon with all that tasks need loaded before it forks: workers start at once and share its pages."""
 
-import os
 import runpy
+from contextlib import suppress
 
-import pyarrow
+import numpy  # noqa: F401
+import polars  # noqa: F401
 import pyarrow.compute  # noqa: F401
 
+import etl.segment.runner
+import etl.spark.splits  # noqa: F401
+from etl.api import EtlError
+from etl.catalogue import installed
+
 if __name__ == "__main__":
-    for name in ("OMP_NUM_THREADS", "ARROW_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+    with suppress(EtlError):  # a component that cannot be loaded is told of by the driver
+        installed()
     runpy.run_module("pyspark.daemon", run_name="__main__")

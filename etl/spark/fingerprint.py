@@ -1,16 +1,24 @@
 """Telling before a run whether a changed pipeline file still fits the checkpoints of the last one.
 
-Spark accepts a changed aggregate or window on an old checkpoint and gives wrong results: we refuse.
+Spark accepts a changed aggregate or window on an old checkpoint and gives wrong results: we refuse. A query keeps
+its checkpoint under the name it had first, also when it has gained or lost sources since.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-from etl.api import ComponentError, format_type
+from etl.api import ComponentError, SparkStep, format_type
 from etl.plan.model import Native, Plan, QueryPlan, Read, leaves, spark_nodes
 from etl.spark.state import State, read_json, write_json
+
+Print: TypeAlias = dict[str, Any]
+"""What of a query its checkpoint depends on, as JSON."""
+
+_FREE = {"having", "idle"}
+"""Options of stateful steps that leave no trace in their state."""
 
 
 @dataclass(frozen=True)
@@ -21,79 +29,132 @@ class Change:
     what: str
 
 
-def fingerprint(query: QueryPlan) -> dict[str, Any]:
-    """What of a query its checkpoint depends on: its sources' types, and everything that shapes Spark's state."""
+def fit(plan: Plan, state: State) -> tuple[Plan, list[str]]:
+    """The plan under the names of the last run's checkpoints, and what its user should know; remembers it for the next.
+
+    Raises ComponentError that lists what changed and the ways out.
+    """
+    path = state.root / "plan.json"
+    known: dict[str, Print] = read_json(path) or {}
+    queries, changes = _named(plan, known)
+    for query in queries:
+        if query.name in known:
+            changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
+    if changes:
+        raise ComponentError(_refusal(changes, state))
+    write_json(path, {**known, **{query.name: fingerprint(query) for query in queries}})
+    return replace(plan, queries=queries), list(_notes(known, queries))
+
+
+def fingerprint(query: QueryPlan) -> Print:
+    """Its sources' types, and everything that shapes Spark's state."""
     sources = {name: source.type for name, source in query.sources.items()}
     if query.frame is None:
         return {"sources": sources}
     reads = []
     for leaf in leaves(query.frame):
         if isinstance(leaf, Read):
-            reads.append({"sources": sorted(leaf.sources), "fields": _fields(leaf.schema) if query.stateful else {}})
+            reads.append(_fields(leaf.schema) if query.stateful else {})
         elif isinstance(leaf, Native) and leaf.source.streaming:
-            reads.append({"sources": [leaf.name], "fields": {}})
-    stateful = [node for node in spark_nodes(query.frame) if getattr(node.step, "stateful", False)]
-    steps = {node.id: node.step.model_dump(mode="json", exclude=_FREE) for node in stateful}
-    return {"sources": sources, "reads": reads, "stateful": steps, "mode": query.output_mode}
+            reads.append({})
+    return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode}
 
 
-_FREE = {"having", "idle"}
-"""Options of stateful steps that leave no trace in their state."""
+def _stateful(query: QueryPlan) -> dict[str, Any]:
+    """Options of the steps that keep state, by their order: another step in front of them changes nothing."""
+    steps = [node.step for node in spark_nodes(query.frame) if isinstance(node.step, SparkStep) and node.step.stateful]
+    return {
+        f"{step.type} {number}": step.model_dump(mode="json", by_alias=True, exclude=_FREE)
+        for number, step in enumerate(steps, 1)
+    }
 
 
 def _fields(schema: Any) -> dict[str, str]:
     return {field.name: format_type(field.type) for field in schema}
 
 
-def check(plan: Plan, state: State) -> None:
-    """Compare with the last run, then remember this one. Raises ComponentError that lists what changed and the ways out."""
-    path = state.root / "plan.json"
-    known = read_json(path) or {}
-    now = {query.name: fingerprint(query) for query in plan.queries}
-    changes = [change for name, print_ in now.items() if name in known for change in _changes(name, known[name], print_)]
-    if changes:
-        lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
-        folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
-        raise ComponentError(
-            f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
-            "what can be done: undo the change; or give this version a state folder of its own with --state; "
-            f"or remove {folders}, and the query begins anew at its sources' start"
-        )
-    write_json(path, {**known, **now})
+# ── Names ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _changes(query: str, old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
-    found = []
+def _named(plan: Plan, known: Mapping[str, Print]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+    """Queries under the names of the checkpoints that read their sources last; a merge or a split of two is a change."""
+    queries, changes = [], []
+    taken: set[str] = set()
+    for query in plan.queries:
+        names = _heirs(query, known)
+        if len(names) > 1 or taken & names:
+            changes.append(Change(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
+        elif names:
+            taken |= names
+            query = replace(query, name=names.pop())
+        queries.append(query)
+    return tuple(queries), changes
+
+
+def _heirs(query: QueryPlan, known: Mapping[str, Print]) -> set[str]:
+    """Checkpoints that stand where this query's sources were read to; Spark's queries are known by their step."""
+    if query.frame is not None:
+        return {query.name} & known.keys()
+    return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
+
+
+def _notes(known: Mapping[str, Print], queries: tuple[QueryPlan, ...]) -> Iterator[str]:
+    if not known:
+        return
+    for query in queries:
+        if query.name not in known:
+            yield f"query {query.name!r} is new: it begins at its sources' start"
+        new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
+        if new:
+            yield f"query {query.name!r} has gained {_list(new)}, which it reads from the start"
+    gone = known.keys() - {query.name for query in queries}
+    if gone:
+        yield f"no query goes on from the checkpoint of {_list(gone)}, which is kept"
+
+
+def _list(names: Any) -> str:
+    return ", ".join(repr(name) for name in sorted(names))
+
+
+# ── Changes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _refusal(changes: list[Change], state: State) -> str:
+    lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
+    folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
+    return (
+        f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
+        "what can be done: undo the change; or give this version a state folder of its own with --state; "
+        f"or remove {folders}, and the query begins anew at its sources' start"
+    )
+
+
+def _changes(old: Print, new: Print) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
-            found.append(f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now")
+            yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
     if old.get("reads") != new.get("reads"):
-        found.append(_read_change(old.get("reads") or [], new.get("reads") or []))
-    for step in old.get("stateful", {}).keys() | new.get("stateful", {}).keys():
-        found += _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
+        yield _read_change(old.get("reads") or [], new.get("reads") or [])
+    for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
+        yield from _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
     if old.get("mode") != new.get("mode"):
-        found.append(f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now")
-    return [Change(query, what) for what in found]
+        yield f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now"
 
 
 def _read_change(old: list[Any], new: list[Any]) -> str:
-    if [r["sources"] for r in old] != [r["sources"] for r in new]:
-        return f"it read {_names(old)} and reads {_names(new)} now"
+    if len(old) != len(new):
+        return f"it had {len(old)} streaming inputs and has {len(new)} now"
     return f"the fields it hands to its stateful step were {_shown(old)} and are {_shown(new)} now"
 
 
-def _names(reads: list[Any]) -> str:
-    return ", ".join("+".join(read["sources"]) for read in reads) or "nothing"
-
-
 def _shown(reads: list[Any]) -> str:
-    return "; ".join(", ".join(f"{name} {kind}" for name, kind in read["fields"].items()) for read in reads) or "none"
+    return "; ".join(", ".join(f"{name} {kind}" for name, kind in read.items()) for read in reads) or "none"
 
 
-def _step_changes(step: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[str]:
-    if old is None:
-        return [f"step {step} is new, and it keeps state"]
-    if new is None:
-        return [f"step {step} is gone, and it kept state"]
-    names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return [f"step {step}: {name} was {old.get(name)!r} and is {new.get(name)!r} now" for name in names]
+def _step_changes(step: str, old: Print | None, new: Print | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"step {step} is {'new, and it keeps' if old is None else 'gone, and it kept'} state"
+        return
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield f"step {step}: {name} was {old.get(name)!r} and is {new.get(name)!r} now"

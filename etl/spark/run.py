@@ -41,6 +41,10 @@ class Mode:
     parallelism: int = 1
 
 
+LATE_EVERY = 5
+"""Looks between two counts of late events: fewer micro-batches than Spark keeps reports of."""
+
+
 class _Stopping(Exception):  # noqa: N818
     """Raised in front of a micro-batch that a stopping run leaves to the next."""
 
@@ -56,8 +60,11 @@ class Run:
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     started: float | None = None
     """When the first query was started, ``time.monotonic()``."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know about this run and the last one's checkpoints."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _failed: list[RunError] = field(default_factory=list)
+    _late: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def stop(self) -> None:
         """Ask for an end after the running micro-batches; callable from a signal handler."""
@@ -69,7 +76,7 @@ class Run:
         self.state.prepare()
         with ExitStack() as stack:
             stack.enter_context(locked(self.state))
-            fingerprint.check(self.plan, self.state)
+            self.plan, self.notes = fingerprint.fit(self.plan, self.state)
             self.state.clear_staging()
             commits = Commits(self.plan, self.state)
             yield commits
@@ -83,8 +90,12 @@ class Run:
         self.started = time.monotonic()
         whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
         whole.start()
+        looks = 0
         while (whole.is_alive() or any(query.isActive for _, query in streams)) and not self._failed:
             self._look_after(streams)
+            if (looks := looks + 1) % LATE_EVERY == 0:
+                for plan, query in streams:
+                    self._count_late(plan, query)
             commits.tick()
             time.sleep(POLL)
         self._stop.set()
@@ -185,6 +196,10 @@ class Run:
         self._failed.append(explained(plan.name, error, staging))
 
     def _count_late(self, plan: QueryPlan, query: StreamingQuery) -> None:
-        if plan.stateful:
-            rows = [op.get("numRowsDroppedByWatermark", 0) for p in query.recentProgress for op in p["stateOperators"]]
-            self.totals.late[plan.name] = sum(rows)
+        """Spark keeps the last few reports only: they are gathered before they are forgotten."""
+        if not plan.stateful:
+            return
+        for report in query.recentProgress:
+            rows = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
+            self._late[plan.name, report["batchId"]] = max(rows, self._late.get((plan.name, report["batchId"]), 0))
+        self.totals.late[plan.name] = sum(rows for (name, _), rows in self._late.items() if name == plan.name)

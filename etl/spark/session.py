@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 JVM = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss1m -XX:ReservedCodeCacheSize=64m "
-    "-Xms48m -XX:NewSize=24m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:-UsePerfData -Djava.net.preferIPv6Addresses=false"
+    "-Xms48m -XX:NewSize=24m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-XX:-UsePerfData -Djava.net.preferIPv6Addresses=false"
 )
 """Serial GC and C1 only cut the CPU of a small run by a quarter; a heap that begins small and grows when it must
 saves 80 MB; not verifying Spark's own byte code saves a second of CPU; a smaller stack overflows in Spark's analyser."""
@@ -30,6 +32,9 @@ WORKER_ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+
+MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
+"""What Spark takes as ``--master``."""
 
 NO_LOOKUP = "python-that-looks-for-no-data-sources"
 """The JVM asks the driver's Python for installed data sources, which costs 1.4 s of CPU and 80 MB, unless there is none."""

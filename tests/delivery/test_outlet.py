@@ -146,7 +146,7 @@ def test_attempts_run_out_with_the_cause() -> None:
     writer = Recorder([OSError(28, "No space left on device")] * 3)
     out = outlet(writer, retry={"attempts": 3})
 
-    with pytest.raises(ComponentError, match="sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
+    with pytest.raises(ComponentError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
         out.take(events("a", "b"))
 
     assert len(writer.batches) == 3

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 TEXTS = [
     "", " ", "a", "A", "abc", "ABC", "xabcx", "a,b,c", ",", "%", "_", "a%b", "\\", "a\\b", "é", "ÉCOLE", "ß", "İ", "ΑΣ", "日本語",
     "😀x", "e\u0301", "x\n", "a\nb", "\r\n", "\t5 ", "0", "-0", "+7", "007", "42", "-42", "2147483648", "9223372036854775808",
-    "0x1F", "1e3", "1.5", ".5", "5.", "1d", "NaN", "nan", "-nan", "Infinity", "-inf", "true", "YES", "f", "2020-02-29", "2021-02-29",
-    "2020-01-02 03:04:05.678", "2020-1-2T3:4:5Z", "2020-01-01T10:00:00+01:30", "10.1.2.3", "010.1.2.3", "::1", "2001:db8::5", None,
+    "0x1F", "1e3", "1.5", ".5", "5.", "1d", "NaN", "nan", "-nan", "Infinity", "-inf", "true", "YES", "f", "2020-02-29",
+    "2021-02-29",
+    "2020-01-02 03:04:05.678", "2020-1-2T3:4:5Z", "2020-01-01T10:00:00+01:30", "10.1.2.3", "010.1.2.3", "::1", "2001:db8::5",
+    None,
 ]  # fmt: skip
 INTS = [0, 1, -1, 2, 7, -7, 42, 127, 128, -128, 32767, 2**31 - 1, -(2**31), None]
 LONGS = [0, 1, -1, 3, -3, 10**6, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), None]
@@ -165,12 +167,21 @@ def _not_failing(text: str, result: Evaluated, frame: DataFrame, tried: int) -> 
         return
     rows = [n for n, failed in enumerate(result.failed.to_pylist()) if failed]
     for row in rows[len(text) % len(rows) :][:tried] if tried < len(rows) else rows:
-        try:
-            value = frame.where(f"_row = {row}").selectExpr(f"({analyse(text, SCHEMA).spark_sql}\n)").collect()
-        except Exception as error:
-            assert "SQLSTATE" in str(error)
-        else:
-            yield f"{text!r}, row {row}: Arrow fails ({result.reasons[row]}), Spark gives {value}"
+        one = frame.where(f"_row = {row}").selectExpr(f"({analyse(text, SCHEMA).spark_sql}\n)")
+        error = _error(one)
+        if error is None:
+            yield f"{text!r}, row {row}: Arrow fails ({result.reasons[row]}), Spark gives {one.collect()}"
+        elif "SQLSTATE" not in error:
+            yield f"{text!r}, row {row}: {error[:200]}"
+
+
+def _error(frame: DataFrame) -> str | None:
+    """The message of the error that computing the frame raises."""
+    try:
+        frame.collect()
+    except Exception as error:
+        return str(error)
+    return None
 
 
 @pytest.fixture(scope="session")

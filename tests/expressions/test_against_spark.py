@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
+import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.spark
 
-Agree = Callable[[Sequence[str]], None]
+Agree = Callable[..., None]
 
 COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
 PAIRS = [
@@ -37,7 +38,8 @@ def test_lists_and_ranges(agree: Agree) -> None:
     agree(
         [
             "s in ('a', 'abc', 'é')", "s in ('a', null)", "s not in ('a', 'b')", "s not in ('a', null)", "i in (1, 2, 42)",
-            "i in (1, 3000000000)", "d in (0.0D, double('nan'), 1)", "i in (1, j)", "i between 0 and 42", "i not between 0 and 42",
+            "i in (1, 3000000000)", "d in (0.0D, double('nan'), 1)", "i in (1, j)", "i between 0 and 42",
+            "i not between 0 and 42",
             "i between j and l", "s between 'a' and 'b'", "d between 0 and 1e10", "i in (1.5, 2)", "y in (1, 127)",
         ]
     )  # fmt: skip
@@ -71,11 +73,14 @@ def test_choices_are_lazy(agree: Agree) -> None:
     agree(
         [
             "case when i > 0 then s when i < 0 then t end", "case i when 1 then 'one' when 2 then 'two' else s end",
-            "case when b then i else d end", "case when b then i else s end", "if(b, i, l)", "if(b, 1, null)", "coalesce(s, t, 'x')",
-            "coalesce(i, l)", "coalesce(null, i)", "nvl(s, '?')", "ifnull(i, 0)", "nvl2(s, i, j)", "nullif(i, 1)", "nullif(s, 'a')",
+            "case when b then i else d end", "case when b then i else s end", "if(b, i, l)", "if(b, 1, null)",
+            "coalesce(s, t, 'x')",
+            "coalesce(i, l)", "coalesce(null, i)", "nvl(s, '?')", "ifnull(i, 0)", "nvl2(s, i, j)", "nullif(i, 1)",
+            "nullif(s, 'a')",
             "isnull(s)", "isnotnull(i)", "isnan(d)",
             "case when i = 0 then 0 else 10 / i end", "i <> 0 and 10 / i > 1", "i = 0 or 10 / i > 1", "coalesce(i, 1 / 0)",
-            "s is not null and cast(s as int) > 3", "if(s rlike '^[0-9]{1,5}$', cast(s as int), -1)", "coalesce(j, cast(s as int))",
+            "s is not null and cast(s as int) > 3", "if(s rlike '^[0-9]{1,5}$', cast(s as int), -1)",
+            "coalesce(j, cast(s as int))",
             "i / j + cast(s as int)", "b and cast(s as boolean)", "try_cast(s as int) in (42, 7)",
         ]
     )  # fmt: skip
@@ -91,7 +96,8 @@ def test_texts(agree: Agree) -> None:
     agree(
         [
             "concat(s, t)", "concat(s, '-', i)", "s || t", "concat_ws('-', s, t, i)", "concat_ws(s, t, 'x')", "concat_ws(',')",
-            "concat()", "replace(s, 'a', 'xy')", "replace(s, 'b')", "replace(s, '', 'x')", "trim(both from s)", "substring(s from 2 for 1)",
+            "concat()", "replace(s, 'a', 'xy')", "replace(s, 'b')", "replace(s, '', 'x')", "trim(both from s)",
+            "substring(s from 2 for 1)",
             "lower(i)", "length(b)", "'a' 'b'", "r'\\d' || s", "\"dq\" || s", "'it\\'s\\t\\u00e9' || s",
         ]
     )  # fmt: skip
@@ -101,8 +107,10 @@ def test_patterns(agree: Agree) -> None:
     likes = ["a%", "%c", "%b%", "_", "__", "a_c", "", "%", "a\\\\%b", "%\\\\\\\\%", "a%c", "%\n%", "é%", "[a]", "a.c"]
     agree([f"s like '{p}'" for p in likes] + [f"s not like '{p}'" for p in likes[:3]] + ["s like 'a/%b' escape '/'"])
     regexes = [
-        "a", "^a", "c$", "^abc$", "a.c", "[a-c]+", "[^a]", r"\\d+", r"\\s", r"\\w+$", r"^\\W", "(?i)ABC", "(?i)[a-b]É", "a|é", "(ab|x)c?",
-        ".", "^$", "", r"\\.", r"[\\d,]+", r"a{1,2}", "x$", r"\\A.\\z", "(?s)a.b", r"\\x61", r"\\u00e9", "^.$", "(?i)k", "[-a]", "[a-]$",
+        "a", "^a", "c$", "^abc$", "a.c", "[a-c]+", "[^a]", r"\\d+", r"\\s", r"\\w+$", r"^\\W", "(?i)ABC", "(?i)[a-b]É", "a|é",
+        "(ab|x)c?",
+        ".", "^$", "", r"\\.", r"[\\d,]+", r"a{1,2}", "x$", r"\\A.\\z", "(?s)a.b", r"\\x61", r"\\u00e9", "^.$", "(?i)k", "[-a]",
+        "[a-]$",
     ]  # fmt: skip
     agree([f"s rlike '{p}'" for p in regexes] + [f"regexp_like(s, '{p}')" for p in regexes[:2]])
     agree(
@@ -143,6 +151,34 @@ def test_times(agree: Agree) -> None:
             "day = date '2020-02-29'",
             "ts between '1960-01-01' and '2000-01-01'",
         ]
+    )
+
+
+PATTERNS = ["yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "dd/MM/yyyy HH:mm:ss", "yyyy-MM-dd HH:mm:ss.SSS", "yyyy-MM-dd",
+            "yyyy-MM-dd'T'HH:mm:ssXXX", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"]  # fmt: skip
+STAMPS = [
+    "2020-01-02 03:04:05", "2020-01-02T03:04:05", "2020-01-02t03:04:05", "02/01/2020 03:04:05", "2020-01-02 03:04:05.1",
+    "2020-01-02 03:04:05.123", "2020-01-02 03:04:05.1234", "2020-01-02T03:04:05Z", "2020-01-02T03:04:05z", "2020-01-02",
+    "2020-01-02T03:04:05+18:00", "2020-01-02T03:04:05+18:01", "2020-01-02T03:04:05-01:30", "2020-01-02T03:04:05+0130",
+    "2020-01-02T03:04:05+01", "2020-01-02T03:04:05+01:60", "2020-01-02T03:04:05.5+01:00", "2020-01-02T03:04:05.123-00:00",
+    "-0001-01-02 03:04:05", "-0000-01-02 03:04:05", "+12020-01-02 03:04:05", "12020-01-02 03:04:05", "-12020-01-02 03:04:05",
+    "+2020-01-02 03:04:05", "0000-01-01", "1582-10-10", "1900-02-29", "2000-02-29", "2021-04-31", "2021-13-01", "2021-00-01",
+    "2020-01-02 24:00:00", "2020-01-02 23:60:00", "2020-01-02 23:59:60", " 2020-01-02", "2020-01-02 ", "2020-1-2",
+    "\uff12020-01-02", "2020-01-02 10", "2020-01-02 10:11Z", "2020-01-02T", "2020-01-02 10:11:12+1:2", "290000-01-01 01:02:03",
+    "300000-01-01 01:02:03", "1234567-01-01", "2020-01-02 10:11:12 GMT", "2020-01-02 10:11:12+01:30:15", "2020-01-02 10:11:12.",
+    "", None,
+]  # fmt: skip
+
+
+def test_times_of_a_pattern(agree: Agree, schema: pa.Schema) -> None:
+    batch = pa.RecordBatch.from_pylist([{"s": text} for text in STAMPS], schema=schema)
+    quoted = [pattern.replace("'", "\\'") for pattern in PATTERNS]
+    agree([f"to_timestamp(s, '{pattern}')" for pattern in quoted], batch, tried=5)
+    agree([f"try_to_timestamp(s, '{pattern}')" for pattern in quoted], batch)
+    agree(
+        ["to_date(s, 'yyyy-MM-dd')", "to_timestamp(s)", "try_to_timestamp(s)", "to_date(s)", "try_cast(s as date)"],
+        batch,
+        tried=5,
     )
 
 

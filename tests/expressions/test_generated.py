@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 
 UTC = dt.UTC
 
-SAMPLES = ["", " a ", "abc", "ABC-abc", "42", "-7", "é", "ß", "日本", "true", "1.5", "10.1.2.3", "2020-02-29", "2020-02-29 12:30:45.5"]
+SAMPLES = [
+    "",
+    " a ",
+    "abc",
+    "ABC-abc",
+    "42",
+    "-7",
+    "é",
+    "ß",
+    "日本",
+    "true",
+    "1.5",
+    "10.1.2.3",
+    "2020-02-29",
+    "2020-02-29 12:30:45.5",
+]
 texts = st.none() | st.sampled_from(SAMPLES) | st.text(max_size=6)
 ints = st.none() | st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]) | st.integers(-(2**31), 2**31 - 1)
 longs = st.none() | st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63), 2**63 - 1)
@@ -40,15 +55,25 @@ NUMBER_LEAF = st.sampled_from(["d", "e", "f", "1.5D", "1e3", "i", "l"])
 CONDITION_LEAF = st.sampled_from(
     ["b", "c", "true", "(s is null)", "(s like '%a%')", "(s rlike '^[a-c]+$')", "(i in (1, 0, null))", "(ts < day)"]
 )
-TIME_LEAF = st.sampled_from(["ts", "day", "ts", "cast(s as timestamp)", "try_cast(s as date)", "to_timestamp(t)", "date'2020-02-29'"])
+TIME_LEAF = st.sampled_from(
+    ["ts", "day", "ts", "cast(s as timestamp)", "try_cast(s as date)", "to_timestamp(t)", "date'2020-02-29'"]
+)
 
 UNARY = ["lower", "upper", "trim", "ltrim", "rtrim"]
 TEXT_FORMS = [
-    "replace({}, 'a', 'é')", "split_part({}, '-', -1)", "regexp_extract({}, '([a-z]+)-?', 1)", "regexp_replace({}, '[0-9]+', '#')",
+    "replace({}, 'a', 'é')", "split_part({}, '-', -1)", "regexp_extract({}, '([a-z]+)-?', 1)",
+    "regexp_replace({}, '[0-9]+', '#')",
     "left({}, 2)", "right({}, 1)",
 ]  # fmt: skip
 TIME_PARTS = ["year", "quarter", "month", "day", "dayofweek", "weekofyear", "dayofyear", "hour", "minute", "second"]
-TEXT_TESTS = ["startswith({}, 'a')", "endswith({}, 'é')", "contains({}, 'b')", "({} like '_b%')", "({} rlike '\\\\d+')", "({} in ('', '42'))"]
+TEXT_TESTS = [
+    "startswith({}, 'a')",
+    "endswith({}, 'é')",
+    "contains({}, 'b')",
+    "({} like '_b%')",
+    "({} rlike '\\\\d+')",
+    "({} in ('', '42'))",
+]
 
 
 def text(depth: int) -> st.SearchStrategy[str]:
@@ -117,7 +142,12 @@ def moment(depth: int) -> st.SearchStrategy[str]:
     part = moment(depth - 1)
     return TIME_LEAF | st.one_of(
         st.builds("date_trunc('{}', {})".format, st.sampled_from(["year", "week", "hour", "second"]), part),
-        st.builds("{}({} as {})".format, st.sampled_from(["cast", "try_cast"]), part | text(depth - 1), st.sampled_from(["date", "timestamp"])),
+        st.builds(
+            "{}({} as {})".format,
+            st.sampled_from(["cast", "try_cast"]),
+            part | text(depth - 1),
+            st.sampled_from(["date", "timestamp"]),
+        ),
         st.builds("coalesce({}, {})".format, part, part),
         st.builds("if({}, {}, {})".format, condition(depth - 1), part, part),
     )
@@ -142,7 +172,7 @@ def evaluated_as_written(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.spark
 @pytest.mark.usefixtures("evaluated_as_written")
 @settings(
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,

@@ -2,92 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
-
-import pyarrow as pa
 import pytest
+from fakes import Both, Count, Frames, Lines, Row, made
 
-from etl.api import TIMESTAMP, ArrowStep, FrameSource, PlanError, Schema, Sink, Source, SparkStep, with_fields
-from etl.config.model import Output, Pipeline, Stream
-from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Apply, Native, Plan, Read, Union, leaves
-from etl.plan.planner import plan
+from etl.api import PlanError
+from etl.plan.model import Apply, Native, Read, Union, leaves
 from etl.plan.render import explained
-
-
-class Lines(Source):
-    """Lines."""
-
-    type: str = "lines"
-    extra: tuple[str, ...] = ()
-
-    def fields(self) -> Schema:
-        return pa.schema([("message", pa.string()), *((name, pa.string()) for name in self.extra)])
-
-
-class Frames(FrameSource):
-    """Spark's."""
-
-    type: str = "frames"
-
-    def fields(self) -> Schema:
-        return pa.schema([("message", pa.string())])
-
-    @property
-    def streaming(self) -> bool:
-        return True
-
-
-class Row(ArrowStep):
-    """Row-wise."""
-
-    type: str = "row"
-    adds: str | None = None
-
-    def fields(self, incoming: Schema) -> Schema:
-        return with_fields(incoming, {self.adds: TIMESTAMP}) if self.adds else incoming
-
-
-class Both(ArrowStep, SparkStep):
-    """Row-wise, but not on Arrow."""
-
-    type: str = "both"
-
-    def fields(self, incoming: Schema) -> Schema:
-        return incoming
-
-    def spark_reason(self, incoming: Schema) -> str | None:
-        return "soundex has no Arrow form"
-
-
-class Count(SparkStep):
-    """Stateful."""
-
-    type: str = "count"
-    stateful = True
-
-    def fields(self, incoming: Schema) -> Schema:
-        return pa.schema([("n", pa.int64())])
-
-    def needs(self, incoming: Schema) -> frozenset[str]:
-        return frozenset({"t"})
-
-    def event_time(self) -> tuple[str, timedelta]:
-        return "t", timedelta(seconds=5)
-
-    def reach(self) -> timedelta:
-        return timedelta(seconds=60)
-
-
-def made(sources: Mapping[str, Source | FrameSource], streams: Mapping[str, tuple[str, list]], sinks: Mapping[str, str]) -> Plan:
-    pipeline = Pipeline(
-        "p",
-        sources,
-        {name: Stream(name, tuple(inputs.split()), tuple(steps)) for name, (inputs, steps) in streams.items()},
-        {name: Output(name, tuple(inputs.split()), Sink(type="fake")) for name, inputs in sinks.items()},
-    )
-    return plan(pipeline, Sink(type="fake"), SCHEMA)
 
 
 def test_row_wise_sinks_of_one_source_share_a_query() -> None:

@@ -177,6 +177,27 @@ def test_the_heartbeat_sees_events_that_a_filter_drops(tmp_path: Path) -> None:
     assert heartbeat.column("t").cast(pa.int64()).to_pylist() == [90]
 
 
+class Refuse(ArrowStep):
+    """Reject everything."""
+
+    type: str = "refuse"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        return lambda batch: Outcome(batch.slice(0, 0), (Rejects(batch, "refused", "no"),))
+
+
+def test_the_heartbeat_sees_events_that_are_filtered_and_would_be_rejected_later(tmp_path: Path) -> None:
+    timed = with_fields(FIELDS, {"t": TIMESTAMP})
+    steps = (node(Clock()), node(Keep(above=100), timed), node(Refuse(), timed))
+
+    _, _, emitted = run(Branch(steps, timed, emits=True), tmp_path, numbers(50, 90), emits=timed, watermark=Watermark("t", 0.0))
+
+    assert [batch.column("t").cast(pa.int64()).to_pylist() for batch in emitted] == [[90]]
+
+
 def test_an_event_without_a_time_is_a_dead_letter(tmp_path: Path) -> None:
     timed = pa.schema([("n", pa.int64()), ("t", TIMESTAMP)])
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "t": pa.array([7, None], TIMESTAMP), OFFSET: [0, 1]})

@@ -69,7 +69,7 @@ def test_filter_rejects_events_it_cannot_decide() -> None:
         ("level = 'x' and user", ("unknown-field", ("where",), 16)),
         ("source = 'x'", ("unknown-field", ("where",), 0)),
         ("level =", ("bad-expression", ("where",), 6)),
-        ("level rlike '('", ("bad-regex", ("where",), 0)),
+        ("level rlike '('", ("bad-regex", ("where",), 12)),
         ("uper(level) = 'X'", ("unknown-function", ("where",), 0)),
         ("`source.port` + 1", ("not-boolean", ("where",), 0)),
         ("not source.port", ("wrong-type", ("where",), 4)),

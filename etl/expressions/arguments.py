@@ -1,0 +1,38 @@
+"""What a function asks about its arguments: literals, casts to text, and how it says that it cannot take them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from etl.expressions import bound as b
+from etl.expressions.bound import Bound
+from etl.expressions.casts import cast
+from etl.expressions.widening import INTEGERS, STRING
+
+
+class MisuseError(ValueError):
+    """A call that Spark refuses: ``code`` is that of the finding."""
+
+    def __init__(self, message: str, code: str = "wrong-type") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def as_text(value: Bound) -> Bound:
+    """Spark's implicit cast to string."""
+    return cast(value, STRING)
+
+
+def text_literal(value: Bound) -> str | None:
+    """The text of a literal, else None."""
+    return value.value if value.is_literal and isinstance(value.value, str) else None
+
+
+def whole_literal(value: Bound) -> int | None:
+    """The whole number of a literal that fits an int, else None."""
+    return value.value if value.is_literal and value.type in INTEGERS and abs(value.value) < 2**31 else None
+
+
+def no_form(what: str, type_: pa.DataType) -> Bound:
+    """A call that only Spark can compute; ``what`` it is."""
+    return b.spark_only(f"{what} has no Arrow form", type_)

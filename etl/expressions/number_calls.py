@@ -1,0 +1,36 @@
+"""Calls of functions of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from etl.api import TIMESTAMP
+from etl.expressions import arithmetic
+from etl.expressions.arguments import MisuseError, no_form, whole_literal
+from etl.expressions.bound import Bound
+from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, is_number
+
+
+def number(build: Callable[[Bound], Bound]) -> Callable[[Bound], Bound]:
+    def checked(value: Bound) -> Bound:
+        if value.type in (*INTEGERS, *FLOATS):
+            return build(value)
+        if value.type in (BOOLEAN, DATE, TIMESTAMP):
+            raise MisuseError(f"a number is needed, and this is a {arithmetic.type_name(value.type)}")
+        return no_form("this number", NULL if not is_number(value.type) else value.type)
+
+    return checked
+
+
+def whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
+    if value.type == FLOAT:
+        return no_form("floor() or ceil() of a float, which Spark casts first,", INT64)
+    return arithmetic.whole(kernel, value)
+
+
+def round_(value: Bound, digits: Bound | None = None) -> Bound:
+    number = 0 if digits is None else whole_literal(digits)
+    if number is None or number < 0 or (number > 0 and value.type not in INTEGERS):
+        return no_form("round() to digits of a fraction", value.type)
+    return number(arithmetic.rounded)(value)

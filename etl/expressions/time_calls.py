@@ -1,0 +1,78 @@
+"""Calls of date and time functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.compute as pc
+
+from etl.api import TIMESTAMP
+from etl.expressions import bound as b
+from etl.expressions import time_patterns
+from etl.expressions.arguments import no_form, text_literal
+from etl.expressions.bound import Bound
+from etl.expressions.casts import cast, converted, floor_divide
+from etl.expressions.widening import DATE, INT32, INT64, NULL, STRING
+
+
+def date_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
+    """A part of a day; texts are read as dates."""
+
+    def build(value: Bound) -> Bound:
+        day = value if value.type in (DATE, TIMESTAMP) else cast(value, DATE)
+        return b.apply(INT32, lambda x: pc.cast(kernel(x), INT32), day)
+
+    return build
+
+
+def time_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
+    return lambda value: b.apply(INT32, lambda x: pc.cast(kernel(x), INT32), cast(value, TIMESTAMP))
+
+
+_UNITS = {
+    "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month", "mm": "month",
+    "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
+    "millisecond": "millisecond", "microsecond": "microsecond",
+}  # fmt: skip
+
+
+def date_trunc(unit: Bound, time: Bound) -> Bound:
+    name = _UNITS.get((text_literal(unit) or "").lower())
+    if name is None:
+        return no_form("date_trunc() to this unit", TIMESTAMP)
+    return b.apply(TIMESTAMP, lambda x: pc.floor_temporal(x, unit=name), cast(time, TIMESTAMP))
+
+
+def to_timestamp(text: Bound, pattern: Bound | None = None, *, safe: bool = False) -> Bound:
+    """``to_timestamp`` and, where ``safe``, ``try_to_timestamp``."""
+    if pattern is None:
+        return cast(text, TIMESTAMP, safe=safe)
+    layout = text_literal(pattern)
+    read = time_patterns.reader(layout) if layout is not None and text.type == STRING else None
+    if read is None:
+        shown = "a computed pattern" if layout is None else f"the pattern {layout!r}"
+        return no_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
+    return converted(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
+
+
+def to_date(text: Bound, pattern: Bound | None = None) -> Bound:
+    return cast(text if pattern is None else to_timestamp(text, pattern), DATE)
+
+
+def epoch(divisor: int) -> Callable[[Bound], Bound]:
+    def build(time: Bound) -> Bound:
+        if time.type not in (TIMESTAMP, NULL):
+            return no_form("an epoch of something that is no timestamp", INT64)
+        return b.apply(
+            INT64, lambda x: floor_divide(pc.cast(x, INT64), divisor) if divisor > 1 else pc.cast(x, INT64), cast(time, TIMESTAMP)
+        )
+
+    return build
+
+
+def unix_timestamp(time: Bound) -> Bound:
+    """Whole seconds, toward zero, other than ``unix_seconds``."""
+    if time.type not in (TIMESTAMP, NULL):
+        return no_form("unix_timestamp() of something that is no timestamp", INT64)
+    return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))
