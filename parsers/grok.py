@@ -11,9 +11,9 @@ from pydantic import Field
 from etl.api import Finding, Schema
 from parsers import patterns as library
 from parsers.grok_compiler import compiled
+from parsers.pattern_error import PatternError
 from parsers.pattern_parser import PatternParser
 from parsers.regex_engine import Program
-from parsers.regex_syntax import PatternError
 
 
 class Grok(PatternParser):

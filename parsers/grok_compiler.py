@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 
 from parsers import patterns as library
+from parsers.pattern_error import PatternError
 from parsers.regex_engine import Program, program
-from parsers.regex_syntax import PatternError, parse
+from parsers.regex_syntax import parse
 from parsers.regex_tree import Node, walk
 
 MOST_NODES = 20_000

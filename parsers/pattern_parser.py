@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration
-from parsers.captures import conflicts, field_types, gathering, merged_types
+from parsers.captures import conflicts, gathering, merged_types
 from parsers.matching import Matches, matcher, prove
+from parsers.pattern_error import PatternError
 from parsers.regex_engine import Program
-from parsers.regex_syntax import PatternError
 
 TIMED_OUT = "took longer than"
 """How the reason of an event begins that ran out of time."""
@@ -101,7 +101,7 @@ class PatternParser(Parser):
 
 
 def _types(programs: list[Program]) -> Iterable[tuple[str, pa.DataType]]:
-    return merged_types([field_types(program.tree) for program in programs]).items()
+    return merged_types([program.types for program in programs]).items()
 
 
 def _apply(
@@ -154,7 +154,7 @@ def _findings(program: Program, n: int, seen: dict[str, pa.DataType]) -> Iterato
         )
     for message in conflicts(program.tree):
         yield Finding("field-conflict", message, path, "capture it with one type, or under two names")
-    types = field_types(program.tree)
+    types = program.types
     for field, type_ in types.items():
         before = seen.setdefault(field, type_)
         if before != type_ and not (pa.types.is_list(before) or pa.types.is_list(type_)):

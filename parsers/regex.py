@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from parsers.grok_compiler import compiled
+from parsers.pattern_error import PatternError
 from parsers.pattern_parser import PatternParser
 from parsers.regex_engine import Program
-from parsers.regex_syntax import PatternError
 
 
 class Regex(PatternParser):

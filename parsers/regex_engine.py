@@ -14,11 +14,29 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
+import pyarrow as pa
+
+from parsers.captures import field_types
 from parsers.char_class import ANY
-from parsers.regex_rewrite import at_beginning, backtracking_reason, decided_by_next, searched, spread_at_end
+from parsers.regex_decided import decided_by_next
+from parsers.regex_ends import spread_at_end
+from parsers.regex_search import at_beginning, searched
 from parsers.regex_spans import Span, spanned
 from parsers.regex_text import regex_text
-from parsers.regex_tree import ANY_BYTE, Capture, Chars, Choice, Edge, Group, Node, Repeat, Sequence, captures, sequence
+from parsers.regex_tree import (
+    ANY_BYTE,
+    Capture,
+    Chars,
+    Choice,
+    Edge,
+    Group,
+    Node,
+    Repeat,
+    Sequence,
+    backtracking_reason,
+    captures,
+    sequence,
+)
 
 MOST_ONE_PASS_CAPTURES = 4
 """RE2's bound (kMaxOnePassCapture counts the whole match, too)."""
@@ -47,6 +65,11 @@ class Program:
     def captures(self) -> list[Capture]:
         """Its captures in order."""
         return captures(self.tree)
+
+    @cached_property
+    def types(self) -> dict[str, pa.DataType]:
+        """Its fields in the order of their first captures."""
+        return field_types(self.tree)
 
     @cached_property
     def slow_reason(self) -> str | None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from parsers.char_class import CharClass
-from parsers.regex_rewrite import Side, after_turn, can_be_empty, decided_by_next, next_to
+from parsers.regex_decided import decided_by_next
+from parsers.regex_sides import Side, after_turn, can_be_empty, next_to
 from parsers.regex_text import regex_text
 from parsers.regex_tree import Capture, Chars, Choice, Group, Node, Repeat, Sequence, captures, sequence, walk
 

@@ -127,3 +127,15 @@ def sequence(parts: list[Node]) -> Node:
 def captures(node: Node) -> list[Capture]:
     """All captures, outer before inner, left before right: their order is their number."""
     return [found for found in walk(node) if isinstance(found, Capture)]
+
+
+def backtracking_reason(node: Node) -> str | None:
+    """Why RE2 cannot run the tree, or None."""
+    for found in walk(node):
+        if isinstance(found, Look):
+            return f"look-{'ahead' if found.ahead else 'behind'}"
+        if isinstance(found, Backreference):
+            return "back-reference"
+        if isinstance(found, Atomic) or (isinstance(found, Repeat) and found.kind == "possessive"):
+            return "atomic group or possessive repeat"
+    return None

@@ -68,7 +68,7 @@ class Progress:
         self._rate = Rate()
         self._next: float | None = None
         self._live: Any = self._line() if live and form == "text" and not quiet and self._out.isatty() else None
-        self._shown: tuple[int, ...] = ()
+        self._shown = (0, 0, 0)
 
     def show(self, totals: Mapping[str, Totals]) -> None:
         """Called a few times a second."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -99,8 +99,3 @@ def lazily(type_: pa.DataType, run: Run, *parts: Bound) -> Bound:
     """A node that decides itself where its parts are evaluated."""
     reason = first_reason(parts)
     return spark_only(reason, type_) if reason else Bound(type_, run, fails=any(part.fails for part in parts))
-
-
-def typed(bound: Bound, type_: pa.DataType) -> Bound:
-    """The same node under another type name."""
-    return replace(bound, type=type_)

@@ -24,7 +24,7 @@ from etl.expressions.number_casts import (
     where_any,
 )
 from etl.expressions.rows import Rows, broadcast
-from etl.expressions.times import parse_dates, parse_timestamps, print_timestamps
+from etl.expressions.times import outside_calendar, parse_dates, parse_timestamps, print_timestamps
 from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal
 
 Convert: TypeAlias = Callable[[Any], Converted]
@@ -157,12 +157,11 @@ def _date_to_timestamp(values: Any) -> Converted:
 
 
 def _date_to_text(values: Any) -> Converted:
-    midnight, outside = _date_to_timestamp(values)
-    return print_timestamps(midnight, "%Y-%m-%d"), outside
+    return print_timestamps(_date_to_timestamp(values)[0], "%Y-%m-%d"), outside_calendar(values)
 
 
 def _timestamp_to_text(values: Any) -> Converted:
-    return _trimmed_fraction(print_timestamps(values, "%Y-%m-%d %H:%M:%S")), None
+    return _trimmed_fraction(print_timestamps(values, "%Y-%m-%d %H:%M:%S")), outside_calendar(values)
 
 
 def _trimmed_fraction(texts: Any) -> Any:
@@ -190,4 +189,5 @@ _NEVER_FAIL = {
     (source, target)
     for source in (*INTEGERS, BOOLEAN, *FLOATS, TIMESTAMP)
     for target in (*FLOATS, BOOLEAN, STRING, TIMESTAMP, DATE)
+    if (source, target) != (TIMESTAMP, STRING)
 } | {(a, b) for a in (BOOLEAN, *INTEGERS) for b in INTEGERS if a == BOOLEAN or a.bit_width <= b.bit_width}

@@ -30,7 +30,7 @@ def whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
 
 
 def round_(value: Bound, digits: Bound | None = None) -> Bound:
-    number = 0 if digits is None else whole_literal(digits)
-    if number is None or number < 0 or (number > 0 and value.type not in INTEGERS):
+    places = 0 if digits is None else whole_literal(digits)
+    if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
         return no_form("round() to digits of a fraction", value.type)
     return number(arithmetic.rounded)(value)

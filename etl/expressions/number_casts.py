@@ -52,12 +52,8 @@ def text_to_integer(values: Any, target: pa.DataType) -> Converted:
         converted = pc.cast(values, target)
     except pa.ArrowInvalid:
         return _unruly_integers(values, target)
-    # Arrow reads 0x1F as 31, and Spark does not
-    return (
-        (converted, None)
-        if where_any(pc.match_substring(values, "x", ignore_case=True)) is None
-        else _unruly_integers(values, target)
-    )
+    hexadecimal = where_any(pc.match_substring(values, "x", ignore_case=True))  # Arrow reads 0x1F as 31, and Spark does not
+    return (converted, None) if hexadecimal is None else _unruly_integers(values, target)
 
 
 def _unruly_integers(values: Any, target: pa.DataType) -> Converted:

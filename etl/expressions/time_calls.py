@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
@@ -13,6 +14,8 @@ from etl.expressions import time_patterns
 from etl.expressions.arguments import no_form, text_literal
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast, converted, floor_divide
+from etl.expressions.rows import Rows
+from etl.expressions.times import outside_calendar
 from etl.expressions.widening import DATE, INT32, INT64, NULL, STRING
 
 
@@ -21,9 +24,17 @@ def date_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
 
     def build(value: Bound) -> Bound:
         day = value if value.type in (DATE, TIMESTAMP) else cast(value, DATE)
-        return b.apply(INT32, lambda x: pc.cast(kernel(x), INT32), day)
+        return b.apply_failing(INT32, partial(_in_calendar, lambda x: pc.cast(kernel(x), INT32)), day)
 
     return build
+
+
+def _in_calendar(kernel: Callable[[Any], Any], rows: Rows, values: Any) -> Any:
+    """Years past Arrow's calendar fail here, and Spark computes them."""
+    outside = outside_calendar(values)
+    if outside is not None:
+        rows.fail(outside, "the year is more than 30,000 years away")
+    return kernel(values)
 
 
 def time_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
@@ -41,7 +52,7 @@ def date_trunc(unit: Bound, time: Bound) -> Bound:
     name = _UNITS.get((text_literal(unit) or "").lower())
     if name is None:
         return no_form("date_trunc() to this unit", TIMESTAMP)
-    return b.apply(TIMESTAMP, lambda x: pc.floor_temporal(x, unit=name), cast(time, TIMESTAMP))
+    return b.apply_failing(TIMESTAMP, partial(_in_calendar, lambda x: pc.floor_temporal(x, unit=name)), cast(time, TIMESTAMP))
 
 
 def to_timestamp(text: Bound, pattern: Bound | None = None, *, safe: bool = False) -> Bound:

@@ -20,8 +20,20 @@ _DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
 _DAY_MICROS = 86_400_000_000
 _MOST_DAYS = 2**63 // _DAY_MICROS
 """A timestamp's days before and after 1970: it is 64 bits of microseconds."""
+_CALENDAR_DAYS = 11_200_000
+"""Days from 1970 in which Arrow's calendar is right: its years are 16 bits."""
 _ERAS = 25_000
 """Of 400 years each, before the year 0: what a year of seven digits can be."""
+
+
+def outside_calendar(values: Any) -> Any:
+    """Where a date or timestamp lies so far off that Arrow would give a wrong year; None where none does."""
+    if pa.types.is_date(values.type):
+        number, limit = pc.cast(values, pa.int32()), _CALENDAR_DAYS
+    else:
+        number, limit = pc.cast(values, pa.int64()), _CALENDAR_DAYS * _DAY_MICROS
+    outside = pc.or_(pc.less(number, -limit), pc.greater(number, limit))
+    return outside if pc.any(outside).as_py() else None
 
 
 def print_timestamps(values: Any, pattern: str) -> Any:

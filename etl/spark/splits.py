@@ -1,8 +1,9 @@
 """Our sources as one Python streaming data source of Spark: its partitions are splits, its rows receipts or events.
 
-Spark calls `Reader` in two kinds of process: a long-lived one that plans (offsets, partitions, commit) and the
-workers that read. It logs each offset before a micro-batch runs, so the same two offsets are planned again after
-a crash. An offset is ``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?}``.
+Spark calls `Reader` (through `etl.spark.datasource`) in two kinds of process: a long-lived one that plans (offsets,
+partitions, commit) and the workers that read. It logs each offset before a micro-batch runs, so the same two offsets
+are planned again after a crash. An offset is ``{"sources": {name: offset}, "parallelism": n, "found": seconds,
+"tick": micros?}``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -18,8 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from etl.api import Limit, Offset, Source, Split
 from etl.plan.model import Output, Read, Segment
@@ -28,6 +28,7 @@ from etl.spark import relay
 from etl.spark.state import State, read_json, write_json
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
 WHOLE = 1 << 62
@@ -53,8 +54,8 @@ class Job:
     """The number of the micro-batch where Spark gives none: a source that is read once as a whole."""
 
 
-@dataclass
-class Part(InputPartition):
+@dataclass(frozen=True)
+class Part:
     """One task: a split of a source, or (no split) a tick of the clock."""
 
     order: int
@@ -72,7 +73,7 @@ class Part(InputPartition):
         return f"{self.source}-{partition}-{self.split.start:020d}-{self.split.end:020d}"
 
 
-class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class Reader:
     """Plans micro-batches over several sources and reads their splits through a segment."""
 
     def __init__(self, job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> None:
@@ -86,20 +87,13 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # ── Planning, in one long-lived process ──
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def begin(self) -> dict[str, Any]:
         """Where a new checkpoint begins."""
         relay.send()
         offsets = {name: source.start() for name, source in self._sources.items()}
         return {"sources": offsets, "parallelism": self._job.parallelism}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Limits are ours."""
-        return ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """The target is fixed with the first offset asked for, which knows where the checkpoint stands."""
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
         relay.send()
         begun: dict[str, Offset] = start["sources"]
@@ -152,9 +146,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
         return start if start.get("tick") == tick else {**start, "tick": tick}
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+    def parts(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
         """The splits between two offsets, in delivery order."""
-        parts: list[InputPartition] = []
+        parts: list[Part] = []
         if end.get("tick") is not None and end.get("tick") != start.get("tick"):
             parts.append(Part(0, "", None, end["tick"]))
         for name, source in self._sources.items():
@@ -173,13 +167,12 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # ── Reading, in a worker ──
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Run the segment over one split: receipts, or events with the receipt put aside for the driver."""
-        assert isinstance(partition, Part)
         relay.send()
         staging = self._staging()
         try:
-            yield from self._events(partition, staging) if self._read else self._receipt(partition, staging)
+            yield from self._events(part, staging) if self._read else self._receipt(part, staging)
         except Exception as error:
             report(staging, error)
             raise
@@ -254,21 +247,11 @@ def report(staging: Path, error: BaseException) -> None:
 
 
 def splits_source(job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> type[DataSource]:
-    """A data source class that carries its plan: pickled by value, so that no option shows it."""
+    """What Spark reads a query's sources with."""
+    from etl.spark.datasource import data_source
+
     name = f"sluice_{hashlib.sha256(f'{job.query}/{list(sources)}'.encode()).hexdigest()[:12]}"
-
-    class Splits(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
-
-        def schema(self) -> StructType | str:
-            return spark_schema(read)
-
-        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-            return Reader(job, sources, segment, read)
-
-    return Splits
+    return data_source(name, pickle.dumps(Reader(job, sources, segment, read)), spark_schema(read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:

@@ -89,7 +89,7 @@ Agree = Callable[..., None]
 def agree(spark: SparkSession) -> Agree:
     """Assert that expressions with an Arrow form have Spark's type, values and failing rows."""
     register(spark)
-    spark.sparkContext.setLogLevel("OFF")
+    _silence(spark)
     standard = events()
     frames = {id(standard): _frame(spark, standard)}
 
@@ -109,6 +109,14 @@ def agree(spark: SparkSession) -> Agree:
         assert not problems, "\n".join(problems)
 
     return check
+
+
+def _silence(spark: SparkSession) -> None:
+    """Spark logs each error with its stack, and here hundreds are meant."""
+    from pyspark.logger import PySparkLogger
+
+    spark.sparkContext.setLogLevel("OFF")
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
 
 def _frame(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:

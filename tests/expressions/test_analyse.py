@@ -237,6 +237,15 @@ def test_a_row_that_fails_leaves_the_others_as_they_are() -> None:
     assert found.reasons.to_pylist() == [None, "cannot cast 'x' to int", None, "cannot cast 'é' to int", None]
 
 
+@pytest.mark.parametrize("text", ["year(ts)", "date_trunc('year', ts)", "cast(ts as string)", "weekofyear(cast(ts as date))"])
+def test_years_past_arrow_s_calendar_fail(text: str) -> None:
+    batch = pa.record_batch({"ts": pa.array([9089348860800000000, 0, None, -9213683299200000000], TIMESTAMP)})
+
+    found = compile_expression(text, batch.schema)(batch)
+
+    assert found.failed.to_pylist() == [True, False, False, True]
+
+
 def test_a_text_beside_a_whole_number_is_one_or_fails() -> None:
     batch = pa.record_batch({"s": ["3", "1.5", "9223372036854775808"]})
 

@@ -32,7 +32,7 @@ SAMPLES = [
     "1.5",
     "10.1.2.3",
     "2020-02-29",
-    "2020-02-29 12:30:45.5",
+    "-0044-03-15 1:2:3.5",
 ]
 texts = st.none() | st.sampled_from(SAMPLES) | st.text(max_size=6)
 ints = st.none() | st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]) | st.integers(-(2**31), 2**31 - 1)
@@ -172,7 +172,7 @@ def evaluated_as_written(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.spark
 @pytest.mark.usefixtures("evaluated_as_written")
 @settings(
-    max_examples=20,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     database=None,
@@ -185,4 +185,4 @@ def test_arrow_and_spark_agree(
 ) -> None:
     usable = [text for text in expressions if analyse(text, schema).spark_reason is None]
 
-    agree(usable, pa.RecordBatch.from_pylist(rows, schema=schema), tried=len(rows))
+    agree(usable, pa.RecordBatch.from_pylist(rows, schema=schema), tried=2)

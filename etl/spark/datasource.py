@@ -1,0 +1,82 @@
+"""The Python data source that Spark sees: a sealed box with our `Reader` inside, opened only where it is used.
+
+Spark starts a Python process for each kind of question it asks about a data source, and most of them need nothing
+but the class. Keeping the reader pickled until it is called saves each of those a quarter second and 40 MB; this
+module imports nothing of ours for the same reason. Its options are empty: no plan, no secret shows in Spark's own plans.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from etl.spark.splits import Reader
+
+
+class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Passes Spark's calls on to the pickled `Reader`."""
+
+    def __init__(self, sealed: bytes) -> None:
+        self._sealed = sealed
+        self._opened: Reader | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_sealed": self._sealed, "_opened": None}
+
+    @property
+    def _reader(self) -> Reader:
+        if self._opened is None:
+            self._opened = pickle.loads(self._sealed)
+        return self._opened
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new checkpoint begins."""
+        return self._reader.begin()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Limits are ours."""
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The target is fixed with the first offset asked for, which knows where the checkpoint stands."""
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
+        return self._reader.latest(start)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The splits between two offsets."""
+        return [InputPartition(part) for part in self._reader.parts(start, end)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All sinks hold what was read up to ``end``."""
+        self._reader.commit(end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """One split, in a worker."""
+        return self._reader.read(partition.value)
+
+
+def data_source(name: str, sealed: bytes, fields: StructType | str) -> type[DataSource]:
+    """A data source class that carries its reader: pickled by value, so that no option shows it."""
+
+    class Splits(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> StructType | str:
+            return fields
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+            return SealedReader(sealed)
+
+    return Splits

@@ -1,0 +1,11 @@
+"""What is wrong with a pattern."""
+
+from __future__ import annotations
+
+
+class PatternError(Exception):
+    """A pattern that cannot be read: what is wrong, and at which character."""
+
+    def __init__(self, message: str, at: int, code: str = "bad-pattern", hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.at, self.code, self.hint = message, at, code, hint
