@@ -14,7 +14,6 @@ from parsers.regex_tree import Node, walk
 MOST_NODES = 20_000
 """Nodes of an expanded pattern; definitions that double each other are refused before memory ends."""
 
-
 MOST_KEPT = 512
 """Compiled patterns that are kept: a check, the fields and the run of one step ask for the same."""
 

@@ -33,6 +33,8 @@ def matcher(program: Program, timeout: timedelta) -> Match:
         found = _run(text, program.fast, names)
         exceeded = _exceeded(text, found, program)
         again = pc.invert(found.matched)
+        if program.at_line_start and again.true_count:
+            again = pc.and_(again, pc.fill_null(pc.match_substring(text, "\n"), False))
         again = again if exceeded is None else pc.or_(again, exceeded)
         return combined(found, search(text.filter(again)), again) if again.true_count else found
 

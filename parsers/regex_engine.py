@@ -67,6 +67,12 @@ class Program:
         return captures(self.tree)
 
     @cached_property
+    def at_line_start(self) -> bool:
+        """Whether a match can begin only where a line does."""
+        first = self.tree.parts[0] if isinstance(self.tree, Sequence) and self.tree.parts else self.tree
+        return first in (Edge("^"), Edge("\\A"))
+
+    @cached_property
     def types(self) -> dict[str, pa.DataType]:
         """Its fields in the order of their first captures."""
         return field_types(self.tree)

@@ -23,7 +23,7 @@ class Side:
 
 
 OUTSIDE = Side(ANY, edge=True, free=True)
-
+"""What stands beside a pattern: anything, and nothing depends on it."""
 
 BEGINNING = Side(NOTHING, edge=True)
 """What stands before the text's first character."""

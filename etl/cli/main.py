@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
 import click
+
+from etl.pandas_free import forbid_pandas
 
 
 class Lazy(NamedTuple):
@@ -82,7 +83,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
     if arguments is None and not {"run", "explain"} & set(sys.argv[1:2]):
-        sys.meta_path.insert(0, _NoPandas())
+        forbid_pandas()
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
@@ -95,14 +96,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         status = _status(error)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-class _NoPandas(MetaPathFinder):
-    """Says that pandas is not installed: pyarrow's first array would import it, 0.2 s for nothing that is needed here."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not needed here", name=fullname)
 
 
 def _status(error: BaseException) -> Any:

@@ -25,6 +25,7 @@ from etl.cli.summary import summary
 from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
+from etl.pandas_free import forbid_pandas
 from etl.plan.planner import plan as planned
 from etl.spark import cluster
 from etl.spark import session as spark
@@ -113,10 +114,13 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         stack.enter_context(_receiving(runs))
         for note in (note for one in runs for note in one.notes):
             progress.say("note", f"note: {note}", "warning")
+        if all(query.frame is None for one in runs for query in one.plan.queries):
+            forbid_pandas()
         progress.say("starting", f"starting Spark ({master})", master=master)
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)
         stack.callback(session.stop)
+        spark.warm(session)
         stack.enter_context(_signals(runs, progress))  # behind the session, which installs handlers of its own
         stack.enter_context(_relayed(log, progress, options))
         progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,8 @@ ENGINE = {
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.python.daemon.module": "etl.spark.daemon",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # our own messages replace tracebacks, and workers of SQL and of `warm` are of one kind only without this
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.numRecentProgressUpdates": "4",
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -92,6 +95,12 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path) -> Spar
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def warm(session: SparkSession) -> None:
+    """Start the worker daemon while Spark still plans: a job of one task that does nothing, in a thread of its own."""
+    job = session.sparkContext.parallelize([0], 1)
+    threading.Thread(target=job.count, name="warm", daemon=True).start()
 
 
 def _place(master: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from parsers.grok import Grok
 from parsers.pattern_parser import PatternParser
+from parsers.regex import Regex
 from parsers.regex_engine import Program
 from parsers.regex_text import group_name, regex_text
 
@@ -60,3 +61,14 @@ def test_fast_forms_equal_the_pattern(pattern: str, texts: list[str]) -> None:
                 f: next((v for c, v in zip(program.captures, wanted, strict=True) if c.field == f and v), None) for f in fields
             }
             assert {f: parsed.columns[f][row].as_py() for f in fields} == values, text
+
+
+def test_a_pattern_at_line_starts_is_searched_for_only_in_texts_of_several_lines() -> None:
+    parser = Regex(patterns=[r"^(?<word>[a-z]+) (?<number>[0-9]{1,20})$"])
+    texts = pa.array(["ab 12", "x ab 12", "X\nab 12", "X\nY", None, "\n", "ab " + "1" * 21, "ab 1\n" + "c " + "1" * 20])
+
+    parsed = parser.compile()(texts)
+
+    assert parsed.columns["word"].to_pylist() == ["ab", None, "ab", None, None, None, None, "ab"]
+    assert parsed.failed.to_pylist() == [False, True, False, True, True, True, True, False]
+    assert next(program for program in parser.programs() if isinstance(program, Program)).at_line_start
