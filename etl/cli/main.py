@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from etl.pandas_free import forbid_pandas
+from etl.lean import forbid
 
 
 class Lazy(NamedTuple):
@@ -83,7 +83,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
     if arguments is None and not {"run", "explain"} & set(sys.argv[1:2]):
-        forbid_pandas()
+        forbid("pandas", "numpy")
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own

@@ -25,7 +25,7 @@ from etl.cli.summary import summary
 from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.pandas_free import forbid_pandas
+from etl.lean import forbid
 from etl.plan.planner import plan as planned
 from etl.spark import cluster
 from etl.spark import session as spark
@@ -115,7 +115,7 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         for note in (note for one in runs for note in one.notes):
             progress.say("note", f"note: {note}", "warning")
         if all(query.frame is None for one in runs for query in one.plan.queries):
-            forbid_pandas()
+            forbid("pandas")
         progress.say("starting", f"starting Spark ({master})", master=master)
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)

@@ -3,7 +3,7 @@
 import runpy
 from contextlib import suppress
 
-from etl.pandas_free import obey
+from etl.lean import obey
 
 if __name__ == "__main__":
     obey()

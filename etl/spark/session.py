@@ -31,7 +31,6 @@ WORKER_ENVIRONMENT = {
     "ARROW_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # a pool that gives memory back
     "MALLOC_ARENA_MAX": "2",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
