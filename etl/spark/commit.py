@@ -91,7 +91,7 @@ class Batches:
     def _time(self, receipts: Sequence[Receipt]) -> None:
         totals, now = self.totals, time.time()
         totals.batches += 1
-        if receipts:
+        if any(receipt.read.came for receipt in receipts):
             totals.began = min([*(receipt.began for receipt in receipts), totals.began or now])
             totals.ended = now
         totals.lag_seconds = now - min((r.found for r in receipts if r.found is not None), default=now)
