@@ -25,6 +25,10 @@ ORPHAN_SECONDS = 30.0
 """How long processes may outlive the command that started them."""
 
 
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""An installed program has its byte code; a machine for development may forbid to write it."""
+
+
 @dataclass
 class Cost:
     """What a command cost. ``pss`` are the megabytes of all processes together, by seconds since the start."""
@@ -45,7 +49,7 @@ class Command:
 
     def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, every: float = 0.25) -> None:
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
-        self._argv, self._env, self._every = list(argv), {**os.environ, **(env or {})}, every
+        self._argv, self._env, self._every = list(argv), {**_ENVIRONMENT, **(env or {})}, every
         self._samples: list[tuple[float, float]] = []
         self._ended = threading.Event()
 

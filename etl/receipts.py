@@ -56,6 +56,8 @@ class Receipt:
     source: str
     split: str
     order: int
+    part: int = 0
+    """Which of its query's segments in front of or between Spark steps it ran, as `etl.plan.model.segments` counts them."""
     read: Counts = field(default_factory=Counts)
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)

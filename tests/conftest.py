@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from etl.spark.totals import Totals
+
+settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 ROOT = Path(__file__).resolve().parent.parent
 

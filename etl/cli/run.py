@@ -188,6 +188,8 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
     while any(thread.is_alive() for thread in threads):
         progress.show(totals)
         time.sleep(0.2)
+    for further in failures[1:]:
+        progress.say("failed", f"error: {further}", "error")
     if failures:
         raise failures[0]
 

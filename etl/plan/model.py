@@ -176,6 +176,21 @@ def leaves(frame: Frame | None) -> Iterator[Read | Native]:
                 yield from leaves(child)
 
 
+def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
+    """A frame's segments and whether each reads splits, upstream first: the order in which it is built."""
+    match frame:
+        case Read(segment=segment):
+            yield segment, True
+        case Apply(child=child):
+            yield from segments(child)
+        case Map(branch=branch, child=child):
+            yield from segments(child)
+            yield Segment({"": branch}, {}), False
+        case Union(children=children):
+            for child in children:
+                yield from segments(child)
+
+
 def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
     """The Spark steps of a frame, upstream first."""
     match frame:

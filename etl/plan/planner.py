@@ -331,7 +331,9 @@ def _told_frame(frame: Frame, seen: _Seen, mine: _Seen) -> Frame:
             return replace(frame, segment=_told(segment, seen, mine))
         case Native(name=name):
             return replace(frame, reports=mine.first(f"source {name}"))
-        case Apply(child=child) | Map(child=child):
+        case Apply(child=child):
             return replace(frame, child=_told_frame(child, seen, mine))
+        case Map(branch=branch, child=child):
+            return Map(_told_branch(branch, seen, mine), _told_frame(child, seen, mine))
         case Union(children=children):
             return replace(frame, children=tuple(_told_frame(child, seen, mine) for child in children))

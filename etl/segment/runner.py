@@ -33,6 +33,8 @@ class Place:
     order: int
     folder: Callable[[str], str]
     """Sink name → its staging folder for this micro-batch, made on demand."""
+    part: int = 0
+    """Which of its query's segments this is, as receipts number them."""
 
 
 class Run:
@@ -48,7 +50,7 @@ class Run:
         watermark: Watermark | None = None,
     ) -> None:
         self.place = place
-        self.receipt = Receipt(place.source, place.split, place.order)
+        self.receipt = Receipt(place.source, place.split, place.order, place.part)
         self._dead = dead
         self._outputs = segment.outputs
         self._counts_source = segment.counts_source.get(root, True)

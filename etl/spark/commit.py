@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from etl.api import BatchId, Committer
-from etl.plan.model import Frame, Output, Plan, QueryPlan, Read, Segment, leaves
+from etl.plan.model import Output, Plan, QueryPlan, segments
 from etl.receipts import Receipt
 from etl.spark.splits import Job, made
 from etl.spark.state import State, read_json, write_json
@@ -80,12 +80,14 @@ class Batches:
         folder = self.job.state.staging(self.job.run, self.job.query, batch.number)
         heads = _put_aside(folder / "receipts")
         self.commits.commit(batch, [*heads, *receipts])
-        for segment in _segments(self.query.frame):
-            mine = [r for r in heads if r.source in segment.roots]
-            self.totals.add(self.query.name, segment, mine, emits=True)
+        read: list[Receipt] = []
+        for number, (segment, reads) in enumerate(segments(self.query.frame)):
+            mine = [receipt for receipt in heads if receipt.part == number]
+            read += mine if reads else []
+            self.totals.add(self.query.name, segment, mine, emits=reads, results=False)
         self.totals.add(self.query.name, self.query.segment, receipts, emits=False)
         self._time([*heads, *receipts])
-        self._remember(heads or receipts)
+        self._remember(receipts if self.query.frame is None else read)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _time(self, receipts: Sequence[Receipt]) -> None:
@@ -115,7 +117,3 @@ def _put_aside(folder: Path) -> list[Receipt]:
     if not folder.is_dir():
         return []
     return [Receipt.decode(path.read_bytes()) for path in sorted(folder.iterdir())]
-
-
-def _segments(frame: Frame | None) -> list[Segment]:
-    return [leaf.segment for leaf in leaves(frame) if isinstance(leaf, Read)]

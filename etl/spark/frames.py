@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,25 +24,36 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def build(frame: Frame, session: SparkSession, job: Job) -> DataFrame:
-    """The DataFrame of a frame; starts nothing."""
+def build(frame: Frame, session: SparkSession, job: Job, numbers: Iterator[int] | None = None) -> DataFrame:
+    """The DataFrame of a frame; starts nothing. ``numbers`` are handed to its segments as `segments` lists them."""
+    numbers = count() if numbers is None else numbers
     match frame:
         case Read():
-            source = splits_source(job, frame.sources, frame.segment, frame)
+            source = splits_source(job, frame.sources, frame.segment, frame, next(numbers))
             session.dataSource.register(source)
             return _clocked(session.readStream.format(source.name()).load(), frame.watermark)
         case Native():
-            from pyspark.sql.functions import lit
-
-            return flat(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
+            return _native(frame, session)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
-            return node.step.apply(_clocked_late(build(child, session, job), node.step))
+            return node.step.apply(_clocked_late(build(child, session, job, numbers), node.step))
         case Map(branch=branch, child=child):
-            return _mapped(build(child, session, job), branch, job)
+            events = build(child, session, job, numbers)
+            return _mapped(events, branch, job, next(numbers))
         case Union(children=children):
-            frames = [build(child, session, job) for child in children]
+            frames = [build(child, session, job, numbers) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+
+
+READ = "read of "
+"""With a source's name: the observed metric that counts what Spark reads of it."""
+
+
+def _native(frame: Native, session: SparkSession) -> DataFrame:
+    from pyspark.sql.functions import count, lit
+
+    events = flat(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
+    return events.observe(READ + frame.name, count(lit(1)).alias("events")) if frame.reports else events
 
 
 def flat(events: DataFrame) -> DataFrame:
@@ -86,6 +98,17 @@ def _has_watermark(events: DataFrame) -> bool:
     return "EventTimeWatermark" in re.sub(r"\s", "", events._jdf.queryExecution().analyzed().toString())
 
 
+def observed(events: DataFrame) -> dict[str, int]:
+    """The events that an executed DataFrame counted, by metric."""
+    found = events._jdf.queryExecution().observedMetrics()
+    names = found.keys().iterator()
+    counted = {}
+    while names.hasNext():
+        name = names.next()
+        counted[name] = int(found.apply(name).getLong(0))
+    return counted
+
+
 # ── Segments over partitions ──────────────────────────────────────────────────────────────────────
 
 
@@ -94,13 +117,13 @@ def receipts(events: DataFrame, segment: Segment, job: Job) -> DataFrame:
     return _over(events, partial(_tail, retyped(segment, arrow_schema(events)), job, list(events.columns)), "receipt binary")
 
 
-def _mapped(events: DataFrame, branch: Branch, job: Job) -> DataFrame:
+def _mapped(events: DataFrame, branch: Branch, job: Job, number: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     segment = retyped(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
-    run = partial(_middle, segment, job, list(events.columns), root.steps[0].id)
+    run = partial(_middle, segment, job, list(events.columns), root.steps[0].id, number)
     anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
     return _over(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
 
@@ -122,16 +145,19 @@ def _tail(segment: Segment, job: Job, names: list[str], batches: Iterator[pa.Rec
 
 
 def _middle(
-    segment: Segment, job: Job, names: list[str], step: str, batches: Iterator[pa.RecordBatch]
+    segment: Segment, job: Job, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    branch = segment.roots[""]
-    run, staging = _run(segment, job, step, branch.outgoing)
-    for batch in run.over(_named(batches, names)):
-        yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
+    run, staging = _run(segment, job, step, segment.roots[""].outgoing, number)
+    try:
+        for batch in run.over(_named(batches, names)):
+            yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
+    except Exception as error:
+        report(staging, error)
+        raise
     (made(staging / "receipts") / run.place.split).write_bytes(run.receipt.encode())
 
 
-def _run(segment: Segment, job: Job, what: str, emits: Schema | None) -> tuple[Run, Path]:
+def _run(segment: Segment, job: Job, what: str, emits: Schema | None, number: int = 0) -> tuple[Run, Path]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -139,7 +165,8 @@ def _run(segment: Segment, job: Job, what: str, emits: Schema | None) -> tuple[R
     partition = context.partitionId()
     staging = job.state.staging(job.run, job.query, int(context.getLocalProperty("streaming.sql.batchId") or job.batch))
     split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
-    place = Place(job.pipeline, job.query, str(partition), split, partition, lambda sink: str(made(staging / "sinks" / sink)))
+    folder = lambda sink: str(made(staging / "sinks" / sink))  # noqa: E731
+    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number)
     return Run(segment, "", place, job.dead_letters, emits), staging
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId
-from etl.plan.model import Plan, QueryPlan, Segment
-from etl.receipts import Receipt
+from etl.plan.model import Native, Plan, QueryPlan, Segment, leaves
+from etl.receipts import Counts, Receipt
 from etl.spark import fingerprint
 from etl.spark.commit import Batches, Commits
 from etl.spark.errors import RunError, explained
-from etl.spark.frames import arrow_schema, build, receipts, retyped
+from etl.spark.frames import READ, arrow_schema, build, observed, receipts, retyped
 from etl.spark.splits import Job, splits_source
 from etl.spark.state import State, locked, read_json, write_json
 from etl.spark.totals import Totals
@@ -65,6 +65,7 @@ class Run:
     _stop: threading.Event = field(default_factory=threading.Event)
     _failed: list[RunError] = field(default_factory=list)
     _late: dict[tuple[str, int], int] = field(default_factory=dict)
+    _native: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def stop(self) -> None:
         """Ask for an end after the running micro-batches; callable from a signal handler."""
@@ -86,7 +87,7 @@ class Run:
     def work(self, session: SparkSession, commits: Commits) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
         bounded = [query for query in self.plan.queries if not query.streaming]
-        streams = [self._started(session, commits, query) for query in self.plan.queries if query.streaming]
+        streams = self._all_started(session, commits)
         self.started = time.monotonic()
         whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
         whole.start()
@@ -95,14 +96,28 @@ class Run:
             self._look_after(streams)
             if (looks := looks + 1) % LATE_EVERY == 0:
                 for plan, query in streams:
-                    self._count_late(plan, query)
+                    self._gather(plan, query)
             commits.tick()
             time.sleep(POLL)
         self._stop.set()
         for plan, query in streams:
             self._ended(plan, query)
         if self._failed:
+            session.sparkContext.cancelJobsWithTag(self.id)
+        whole.join()  # a source read as a whole is one micro-batch
+        if self._failed:
             raise self._failed[0]
+
+    def _all_started(self, session: SparkSession, commits: Commits) -> list[tuple[QueryPlan, StreamingQuery]]:
+        """Start the streams; one that cannot be started ends those before it."""
+        streams = []
+        for plan in self.plan.queries:
+            if plan.streaming and not self._failed:
+                try:
+                    streams.append(self._started(session, commits, plan))
+                except Exception as error:
+                    self._fail(plan, error)
+        return streams
 
     def _started(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> tuple[QueryPlan, StreamingQuery]:
         job = self._job(plan)
@@ -130,7 +145,10 @@ class Run:
         return frame, retyped(plan.segment, arrow_schema(frame))
 
     def _all_once(self, session: SparkSession, commits: Commits, plans: list[QueryPlan]) -> None:
+        session.sparkContext.addJobTag(self.id)
         for plan in plans:
+            if self._stop.is_set() or self._failed:
+                return
             try:
                 self._once(session, commits, plan)
             except Exception as error:
@@ -139,13 +157,17 @@ class Run:
     def _once(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> None:
         """A query over sources that end by themselves: one micro-batch. A killed run is repeated under its number."""
         path = self.state.query(plan.name) / "runs.json"
-        number = int((read_json(path) or {"done": 0})["done"])
+        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path) or {})}
+        number = known["done"]
+        write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
         job = replace(self._job(plan), batch=number)
         frame, segment = self._frame(session, plan, job)
-        rows = receipts(frame, segment, job).collect()
+        ran = receipts(frame, segment, job)
+        rows = ran.collect()
         batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
-        batches.done(BatchId(f"whole-{plan.name}", number), [Receipt.decode(bytes(row.receipt)) for row in rows])
-        write_json(path, {"done": number + 1})
+        batches.done(BatchId(f"whole-{plan.name}-{known['id']}", number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+        self._count_native(plan, number, observed(ran))
+        write_json(path, {**known, "done": number + 1})
 
     def _job(self, plan: QueryPlan) -> Job:
         self.state.ended(plan.name).unlink(missing_ok=True)
@@ -184,7 +206,7 @@ class Run:
                 query.stop()
             time.sleep(POLL)
         self._note_failure(plan, query)
-        self._count_late(plan, query)
+        self._gather(plan, query)
 
     def _note_failure(self, plan: QueryPlan, query: StreamingQuery) -> None:
         error = query.exception()
@@ -195,11 +217,25 @@ class Run:
         staging = self.state.root / "staging" / self.id / plan.name
         self._failed.append(explained(plan.name, error, staging))
 
-    def _count_late(self, plan: QueryPlan, query: StreamingQuery) -> None:
+    def _gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
         """Spark keeps the last few reports only: they are gathered before they are forgotten."""
-        if not plan.stateful:
-            return
-        for report in query.recentProgress:
+        reports = query.recentProgress
+        if plan.stateful:
+            self._count_late(plan, reports)
+        for report in reports:
+            metrics = {name: int(row["events"] or 0) for name, row in report["observedMetrics"].items()}
+            self._count_native(plan, report["batchId"], metrics)
+
+    def _count_native(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
+        """What Spark itself read of a source, by micro-batch: a report may be seen more than once."""
+        for name in {leaf.name for leaf in leaves(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
+            if READ + name in metrics:
+                self._native[name, batch] = max(metrics[READ + name], self._native.get((name, batch), 0))
+                events = sum(rows for (source, _), rows in self._native.items() if source == name)
+                self.totals.read[name] = Counts(events, events)
+
+    def _count_late(self, plan: QueryPlan, reports: Sequence[Any]) -> None:
+        for report in reports:
             rows = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
             self._late[plan.name, report["batchId"]] = max(rows, self._late.get((plan.name, report["batchId"]), 0))
         self.totals.late[plan.name] = sum(rows for (name, _), rows in self._late.items() if name == plan.name)

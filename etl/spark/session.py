@@ -53,7 +53,7 @@ ENGINE = {
     # our own messages replace tracebacks, and workers of SQL and of `warm` are of one kind only without this
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.streaming.stopTimeout": "30s",
-    "spark.sql.streaming.numRecentProgressUpdates": "4",
+    "spark.sql.streaming.numRecentProgressUpdates": "16",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.ui.retainedExecutions": "2",
     "spark.driver.memory": "512m",

@@ -76,11 +76,12 @@ class Part:
 class Reader:
     """Plans micro-batches over several sources and reads their splits through a segment."""
 
-    def __init__(self, job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> None:
+    def __init__(self, job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0) -> None:
         self._job = job
         self._sources = dict(sources)
         self._segment = segment
         self._read = read
+        self._number = number
         self._target: dict[str, Offset] | None = None
         self._moved = time.monotonic()
         self._ticked = False
@@ -192,7 +193,7 @@ class Reader:
         run = self._run(part, staging)
         yield from run.over(self._batches(part))
         folder = made(staging / "receipts")
-        (folder / part.name).write_bytes(run.receipt.encode())
+        (folder / run.place.split).write_bytes(run.receipt.encode())
 
     def _run(self, part: Part, staging: Path) -> Run:
         assert part.split is not None
@@ -200,9 +201,10 @@ class Reader:
             self._job.pipeline,
             part.source,
             part.split.partition,
-            part.name,
+            f"{part.name}-{self._number}" if self._number else part.name,
             part.order,
             lambda sink: str(made(staging / "sinks" / sink)),
+            self._number,
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None
@@ -246,12 +248,14 @@ def report(staging: Path, error: BaseException) -> None:
         pass
 
 
-def splits_source(job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None) -> type[DataSource]:
-    """What Spark reads a query's sources with."""
+def splits_source(
+    job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
+) -> type[DataSource]:
+    """What Spark reads a query's sources with; ``number`` tells the reads of one query apart, which may share a source."""
     from etl.spark.datasource import data_source
 
-    name = f"sluice_{hashlib.sha256(f'{job.query}/{list(sources)}'.encode()).hexdigest()[:12]}"
-    return data_source(name, pickle.dumps(Reader(job, sources, segment, read)), spark_schema(read))
+    name = f"sluice_{hashlib.sha256(f'{job.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
+    return data_source(name, pickle.dumps(Reader(job, sources, segment, read, number)), spark_schema(read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:

@@ -95,7 +95,11 @@ class State:
 @contextmanager
 def locked(state: State) -> Iterator[None]:
     """Hold the folder for this process. Raises ComponentError that names who has it."""
-    with open(state.root / "lock", "a+") as lock:
+    try:
+        opened = open(state.root / "lock", "a+")  # noqa: SIM115
+    except OSError as error:
+        raise ComponentError(f"cannot use state folder {state.root}: {error.strerror}; choose another with --state") from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -53,11 +53,11 @@ class Totals:
     """When the last micro-batch was delivered."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool) -> None:
-        """Add one segment's receipts of a micro-batch."""
+    def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool, results: bool = True) -> None:
+        """Add one segment's receipts of a micro-batch; ``results`` says that what came to it came out of Spark for good."""
         with self._lock:
             for receipt in receipts:
-                self._add(query, segment, receipt, emits)
+                self._add(query, segment, receipt, emits, results)
 
     @property
     def seconds(self) -> float:
@@ -87,14 +87,14 @@ class Totals:
             "late": self.late,
         }
 
-    def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool) -> None:
+    def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
         root = receipt.source if receipt.source in segment.roots else ""
         counted = segment.counts_source.get(root, False)
         if counted:
             self.read.setdefault(receipt.source, Counts()).add(receipt.read)
             self.bytes += receipt.bytes_read
             self.dead += receipt.read.dead
-        if not root:
+        if not root and results:
             self.results[query] = self.results.get(query, 0) + receipt.read.came
         walk = _Walk(receipt)
         self._branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))

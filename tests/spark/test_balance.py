@@ -1,0 +1,216 @@
+"""Whole runs whose events take unusual ways: every event is accounted for once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import Engine
+
+from etl.api import ComponentError, EtlError
+from etl.cli.run import Options, planned_run
+from etl.config.loader import load
+from etl.spark.run import Run
+from etl.spark.state import State, locked
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TWO_LANES = """
+    name: lanes
+    sources:
+      log: {type: file, path: "{here}/in/*.log"}
+    streams:
+      spark:
+        from: log
+        steps:
+          - {type: sql, query: "SELECT soundex(message) AS sound, message FROM events"}
+          - {type: keep, fields: [message]}
+      both:
+        from: [log, spark]
+        steps:
+          - {type: regex, patterns: ['^(?<n>[0-9]+) (?<word>[a-z]+)$']}
+          - {type: sql, query: "SELECT soundex(word) AS sound, n FROM events"}
+    sinks:
+      out: {from: both, type: file, path: "{here}/out.jsonl"}
+"""
+
+WHOLE = """
+    name: whole
+    source: {type: spark, format: parquet, options: {path: "{here}/table"}, fields: {n: bigint}}
+    steps:
+      - {type: filter, where: n >= 10}
+    sink: {type: file, path: "{here}/out.jsonl"}
+"""
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def planned(engine: Engine, text: str) -> Run:
+    options = Options(True, False, None, str(engine.etl.folder / "state"), "local[2]", {}, "text", True, False)
+    return planned_run(load(engine.etl.pipeline(text)), options, "local[2]")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "table").mkdir()
+    pq.write_table(pa.table({"n": list(range(25))}), tmp_path / "table" / "a.parquet")
+    return tmp_path / "table"
+
+
+def test_two_reads_of_one_source_keep_their_counts_and_dead_letters_apart(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.log").write_text("1 one\nbad\n2 two\n")
+
+    totals = engine(TWO_LANES)
+
+    assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "1", "2", "2"]
+    assert totals.read["log"].came == 3
+    assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 2
+    assert totals.sinks["out"].balanced
+
+
+def test_what_spark_itself_reads_is_counted(engine: Engine, table: Path) -> None:
+    totals = engine(WHOLE)
+
+    assert totals.read["main"].came == 25
+    assert (totals.sinks["main"].taken, totals.sinks["main"].balanced) == (15, True)
+
+
+def test_a_step_between_two_spark_steps_of_two_queries_reports_its_rejects_once(
+    engine: Engine, table: Path, tmp_path: Path
+) -> None:
+    totals = engine("""
+        name: shared
+        sources:
+          numbers: {type: spark, format: parquet, options: {path: "{here}/table"}, fields: {n: bigint}}
+        streams:
+          words:
+            from: numbers
+            steps:
+              - {type: sql, query: "SELECT n, soundex(CAST(n AS STRING)) AS message FROM events"}
+              - {type: regex, patterns: ['^(?<digit>[0-9])$']}
+          first: {from: words, steps: [{type: sql, query: "SELECT soundex(digit) AS a FROM events"}]}
+          second: {from: words, steps: [{type: sql, query: "SELECT soundex(digit) AS b FROM events"}]}
+        sinks:
+          one: {from: first, type: file, path: "{here}/one.jsonl"}
+          two: {from: second, type: file, path: "{here}/two.jsonl"}
+    """)
+
+    assert (len(rows(tmp_path / "one.jsonl")), len(rows(tmp_path / "two.jsonl"))) == (10, 10)
+    assert totals.read["numbers"].came == 25
+    assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 15
+
+
+def test_a_stopped_run_begins_no_further_source_that_is_read_as_a_whole(engine: Engine, table: Path, tmp_path: Path) -> None:
+    one = planned(engine, WHOLE)
+    with one.prepared() as commits:
+        one.stop()
+        one.work(engine.session, commits)
+
+    assert rows(tmp_path / "out.jsonl") == []
+    assert one.totals.batches == 0
+
+
+def test_a_query_that_cannot_start_ends_the_run_with_its_name(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(EtlError, match=r"query 'main': .*missing"):
+        engine("""
+            name: missing
+            source: {type: spark, format: parquet, streaming: true, options: {path: "{here}/missing"}, fields: {n: bigint}}
+            sink: {type: file, path: "{here}/out.jsonl"}
+        """)
+
+
+def test_a_query_begun_anew_is_delivered_although_its_sink_knows_older_runs(engine: Engine, table: Path, tmp_path: Path) -> None:
+    engine(WHOLE)
+    shutil.rmtree(tmp_path / "state" / "queries")
+
+    engine(WHOLE)
+
+    assert len(rows(tmp_path / "out.jsonl")) == 30
+
+
+def test_hostile_input_is_balanced_and_told_of(engine: Engine, tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    (inbox / "binary.log").write_bytes(bytes(range(256)) * 4 + b"\n1 ok\n")
+    (inbox / "nul.log").write_bytes(b"\0\0\0\n2 ok\n")
+    (inbox / "latin.log").write_bytes(b"\xff\xfe\xe9\n3 ok\n")
+    (inbox / "long.log").write_bytes(b"x" * (50 << 20) + b"\n4 ok\n")
+    (inbox / "empty.log").touch()
+
+    totals = engine("""
+        name: hostile
+        source: {type: file, path: "{here}/in/*.log"}
+        steps:
+          - {type: regex, patterns: ['^(?<n>[0-9]+) ok$']}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """)
+
+    letters = rows(tmp_path / "state" / "dead_letters.jsonl")
+    sink = totals.sinks["main"]
+    assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "2", "3", "4"]
+    assert sink.balanced
+    assert (sink.taken, sink.dead) == (4, len(letters))
+    assert len([letter for letter in letters if letter["code"] != "regex-failed"]) == 1
+
+
+def test_a_folder_that_vanishes_between_runs_loses_nothing(engine: Engine, tmp_path: Path) -> None:
+    pipeline = """
+        name: gone
+        source: {type: file, path: "{here}/in/*.log"}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    (inbox / "a.log").write_text("one\n")
+    engine(pipeline)
+    shutil.rmtree(inbox)
+    engine(pipeline)
+    inbox.mkdir()
+    (inbox / "b.log").write_text("two\n")
+
+    engine(pipeline)
+
+    assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two"]
+
+
+@pytest.mark.parametrize("what", ["queries/main/checkpoint/offsets/0", "queries/main/checkpoint/commits/0"])
+def test_a_corrupted_checkpoint_ends_the_run_with_a_message(engine: Engine, tmp_path: Path, what: str) -> None:
+    pipeline = """
+        name: broken
+        source: {type: file, path: "{here}/in/*.log"}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """
+    (tmp_path / "in").mkdir()
+    log = tmp_path / "in" / "a.log"
+    log.write_text("one\n")
+    engine(pipeline)
+    file = tmp_path / "state" / what
+    file.write_text("garbage\n")
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    log.write_text("one\ntwo\n")
+
+    with pytest.raises(EtlError, match=r"query 'main': .*(malformed|version|garbage)"):
+        engine(pipeline)
+
+    assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == ["one"]
+
+
+def test_a_state_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+
+    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(State(tmp_path)):
+        pass
+
+
+def test_a_state_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+
+    with pytest.raises(ComponentError, match="choose another with --state"):
+        State(tmp_path / "state").prepare()
