@@ -30,11 +30,11 @@ class Contender:
     ours: bool = False
 
 
-def etl(pipeline: str, *options: str) -> Callable[[Path, Path, int], list[str]]:
+def etl(pipeline: str, *options: str, output: str = "out.json") -> Callable[[Path, Path, int], list[str]]:
     """A pipeline of this folder, run by the command line as a user does."""
 
     def argv(source: Path, folder: Path, cores: int) -> list[str]:
-        places = [f"sources.log.path={source}", f"sinks.out.path={folder / 'out.json'}"]
+        places = [f"sources.log.path={source}", f"sinks.out.path={folder}/{output}"]
         settings = [text for place in places for text in ("--set", place)]
         master = ["--master", f"local[{cores}]", "--state", str(folder / "state"), "--log-format", "json"]
         return [sys.executable, "-m", "etl", "run", str(PIPELINES / pipeline), "--once", *master, *settings, *options]
@@ -68,7 +68,7 @@ def _peer(name: str, script: str, python: Path, output: str = "out.json") -> Con
     return Contender(name, argv, printed, output)
 
 
-OURS = Contender("sluice", etl("w1.yaml"), done, ours=True)
+OURS = Contender("sluice", etl("w1.yaml", output="out/"), done, "out", ours=True)
 PEERS = (
     _peer("PySpark", "spark_plain.py", Path(sys.executable), "out"),
     _peer("chDB", "chdb_sql.py", VENV / "bin" / "python"),
