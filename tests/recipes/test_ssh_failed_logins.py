@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Engine
+from running import ROOT, Engine
 
 RECIPE = (ROOT / "pipelines" / "ssh-failed-logins.yaml").read_text()
 EXPECTED = Path(__file__).with_name("ssh-failed-logins")

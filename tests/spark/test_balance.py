@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import Engine
+from running import Engine
 
 from etl.api import ComponentError, EtlError
 from etl.cli.run import Options, planned_run

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Engine, Etl, wait_for
+from running import Engine, Etl, wait_for
 
 from etl.api import ComponentError
 
