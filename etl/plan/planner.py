@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from etl.api import FrameSource, PlanError, Schema, Sink, Source, SparkStep
 from etl.config.model import Pipeline
-from etl.plan.align import Align, merged
+from etl.config.schemas import merge
+from etl.plan.align import Align
 from etl.plan.model import (
     Apply,
     Branch,
@@ -75,7 +76,7 @@ class _Graph:
         if name in self.pipeline.sources:
             return self.pipeline.sources[name].fields()
         if index < 0:
-            return merged([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
+            return merge([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
         step = self.pipeline.streams[name].steps[index]
         return step.fields(self.schema((name, index - 1)))
 
@@ -132,7 +133,7 @@ class _Graph:
     def output(self, name: str) -> Output:
         """A sink with the fields that reach it."""
         output = self.pipeline.sinks[name]
-        return Output(name, output.sink, merged([self.schema(self.end(feed)) for feed in output.inputs]))
+        return Output(name, output.sink, merge([self.schema(self.end(feed)) for feed in output.inputs]))
 
 
 # ── Queries that Arrow serves whole ───────────────────────────────────────────────────────────────
