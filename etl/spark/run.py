@@ -41,8 +41,8 @@ class Mode:
     parallelism: int = 1
 
 
-LATE_EVERY = 5
-"""Looks between two counts of late events: fewer micro-batches than Spark keeps reports of."""
+GATHER_EVERY = 5
+"""Looks between two readings of Spark's reports: fewer micro-batches than it keeps."""
 
 
 class _Stopping(Exception):  # noqa: N818
@@ -58,8 +58,6 @@ class Run:
     mode: Mode
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
-    started: float | None = None
-    """When the first query was started, ``time.monotonic()``."""
     notes: list[str] = field(default_factory=list)
     """What the user should know about this run and the last one's checkpoints."""
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -88,13 +86,12 @@ class Run:
         """Run all queries to their end. Raises RunError of the first that fails."""
         bounded = [query for query in self.plan.queries if not query.streaming]
         streams = self._all_started(session, commits)
-        self.started = time.monotonic()
         whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
         whole.start()
         looks = 0
         while (whole.is_alive() or any(query.isActive for _, query in streams)) and not self._failed:
             self._look_after(streams)
-            if (looks := looks + 1) % LATE_EVERY == 0:
+            if (looks := looks + 1) % GATHER_EVERY == 0:
                 for plan, query in streams:
                     self._gather(plan, query)
             commits.tick()
