@@ -8,17 +8,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from benchmarks import follow, lint, machine, micro, report, results, startup, w1, w1_window
+from benchmarks import apache, follow, library, lint, machine, micro, ready, report, results, sshd, startup, w1, w1_window
 from benchmarks.data import LINES
 from benchmarks.settings import Settings
 
 BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "w1": w1.run,
+    "apache": apache.run,
+    "sshd": sshd.run,
     "w1_window": w1_window.run,
     "follow": follow.run,
     "startup": startup.run,
     "lint": lint.run,
     "micro": micro.run,
+    "library": library.run,
+    "ready": ready.run,
 }
 
 
@@ -47,7 +51,7 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks", description="Measure the engine against its targets and its peers."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; default all")
-    parser.add_argument("--lines", type=int, default=LINES, help="lines of W1 (default %(default)s)")
+    parser.add_argument("--lines", type=int, default=LINES, help="lines of the logs (default %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median counts (default %(default)s)")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to follow (default %(default)s)")
     parser.add_argument("--dry", action="store_true", help="show what was found, keep nothing")

@@ -1,4 +1,4 @@
-"""Who does W1: this engine and its peers, each as a command and a way to find its working time."""
+"""Who does the work: this engine and its peers, each as a command and a way to find its working time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,16 @@ PACKAGES = ("chdb==4.4.0", "tenzir==6.20.0", "duckdb==2.0.0")
 
 PIPELINES = HERE / "pipelines"
 
+SHORT = 2_000_000
+"""Peers run on so many lines at most: they are measured in lines a second."""
+
 
 @dataclass(frozen=True)
 class Contender:
-    """``argv(input, folder, cores)`` is its command; it writes into the folder and leaves ``output`` there."""
+    """``argv(input, folder, cores)`` is its command; it writes into the folder and leaves ``output`` there.
+
+    A peer finds what it has to do in ``work.json`` in that folder.
+    """
 
     name: str
     argv: Callable[[Path, Path, int], list[str]]
@@ -28,6 +34,12 @@ class Contender:
     """Standard output and error → seconds of work after start-up."""
     output: str = "out.json"
     ours: bool = False
+    most: int | None = None
+    """Lines it runs on at most."""
+
+    def up_to(self, lines: int) -> Contender:
+        """The same on a shorter piece of the data."""
+        return replace(self, most=lines)
 
 
 def etl(pipeline: str, *options: str, output: str = "out.json") -> Callable[[Path, Path, int], list[str]]:
@@ -61,20 +73,34 @@ def printed(out: str, err: str) -> float:
     return float(json.loads(out.strip().splitlines()[-1])["work_seconds"])
 
 
-def _peer(name: str, script: str, python: Path, output: str = "out.json") -> Contender:
+def _peer(name: str, script: str, python: Path, output: str = "out.json", *more: str) -> Contender:
     def argv(source: Path, folder: Path, cores: int) -> list[str]:
-        return [str(python), str(HERE / "peers" / script), str(source), str(folder / output), str(cores)]
+        return [
+            str(python),
+            str(HERE / "peers" / script),
+            str(source),
+            str(folder / output),
+            str(cores),
+            str(folder / "work.json"),
+            *more,
+        ]
 
-    return Contender(name, argv, printed, output)
+    return Contender(name, argv, printed, output, most=SHORT)
 
 
-OURS = Contender("sluice", etl("w1.yaml", output="out/"), done, "out", ours=True)
-PEERS = (
-    _peer("PySpark", "spark_plain.py", Path(sys.executable), "out"),
-    _peer("chDB", "chdb_sql.py", VENV / "bin" / "python"),
-    _peer("Tenzir", "tenzir_tql.py", VENV / "bin" / "python"),
-    _peer("DuckDB", "duckdb_sql.py", VENV / "bin" / "python"),
-)
+def sluice(pipeline: str) -> Contender:
+    """This engine on a pipeline of this folder, into a folder of parts."""
+    return Contender("sluice", etl(pipeline, output="out/"), done, "out", ours=True)
+
+
+OTHERS, OWN = VENV / "bin" / "python", Path(sys.executable)
+PYSPARK = _peer("PySpark", "spark_plain.py", OWN, "out")
+CHDB = _peer("chDB", "chdb_sql.py", OTHERS)
+TENZIR = _peer("Tenzir", "tenzir_tql.py", OTHERS)
+DUCKDB = _peer("DuckDB", "duckdb_sql.py", OTHERS)
+RE2 = _peer("RE2", "re2_arrow.py", OWN, "out", "re2")
+RE2_SIMPLE = _peer("RE2 simple", "re2_arrow.py", OWN, "out", "named")
+RE = _peer("Python re", "re_plain.py", OWN, "out")
 
 
 def prepare_peers() -> None:

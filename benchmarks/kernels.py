@@ -1,54 +1,113 @@
-"""The engine's inner loops in this process, on one thread: prints seconds a million lines, as JSON."""
+"""The engine's inner loops in this process, on one thread, and RE2 and ``re`` beside them: prints lines a CPU second, as JSON."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from benchmarks import data
+from benchmarks import apache, sshd, w1
+from benchmarks.expressions import grok_patterns
+from benchmarks.workload import Workload
 from connectors import json_lines
 from connectors.file.charset import Charset
 from connectors.file.lines import Cutter
-from etl.api import ArrowStep
+from etl.api import ArrowStep, Outcome
 from etl.catalogue import installed
 
 LINES = 400_000
+SHORT = 40_000
+"""For what is slow."""
+
 TIMES = 5
-PATTERN = r"^%{SYSLOGTIMESTAMP:timestamp} %{HOSTNAME:host} sshd\[%{POSINT:pid}\]: %{GREEDYDATA:message}"
+BLOCK_BYTES = 1 << 20
+WORKLOADS = (w1.WORKLOAD, apache.WORKLOAD, sshd.WORKLOAD)
 
 
 def main() -> None:
-    """Measure each kernel on what the one before it made."""
-    text = data.w1(LINES).read_bytes()
-    batches = _cut(text)
-    grok = installed().families["step"]["grok"].model_validate({"type": "grok", "patterns": [PATTERN]})
-    assert isinstance(grok, ArrowStep)
-    parse = grok.open(batches[0].schema)
+    """All of them, a kernel at a time."""
+    found: dict[str, list[float]] = dict(_lines())
+    for workload in WORKLOADS:
+        found |= dict(_patterns(workload))
+    print(json.dumps(found))
+
+
+def _lines() -> Iterator[tuple[str, list[float]]]:
+    """Cutting and encoding, on the data of W1."""
+    text, batches = _cut_log(w1.WORKLOAD, LINES)
+    parse = _opened(w1.WORKLOAD, batches[0].schema)
     parsed = [parse(batch).events for batch in batches]
-    kernels: dict[str, Callable[[], object]] = {
-        "cut": lambda: _cut(text),
-        "grok": lambda: [parse(batch) for batch in batches],
-        "json": lambda: [json_lines.encode(batch) for batch in parsed],
-    }
     lines = sum(batch.num_rows for batch in batches)
-    print(json.dumps({name: [lines / seconds for seconds in _timed(kernel)] for name, kernel in kernels.items()}))
+    yield "cut", _rates(lambda: _cut(text), lines)
+    yield "json", _rates(lambda: [json_lines.encode(batch) for batch in parsed], lines)
+
+
+def _patterns(workload: Workload) -> Iterator[tuple[str, list[float]]]:
+    """A pipeline's grok, and its expressions by others."""
+    _, batches = _cut_log(workload, LINES)
+    parse = _opened(workload, batches[0].schema)
+    lines = sum(batch.num_rows for batch in batches)
+    parse(batches[0])  # compiled and, where states come lazily, warm
+    yield f"{workload.name}, grok", _rates(lambda: [parse(batch) for batch in batches], lines)
+    _, batches = _cut_log(workload, SHORT)
+    texts = [batch.column("message").cast(pa.string()) for batch in batches]
+    lines = sum(len(text) for text in texts)
+    patterns = workload.work["patterns"]
+    for name, kind in (("RE2", "re2"), ("RE2 simple", "named")):
+        yield f"{workload.name}, {name}", _rates(partial(_re2, [pattern[kind] for pattern in patterns], texts), lines)
+    compiled = [re.compile(pattern["re"], re.ASCII).search for pattern in patterns]
+    strings = [value for text in texts for value in text.to_pylist()]
+    yield f"{workload.name}, re", _rates(lambda: _re(compiled, strings), lines)
+
+
+def _re2(patterns: Sequence[str], texts: Sequence[pa.StringArray]) -> None:
+    """Each pattern on the rows that the earlier ones left."""
+    for text in texts:
+        left = text
+        for number, pattern in enumerate(patterns, 1):
+            found = pc.extract_regex(left, pattern)
+            left = left.filter(pc.invert(found.is_valid())) if number < len(patterns) else left
+
+
+def _re(patterns: Sequence[Callable[[str], re.Match[str] | None]], texts: Sequence[str]) -> None:
+    """Each line's groups; nothing is made of them."""
+    for text in texts:
+        for search in patterns:
+            if found := search(text):
+                found.groups()
+                break
+
+
+def _opened(workload: Workload, schema: pa.Schema) -> Callable[[pa.RecordBatch], Outcome]:
+    options = {"type": "grok", "patterns": grok_patterns(workload.pipeline), "on_error": "drop"}
+    step = installed().families["step"]["grok"].model_validate(options)
+    assert isinstance(step, ArrowStep)
+    return step.open(schema)
+
+
+def _cut_log(workload: Workload, lines: int) -> tuple[bytes, Sequence[pa.RecordBatch]]:
+    text = workload.log.file(lines).read_bytes()
+    return text, _cut(text)
 
 
 def _cut(text: bytes) -> Sequence[pa.RecordBatch]:
-    return list(Cutter(Charset("utf-8"), 1 << 20).lines(io.BytesIO(text).readinto, 0))
+    return list(Cutter(Charset("utf-8"), BLOCK_BYTES).lines(io.BytesIO(text).readinto, 0))
 
 
-def _timed(kernel: Callable[[], object]) -> list[float]:
-    times = []
+def _rates(kernel: Callable[[], object], lines: int) -> list[float]:
+    """Lines a CPU second, several times."""
+    rates = []
     for _ in range(TIMES):
         began = time.process_time()
         kernel()
-        times.append(time.process_time() - began)
-    return times
+        rates.append(lines / (time.process_time() - began))
+    return rates
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.places import VENV
 
-OURS = ("pyspark", "pyarrow", "polars")
+OURS = ("pyspark", "pyarrow", "polars", "numba")
 PEERS = ("chdb", "tenzir", "duckdb")
 
 

@@ -12,7 +12,7 @@ class Settings:
     """How much to do."""
 
     lines: int = LINES
-    """Lines of W1."""
+    """Lines of the logs."""
 
     runs: int = 3
     """How often each contender runs; medians are shown."""

@@ -32,6 +32,7 @@ from etl.events import (
     without,
 )
 from etl.options import Duration, Expression, FieldName, Size, format_duration, parse_duration, parse_size
+from etl.scanner.texts import filtered, owned_array
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
 if TYPE_CHECKING:
@@ -301,9 +302,16 @@ class Step(Component):
 class ArrowStep(Step):
     """A row-wise step on record batches, run inside the task that read them."""
 
+    takes_views: ClassVar[bool] = False
+    """True when it reads text columns of type ``string_view`` too; any other step gets ordinary strings."""
+
     def spark_reason(self, incoming: Schema) -> str | None:
         """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
         return None
+
+    def notes(self) -> Iterable[str]:
+        """What `etl explain` says of how it runs, a line each."""
+        return ()
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """Compile once a task. The function keeps ``_offset`` and any other column it does not know."""
@@ -376,9 +384,9 @@ class Parser(ArrowStep):
                 return Outcome(self._merged(batch, parsed.columns))
             if self.on_error == "dead_letter":
                 reasons = parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons.filter(failed)
-                rejects = (Rejects(batch.filter(failed), f"{self.type}-failed", reasons),)
+                rejects = (Rejects(filtered(batch, failed), f"{self.type}-failed", reasons),)
             good = pc.invert(failed)
-            return Outcome(self._merged(batch, parsed.columns).filter(good), rejects)
+            return Outcome(filtered(self._merged(batch, parsed.columns), good), rejects)
 
         return run
 
@@ -393,7 +401,7 @@ class Parser(ArrowStep):
         given = columns.get(self.field)
         if given is None:
             given = text if self.keep_field else pa.nulls(len(text), text.type)
-        columns[self.field] = given if failed is None else pc.if_else(failed, text, given)
+        columns[self.field] = given if failed is None else pc.if_else(failed, owned_array(text), owned_array(given))
         return columns
 
 
@@ -538,6 +546,9 @@ class Sink(Component):
     retry: Retry = Field(default=Retry(), description="How temporary failures are tried again.")
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "at least once"
+
+    takes_views: ClassVar[bool] = False
+    """True when its writer takes text columns of type ``string_view`` too; any other gets ordinary strings."""
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Findings about this sink in front of these fields."""

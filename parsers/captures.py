@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from parsers.regex_tree import Capture, Choice, Node, Repeat, captures, children
+from etl.scanner.texts import owned_array
+from etl.scanner.tree import Capture, Choice, Node, Repeat, captures, children, renamed
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
@@ -57,19 +57,42 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.list_(inner) if pa.types.is_list(one) or pa.types.is_list(other) else inner
 
 
-def gathering(tree: Node, types: Mapping[str, pa.DataType]) -> Callable[[list[pa.StringArray]], dict[str, pa.Array]]:
-    """Compile once a task: captured texts → the fields of this pattern with these types."""
-    numbers = {field: _in_spelling_order(casts) for field, casts in _by_field(tree).items()}
+def distinct(tree: Node) -> Node:
+    """The tree with a name of its own for each capture of a field that is an array: ``field#0``, ``field#1`` …"""
+    types = field_types(tree)
+    names = {
+        number: f"{field}#{place}"
+        for field, casts in _by_field(tree).items()
+        if pa.types.is_list(types[field])
+        for place, number in enumerate(_in_spelling_order(casts))
+    }
+    fields = [names.get(number, capture.field) for number, capture in enumerate(captures(tree))]
+    return renamed(tree, iter(fields))
 
-    def gather(captured: list[pa.StringArray]) -> dict[str, pa.Array]:
-        fields = {}
-        for field, mine in numbers.items():
-            texts = [captured[n] for n in mine]
-            type_ = types[field]
-            fields[field] = _listed(texts, type_) if pa.types.is_list(type_) else cast(_first(texts), type_)
-        return fields
+
+def gathering(names: Sequence[str], types: Mapping[str, pa.DataType]) -> Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]:
+    """Captured texts by the names that `distinct` gave → the fields with these types."""
+    sources = {field: [name for name in names if name.partition("#")[0] == field] for field in types}
+
+    def gather(captured: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        return {field: _field([captured[name] for name in mine], types[field]) for field, mine in sources.items()}
 
     return gather
+
+
+def _field(texts: list[pa.Array], type_: pa.DataType) -> pa.Array:
+    if pa.types.is_list(type_):
+        return _listed([owned_array(text) for text in texts], type_)
+    return _as(type_, texts[0])
+
+
+def _as(type_: pa.DataType, texts: pa.Array) -> pa.Array:
+    """Captured texts as text or numbers; ``12ms`` is 12, and null what begins like no number or does not fit."""
+    if type_ == pa.string():
+        return texts
+    from etl.scanner.numbers import real_numbers, whole_numbers
+
+    return whole_numbers(texts) if type_ == pa.int64() else real_numbers(texts)
 
 
 def _by_field(tree: Node) -> dict[str, dict[int, str]]:
@@ -107,15 +130,11 @@ def _together(tree: Node) -> set[frozenset[int]]:
     return found
 
 
-def _first(texts: list[pa.StringArray]) -> pa.StringArray:
-    return texts[0] if len(texts) == 1 else pc.coalesce(*texts)
-
-
 def _listed(texts: list[pa.StringArray], type_: pa.DataType) -> pa.ListArray:
     """Texts side by side → an array a row, without nulls; no text at all is null."""
     import numpy as np
 
-    values = [cast(text, type_.value_type) for text in texts]
+    values = [_as(type_.value_type, text) for text in texts]
     rows, many = len(values[0]), len(values)
     order = np.arange(rows * many).reshape(many, rows).T.ravel()
     flat = pa.concat_arrays(values).take(pa.array(order))
@@ -123,34 +142,3 @@ def _listed(texts: list[pa.StringArray], type_: pa.DataType) -> pa.ListArray:
     counts = present.reshape(rows, many).sum(axis=1) if rows else np.zeros(0, np.int64)
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), flat.drop_null(), type=type_, mask=pa.array(counts == 0) if rows else None)
-
-
-# ── Numbers ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def cast(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
-    """Texts → numbers: what begins like one, as Logstash reads it; null where nothing does or it does not fit."""
-    if type_ == pa.string():
-        return texts
-    try:
-        return pc.cast(texts, type_)
-    except pa.ArrowInvalid:
-        prefix = r"^\s*\+?(?P<n>-?[0-9]+)" if type_ == pa.int64() else r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
-        numbers = pc.extract_regex(texts, prefix)
-        texts = pc.struct_field(numbers, [0])
-        texts = pc.if_else(pc.fill_null(numbers.is_valid(), False), texts, None)
-    if type_ == pa.int64():
-        return _whole(texts)
-    return pc.cast(texts, type_)
-
-
-def _whole(digits: pa.StringArray) -> pa.Int64Array:
-    """Digits → int64; the few that are near the bounds are looked at one by one."""
-    short = pc.less_equal(pc.binary_length(digits), 18)
-    numbers = pc.cast(pc.if_else(pc.fill_null(short, True), digits, None), pa.int64())
-    long = pc.fill_null(pc.invert(short), False)
-    if not long.true_count:
-        return numbers
-    values = [int(text[:25]) for text in digits.filter(long).to_pylist()]
-    fitting = pa.array([value if -(2**63) <= value < 2**63 else None for value in values], pa.int64())
-    return pc.replace_with_mask(numbers, long, fitting)

@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic import Field
 
 from etl.api import Finding, Schema
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.tree import Node
 from parsers import patterns as library
 from parsers.grok_compiler import compiled
-from parsers.pattern_error import PatternError
 from parsers.pattern_parser import PatternParser
-from parsers.regex_engine import Program
 
 
 class Grok(PatternParser):
@@ -25,9 +25,10 @@ class Grok(PatternParser):
     ``\\b`` know ASCII only. An empty capture is null. A name captured several times is one value where only one
     of the captures can take part, else an array.
 
-    All patterns are compiled once a task and run over whole batches in linear time by RE2. One that needs
-    look-around, back-references or atomic groups runs event by event under ``timeout``; `etl lint` warns of it, and
-    an event that takes longer goes to the dead letters as ``grok-timeout``.
+    All patterns together become one automaton, which reads each text once, in linear time, and learns its states from
+    the texts it meets; what it learned is kept for the next run. Back-references, and look-around that needs more than
+    the next or the last character, run event by event under ``timeout``: `etl lint` warns of them, and an event that
+    takes longer goes to the dead letters as ``grok-timeout``.
 
     ```yaml
     type: grok
@@ -57,7 +58,7 @@ class Grok(PatternParser):
                 yield Finding("unreadable-file", f"pattern file {path!r} cannot be read: {error}", ("pattern_files", n))
         yield from super().check(incoming)
 
-    def programs(self) -> Iterator[Program | PatternError]:
+    def trees(self) -> Iterator[Node | PatternError]:
         """Each pattern with its names expanded."""
         own = frozenset(self._own().items())
         for pattern in self.patterns:

@@ -1,15 +1,14 @@
-"""A grok expression → a program: names are looked up, definitions put in their place."""
+"""A grok expression → its tree: names are looked up, definitions put in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.syntax import parse
+from etl.scanner.tree import Edge, Node, sequence, walk
 from parsers import patterns as library
-from parsers.pattern_error import PatternError
-from parsers.regex_engine import Program, program
-from parsers.regex_syntax import parse
-from parsers.regex_tree import Node, walk
 
 MOST_NODES = 20_000
 """Nodes of an expanded pattern; definitions that double each other are refused before memory ends."""
@@ -19,10 +18,14 @@ MOST_KEPT = 512
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def compiled(pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool) -> Program | PatternError:
-    """The program of a grok expression, or what is wrong with it; ``own`` are the user's names and expressions."""
+def compiled(pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool) -> Node | PatternError:
+    """The tree of a grok expression, or what is wrong with it; ``own`` are the user's names and expressions.
+
+    ``anchored``: it must match the whole text.
+    """
     try:
-        return _definitions(pattern_set, own).compile(pattern, anchored=anchored)
+        tree = _definitions(pattern_set, own).compile(pattern)
+        return sequence([Edge("\\A"), tree, Edge("\\z")]) if anchored else tree
     except PatternError as error:
         return error.with_traceback(None)
 
@@ -40,12 +43,12 @@ class Definitions:
         self._texts = texts
         self._trees: dict[str, tuple[Node, int]] = {}
 
-    def compile(self, pattern: str, *, anchored: bool) -> Program:
-        """The program of a grok expression. Raises PatternError, whose place is in ``pattern``."""
+    def compile(self, pattern: str) -> Node:
+        """The tree of a grok expression. Raises PatternError, whose place is in ``pattern``."""
         try:
             tree = parse(pattern, partial(self._tree, ()))
             _size(tree, 0)
-            return program(tree, anchored=anchored)
+            return tree
         except RecursionError:
             raise PatternError("the pattern is nested too deeply", 0) from None
 

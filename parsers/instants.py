@@ -48,10 +48,8 @@ def to_micros(parts: dict[str, Ints], zone: str, now: int, year: int | None) -> 
     rows = len(parts["day"])
     if "year" in parts:
         local, exists = _local(parts["year"], parts, clock)
-    elif year is not None:
-        local, exists = _local(np.full(rows, year, np.int64), parts, clock)
     else:
-        local, exists = _nearest_past(parts, clock, _wall_clock(now, zone) + DAY)
+        local, exists = _nearest_past(parts, clock, *last_years(zone, now, year))
     offset = parts.get("offset", np.full(rows, NO_OFFSET, np.int64))
     named = offset != NO_OFFSET
     micros = np.where(named, local - np.where(named, offset, 0) * SECOND, local)
@@ -62,7 +60,16 @@ def to_micros(parts: dict[str, Ints], zone: str, now: int, year: int | None) -> 
 
 def localized(local: Ints, zone: str) -> Ints:
     """Wall clock microseconds in a zone → UTC. A time that happens twice is its first one; a time that is skipped
-    is moved on by the length of the gap, as Spark does."""
+    is moved on by the length of the gap, as Spark does. Of equal ones side by side only the first is looked at."""
+    import numpy as np
+
+    if not len(local):
+        return local
+    begins = np.flatnonzero(np.concatenate(([True], local[1:] != local[:-1])))
+    return np.repeat(_localized(local[begins], zone), np.diff(begins, append=len(local)))
+
+
+def _localized(local: Ints, zone: str) -> Ints:
     import numpy as np
 
     utc = _assume(local, zone)
@@ -119,15 +126,25 @@ def _days(year: Ints, month: Ints, day: Ints) -> Ints:
     return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + days_before_month + day - 719_469
 
 
-def _nearest_past(parts: dict[str, Ints], clock: Ints, latest: int) -> tuple[Ints, Bools]:
+def last_years(zone: str, now: int, year: int | None) -> tuple[int, int, int]:
+    """For dates without a year: the first to try, how many from there back, and the last moment on the wall clock."""
+    import numpy as np
+
+    if year is not None:
+        return year, 1, LAST
+    latest = _wall_clock(now, zone) + DAY
+    this_year = int(np.datetime64(latest, "us").astype("datetime64[Y]").astype(int)) + 1970
+    return this_year, _YEARS_BACK, latest
+
+
+def _nearest_past(parts: dict[str, Ints], clock: Ints, first: int, tries: int, latest: int) -> tuple[Ints, Bools]:
     """Each date in the latest year in which it exists and is not past ``latest``."""
     import numpy as np
 
     rows = len(clock)
     local = np.zeros(rows, np.int64)
     done = np.zeros(rows, bool)
-    this_year = int(np.datetime64(latest, "us").astype("datetime64[Y]").astype(int)) + 1970
-    for year in range(this_year, this_year - _YEARS_BACK, -1):
+    for year in range(first, first - tries, -1):
         candidate, exists = _local(np.full(rows, year, np.int64), parts, clock)
         fits = exists & (candidate <= latest) & ~done
         local[fits] = candidate[fits]

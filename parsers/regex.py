@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.tree import Node
 from parsers.grok_compiler import compiled
-from parsers.pattern_error import PatternError
 from parsers.pattern_parser import PatternParser
-from parsers.regex_engine import Program
 
 
 class Regex(PatternParser):
@@ -21,9 +21,8 @@ class Regex(PatternParser):
     ``^ $`` match at every line's edges, ``\\w \\d \\s \\b`` know ASCII only, an empty capture is null, and a group named
     like another in the same pattern gives one value or an array.
 
-    Expressions run over whole batches in linear time by RE2. One that needs look-around, back-references or
-    atomic groups runs event by event under ``timeout``; `etl lint` warns of it, and an event that takes longer goes to
-    the dead letters as ``regex-timeout``.
+    Expressions run as those of `grok`: over whole batches in linear time, or with a warning of `etl lint` event by event
+    under ``timeout``; an event that takes longer goes to the dead letters as ``regex-timeout``.
 
     ```yaml
     type: regex
@@ -38,7 +37,7 @@ class Regex(PatternParser):
         examples=[["user=(?<user_name>\\S+)"]],
     )
 
-    def programs(self) -> Iterator[Program | PatternError]:
+    def trees(self) -> Iterator[Node | PatternError]:
         """Each expression compiled."""
         for pattern in self.patterns:
             yield compiled(pattern, None, frozenset(), self.anchored)

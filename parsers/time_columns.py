@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
+from etl.scanner.texts import owned_array, taken
 from parsers.time_formats import read_epoch_numbers
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ SAMPLE_ROWS = 1024
 
 def is_number(type_: pa.DataType) -> bool:
     return pa.types.is_integer(type_) or pa.types.is_floating(type_)
+
+
+def read_column(texts: pa.Array, sure: Read | None, reads: Sequence[Read]) -> pa.Array:
+    """Texts of any kind → instants, null where no reader takes them. What ``sure`` reads the others need not see."""
+    import numpy as np
+
+    if sure is None:
+        return read_texts(owned_array(texts).cast(pa.string()), reads)
+    micros, done = sure(texts)
+    rest = np.flatnonzero(~done)
+    if len(rest) > texts.null_count:
+        found = read_texts(owned_array(taken(texts, rest)).cast(pa.string()), reads)
+        done[rest] = found.is_valid().to_numpy(zero_copy_only=False)
+        micros[rest] = found.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return _instants(micros, done)
 
 
 def read_texts(texts: pa.StringArray, reads: Sequence[Read]) -> pa.Array:
@@ -75,4 +91,7 @@ def read_numbers(numbers: pa.Array, units: Sequence[int]) -> pa.Array:
 
 
 def _instants(micros: Ints, good: Bools) -> pa.Array:
-    return pa.array(micros, mask=None if good.all() else ~good).cast(TIMESTAMP)
+    import numpy as np
+
+    bits = None if good.all() else pa.py_buffer(np.packbits(good, bitorder="little"))
+    return pa.Array.from_buffers(TIMESTAMP, len(micros), [bits, pa.py_buffer(micros)])

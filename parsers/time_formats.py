@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -12,17 +11,15 @@ import pyarrow.compute as pc
 
 from etl.api import nearest
 from parsers.instants import FIRST, LAST, to_micros
+from parsers.time_layouts import layout_reader, layouts_of, sure_layouts
 from parsers.time_patterns import PatternError, TimePattern, parse_pattern
-from parsers.time_texts import Layout, read_layout, read_regex
+from parsers.time_texts import read_regex
 
 if TYPE_CHECKING:
     from parsers.instants import Bools, Ints
 
     Read: TypeAlias = Callable[[pa.StringArray], tuple[Ints, Bools]]
     """Texts without nulls → microseconds in UTC, and where that is what they say."""
-
-    Round: TypeAlias = tuple[Bools, Callable[[pa.StringArray], tuple[dict[str, Ints], Bools]]]
-    """The rows that may be tried, and texts → calendar fields."""
 
 NAMED: dict[str, Sequence[str]] = {
     "iso8601": (
@@ -80,41 +77,36 @@ def readers(format_: str, place: Place) -> Iterator[Read]:
         yield _pattern_reader(parse_pattern(pattern), place)
 
 
+def sure_reader(formats: Sequence[str], place: Place) -> Read | None:
+    """Reads, of all formats at once, what no earlier format could read in another way; None when there is no such thing."""
+    named = [pattern for text in formats for pattern in NAMED.get(text, (text,))]
+    layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in named)
+    return layout_reader(layouts, place) if layouts else None
+
+
 def _pattern_reader(pattern: TimePattern, place: Place) -> Read:
-    """Rows as long as one of the pattern's layouts are read by slicing, the others by its regular expression."""
-    regex = pattern.regex()
-    layouts: dict[int, list[Layout]] = {}
-    for layout in pattern.layouts():
-        layouts.setdefault(layout[-1][2], []).append(layout)
-
-    def read(texts: pa.StringArray) -> tuple[Ints, Bools]:
-        lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
-        rounds: list[Round] = [
-            (lengths == width, partial(read_layout, layout=layout))
-            for width in layouts
-            if (lengths == width).any()
-            for layout in layouts[width]
-        ]
-        return _in_turn(texts, [*rounds, (lengths >= 0, partial(read_regex, regex=regex))], place)
-
-    return read
-
-
-def _in_turn(texts: pa.StringArray, rounds: Sequence[Round], place: Place) -> tuple[Ints, Bools]:
+    """Texts of the pattern's layouts are read by a kernel, the others by its regular expression."""
     import numpy as np
 
-    micros = np.zeros(len(texts), np.int64)
-    done = np.zeros(len(texts), bool)
-    for where, read in rounds:
-        rows = np.flatnonzero(~done & where)
-        if not len(rows):
-            continue
-        parts, fits = read(texts if len(rows) == len(texts) else texts.take(pa.array(rows)))
-        values, exist = to_micros(parts, place.zone, place.now, place.year)
-        good = fits & exist
-        micros[rows[good]] = values[good]
-        done[rows[good]] = True
-    return micros, done
+    regex = pattern.regex()
+    layouts = layouts_of(pattern)
+    by_layout = layout_reader(layouts, place) if layouts else None
+
+    def by_regex(texts: pa.StringArray) -> tuple[Ints, Bools]:
+        parts, fits = read_regex(texts, regex)
+        micros, exist = to_micros(parts, place.zone, place.now, place.year)
+        return micros, fits & exist
+
+    def read(texts: pa.StringArray) -> tuple[Ints, Bools]:
+        if by_layout is None:
+            return by_regex(texts)
+        micros, good = by_layout(texts)
+        rest = np.flatnonzero(~good)
+        if len(rest):
+            micros[rest], good[rest] = by_regex(texts.take(pa.array(rest)))
+        return micros, good
+
+    return read
 
 
 # ── Epochs ────────────────────────────────────────────────────────────────────────────────────────

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, visible, with_fields
-from parsers.time_columns import is_number, read_numbers, read_texts
-from parsers.time_formats import EPOCHS, Place, check_format, readers
+from etl.scanner.texts import owned_array
+from parsers.time_columns import is_number, read_column, read_numbers
+from parsers.time_formats import EPOCHS, Place, check_format, readers, sure_reader
 from parsers.time_patterns import PatternError
 
 SHOWN_CHARACTERS = 100
@@ -45,6 +46,8 @@ class Timestamp(Parser):
     timezone: Europe/Berlin
     ```
     """
+
+    takes_views: ClassVar[bool] = True
 
     type: Literal["timestamp"] = "timestamp"
     field: FieldName = Field(default="timestamp", description="The field to read.")
@@ -111,6 +114,7 @@ class Timestamp(Parser):
         """The same with another now, in microseconds, for dates without a year."""
         place = Place(self.timezone, now, self.year)
         reads = [read for text in self.formats for read in readers(text, place)]
+        sure = sure_reader(self.formats, place)
         units = [EPOCHS[text] for text in self.formats if text in EPOCHS]
 
         def parse(column: pa.Array) -> Parsed:
@@ -118,7 +122,7 @@ class Timestamp(Parser):
                 return self._parsed(column.cast(TIMESTAMP), column)
             if is_number(column.type):
                 return self._parsed(read_numbers(column, units), column)
-            return self._parsed(read_texts(column.cast(pa.string()), reads), column)
+            return self._parsed(read_column(column, sure, reads), column)
 
         return parse
 
@@ -134,7 +138,7 @@ class Timestamp(Parser):
 
     def _reasons(self, column: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
         """A text for each failed row, null for the others."""
-        shown = pc.if_else(failed, column, None).cast(pa.string())
+        shown = pc.if_else(failed, owned_array(column), None).cast(pa.string())
         shown = pc.binary_join_element_wise("'", pc.utf8_slice_codeunits(shown, 0, SHOWN_CHARACTERS), "'", "")
         reasons = pc.binary_join_element_wise(shown, f" is no time in {', '.join(self.formats)}", "")
         return pc.if_else(pc.is_null(column), f"{self.field} is null", reasons)

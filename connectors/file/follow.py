@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from connectors.file.charset import Charset
+from connectors.file.ends import LineEnds
 from connectors.file.folders import Folder
 from connectors.file.identity import END, Inode, Known, Position, compare, sample
 from connectors.file.newlines import last_line_end
@@ -36,8 +36,10 @@ class Look:
 
     pattern: str
     exclude: tuple[str, ...]
-    charset: Charset
+    ends: LineEnds
     bounded: bool = False
+    most: int | None = None
+    """Bytes beyond which a file is cut back anyway, so that it does not matter where an event ends there."""
 
     def at(self, position: Position) -> Position:
         """Every file known or new, each as far as it can be read now."""
@@ -101,17 +103,24 @@ class Look:
             return file
         with stream:
             final = self.bounded or (file.moved and here.settled)
-            end = self.charset.whole(here.size) if final else self._line_end(stream, file, here)
+            end = self.ends.charset.whole(here.size) if final else self._event_end(stream, file, here)
             return replace(file, offset=end, sample=sample(stream, end)) if end > file.offset else file
+
+    def _event_end(self, stream: Stream, file: Known, here: Place) -> int:
+        """Where its last whole event ends; an event that may go on is whole when it has waited long enough."""
+        end = self._line_end(stream, file, here)
+        if here.quiet(self.ends.patience) or (self.most is not None and end - file.offset > self.most):
+            return end
+        return self.ends.closed(stream, file.offset, end)
 
     def _line_end(self, stream: Stream, file: Known, here: Place) -> int:
         begin, searched = _without_newline.get(here.inode, (-1, 0))
         if begin != file.offset or searched > here.size:
             searched = file.offset
-        end = last_line_end(stream, searched, here.size, self.charset)
+        end = last_line_end(stream, searched, here.size, self.ends.charset)
         if end > searched:
             return end
-        _remember(_without_newline, here.inode, (file.offset, file.offset + self.charset.whole(here.size - file.offset)))
+        _remember(_without_newline, here.inode, (file.offset, file.offset + self.ends.charset.whole(here.size - file.offset)))
         return file.offset
 
     def _inherited(self, file: Known, taken: set[Inode], around: Folder) -> Known | None:

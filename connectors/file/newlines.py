@@ -15,6 +15,9 @@ class Seekable(Protocol):
     def skip(self, size: int) -> None:
         """Go forward or back."""
 
+    def readinto(self, view: memoryview) -> int:
+        """Fill a part of the view; 0 at the end."""
+
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes, fewer only at the end."""
 

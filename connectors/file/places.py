@@ -36,7 +36,11 @@ class Place:
     @property
     def settled(self) -> bool:
         """Nothing was written to it lately."""
-        return time.time() - self.changed_ns / 1e9 > SETTLED
+        return self.quiet(SETTLED)
+
+    def quiet(self, seconds: float) -> bool:
+        """Nothing was written to it for so long."""
+        return time.time() - self.changed_ns / 1e9 > seconds
 
     @property
     def version(self) -> tuple[Inode, int, int]:

@@ -1,13 +1,12 @@
-"""How far a micro-batch goes: a far position cut back to what a limit allows, at line ends."""
+"""How far a micro-batch goes: a far position cut back to what a limit allows, where events end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from connectors.file.charset import Charset
+from connectors.file.ends import LineEnds
 from connectors.file.identity import END, NO_TEXT, Known, Position, sample
 from connectors.file.locate import LostError, located
-from connectors.file.newlines import count_lines, last_line_end, next_line_end
 from connectors.file.streams import CorruptError, Stream
 from etl.api import Limit
 
@@ -20,13 +19,13 @@ def weight(file: Known, begin: int) -> int:
     return max(file.size * INFLATION - begin, 1) if file.offset == END else file.offset - begin
 
 
-def cut_back(start: Position, target: Position, limit: Limit, charset: Charset) -> Position:
+def cut_back(start: Position, target: Position, limit: Limit, ends: LineEnds) -> Position:
     """The target, or as much of it as the limit allows: bytes spread over the files, events in their order."""
     work = [_Work(file, start.begin(file), start.files.get(file.name)) for file in target.ordered()]
     work = [one for one in work if one.file.offset > one.begin]
-    kept = _by_bytes(work, limit.max_bytes, charset)
+    kept = _by_bytes(work, limit.max_bytes, ends)
     if limit.max_events is not None:
-        kept = _by_events([replace(one, file=kept[one.file.name]) for one in work], limit.max_events, charset)
+        kept = _by_events([replace(one, file=kept[one.file.name]) for one in work], limit.max_events, ends)
     return Position(target.files | kept, target.next)
 
 
@@ -50,7 +49,7 @@ class _Work:
         return replace(self.file, offset=self.begin, sample=self.before.sample if self.before else NO_TEXT)
 
 
-def _by_bytes(work: list[_Work], left: int, charset: Charset) -> dict[str, Known]:
+def _by_bytes(work: list[_Work], left: int, ends: LineEnds) -> dict[str, Known]:
     kept = {}
     for count, one in enumerate(sorted(work, key=lambda one: one.weight)):
         share = max(left, 0) // (len(work) - count)
@@ -58,41 +57,40 @@ def _by_bytes(work: list[_Work], left: int, charset: Charset) -> dict[str, Known
             kept[one.file.name] = one.nothing()
             continue
         whole = one.weight <= share or one.file.codec is not None
-        kept[one.file.name] = one.file if whole else _line_near(one.file, one.begin, one.begin + share, charset)
+        kept[one.file.name] = one.file if whole else _event_near(one.file, one.begin, one.begin + share, ends)
         left -= weight(kept[one.file.name], one.begin)
     return kept
 
 
-def _by_events(work: list[_Work], left: int, charset: Charset) -> dict[str, Known]:
+def _by_events(work: list[_Work], left: int, ends: LineEnds) -> dict[str, Known]:
     kept = {}
     for one in work:
-        reached, lines = _after_lines(one.file, one.begin, left, charset) if left else (one.nothing(), 0)
+        reached, events = _after_events(one.file, one.begin, left, ends) if left else (one.nothing(), 0)
         kept[one.file.name] = reached
-        left -= lines
+        left -= events
     return kept
 
 
-def _line_near(file: Known, begin: int, wanted: int, charset: Charset) -> Known:
-    """Up to the last line end at or before ``wanted``, or to the end of the first line, however long."""
+def _event_near(file: Known, begin: int, wanted: int, ends: LineEnds) -> Known:
+    """Up to the last event's end at or before ``wanted``, or to the end of the first event, however long."""
     try:
         with located(file) as stream:
-            end = last_line_end(stream, begin, wanted, charset)
+            end = ends.last(stream, begin, wanted)
             if end == begin:
-                end = next_line_end(stream, begin, file.offset, charset) or file.offset
+                end, _ = ends.count(stream, begin, file.offset, 1)
             return _ending_at(file, end, stream)
     except LostError:
         return file
 
 
-def _after_lines(file: Known, begin: int, most: int, charset: Charset) -> tuple[Known, int]:
-    """Up to the end of its ``most``-th line, and how many lines that is."""
+def _after_events(file: Known, begin: int, most: int, ends: LineEnds) -> tuple[Known, int]:
+    """Up to the end of its ``most``-th event, and how many events that is."""
     if file.offset == begin:
         return file, 0
     try:
         with located(file) as stream:
-            stream.skip(begin)
-            end, lines = count_lines(stream, file.offset, most, charset)
-            return _ending_at(file, end, stream), lines
+            end, events = ends.count(stream, begin, file.offset, most)
+            return _ending_at(file, end, stream), events
     except (LostError, CorruptError):
         return file, most  # to its end: the dead letter that says what is broken, and nothing behind it
 

@@ -80,6 +80,7 @@ class FileSink(Sink):
     )
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "exactly once"
+    takes_views: ClassVar[bool] = True
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Braces that cannot be filled, formats that do not fit the path, options without effect."""

@@ -10,10 +10,12 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors.file.charset import charset
+from connectors.file.ends import EventEnds, LineEnds
 from connectors.file.follow import Look
 from connectors.file.identity import END, Position
 from connectors.file.lines import BLOCK, Cutter
 from connectors.file.locate import LostError, located
+from connectors.file.multiline import Multiline
 from connectors.file.places import shown
 from connectors.file.reach import cut_back
 from connectors.file.streams import CorruptError, Stream
@@ -82,6 +84,9 @@ class FileSource(Source):
         except ValueError as error:
             yield Finding("unknown-charset", str(error), ("charset",))
 
+        if self.multiline:
+            yield from gathering_findings(self.multiline, self.charset)
+
     def fields(self) -> Schema:
         """A line is a `message`."""
         schema = pa.schema([pa.field("message", pa.string())])
@@ -91,18 +96,21 @@ class FileSource(Source):
         """Nothing read; with ``start: end``, all that is there now."""
         if self.begin == "beginning":
             return Position().to_json()
-        found = self._look(bounded=False).at(Position())
+        found = Look(self.path, self.exclude, LineEnds(charset(self.charset))).at(Position())
         return replace(found, files={name: replace(file, begin=file.offset) for name, file in found.files.items()}).to_json()
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Up to the last newline of each file now, or less where the limit says so."""
         begin = Position.of(start)
-        target = Position.of(limit.until) if limit.until else self._look(limit.bounded).at(begin)
-        return cut_back(begin, target, limit, charset(self.charset)).to_json()
+        ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
+        look = Look(self.path, self.exclude, ends, limit.bounded, limit.max_bytes)
+        target = Position.of(limit.until) if limit.until else look.at(begin)
+        return cut_back(begin, target, limit, ends).to_json()
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Parts of large files and packs of small ones."""
-        return splits(Position.of(start), Position.of(end), parallelism, charset(self.charset))
+        ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
+        return splits(Position.of(start), Position.of(end), parallelism, ends)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """Batches of about 4 MiB."""
@@ -114,9 +122,6 @@ class FileSource(Source):
         )
         return _gathered(found) if packed else found
 
-    def _look(self, bounded: bool) -> Look:
-        return Look(self.path, self.exclude, charset(self.charset), bounded)
-
     def _part(self, part: Range) -> Iterator[pa.RecordBatch | Rejects]:
         """The lines of a range, and a dead letter in place of what can no longer be read."""
         try:
@@ -126,7 +131,8 @@ class FileSource(Source):
             return
         with stream:
             reader = _Reader(stream, part)
-            yield from Cutter(charset(self.charset), self.max_line_bytes).lines(reader.readinto, part.begin)
+            cutter = event_cutter(self.charset, self.max_line_bytes, self.multiline)
+            yield from cutter.lines(reader.readinto, part.begin)
         if reader.trouble:
             yield _missing(stream.at, "corrupt-archive", reader.trouble)
         elif part.end != END and stream.at < part.end:

@@ -17,6 +17,7 @@ from connectors.file.encodings import Encoding
 from connectors.file.templates import Template
 from connectors.file.writeback import write_back
 from etl.api import ComponentError, Result, Staged, Task, nest, visible
+from etl.scanner.texts import owned
 
 MAX_OPEN_FILES = 64
 """Staged files a writer holds open; the least recently used is closed for another."""
@@ -44,6 +45,7 @@ class StagingWriter:
             raise ComponentError(f"the file sink stages on a local or mounted folder, not at {task.folder}; set --state to one")
         self.task, self.template, self.encoding, self.time_field = task, template, encoding, time_field
         self.schema = visible(task.schema)
+        self.writes_views = encoding.format == "json" and not template.fields
         self.files: dict[str, Any] = {}
         self.open: OrderedDict[str, Any] = OrderedDict()
         self.events = 0
@@ -56,6 +58,7 @@ class StagingWriter:
         """All of the batch or, with an OSError, nothing of it."""
         if not batch.num_rows:
             return Result()
+        batch = batch if self.writes_views else owned(batch)
         written: list[tuple[Any, int]] = []
         try:
             for key, events in self.template.groups(batch, self.time_field):

@@ -17,6 +17,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.scanner.texts import owned
+
 NULL = "__null__"
 """What stands for a value that is null or empty."""
 
@@ -77,7 +79,7 @@ class Template:
             rows = np.unique(rows * len(texts) + codes, return_inverse=True)[1]
         order = np.argsort(rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        sorted_batch = batch if len(starts) == 1 else batch.take(pa.array(order))
+        sorted_batch = batch if len(starts) == 1 else owned(batch).take(pa.array(order))
         for start, end in zip(starts, [*starts[1:], batch.num_rows], strict=True):
             values = [texts[codes[order[start]]] for texts, codes in names]
             yield Group(self._expand(values), sorted_batch.slice(start, end - start))

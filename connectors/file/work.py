@@ -1,15 +1,15 @@
-"""Two positions → splits: large files cut at line ends, small ones packed."""
+"""Two positions → splits: large files cut where events begin, small ones packed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 
-from connectors.file.charset import Charset
+from connectors.file.ends import LineEnds
 from connectors.file.identity import Known, Position
 from connectors.file.locate import LostError, located
-from connectors.file.newlines import next_line_end
 from connectors.file.reach import weight
 from etl.api import Split
 
@@ -22,7 +22,7 @@ SLOT = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of a file that one task reads: whole lines from ``begin`` to ``end``."""
+    """A part of a file that one task reads: whole events from ``begin`` to ``end``."""
 
     file: Known
     begin: int
@@ -34,14 +34,14 @@ class Range:
         return weight(self.file, self.begin) if self.end == self.file.offset else self.end - self.begin
 
 
-def splits(start: Position, end: Position, parallelism: int, charset: Charset) -> list[Split]:
+def splits(start: Position, end: Position, parallelism: int, ends: LineEnds) -> list[Split]:
     """The work between two positions in the order of delivery, in about ``parallelism`` equal parts."""
     ranges = [Range(file, start.begin(file), file.offset) for file in end.ordered() if file.offset > start.begin(file)]
     size = max(SMALLEST, -(-sum(one.weight for one in ranges) // parallelism))
     found: list[Split] = []
     pack: list[Range] = []
     packed = 0
-    for part in (part for one in ranges for part in _parts(one, size, charset)):
+    for part in (part for one in ranges for part in _parts(one, size, ends)):
         if pack and packed + part.weight > size:
             found.append(_split(pack))
             pack, packed = [], 0
@@ -50,26 +50,26 @@ def splits(start: Position, end: Position, parallelism: int, charset: Charset) -
     return [*found, _split(pack)] if pack else found
 
 
-def _parts(whole: Range, size: int, charset: Charset) -> Iterator[Range]:
+def _parts(whole: Range, size: int, ends: LineEnds) -> Iterator[Range]:
     """A range in parts of about ``size`` bytes, a compressed one in one."""
     count = round(whole.weight / size)
     if count < 2 or whole.file.codec:
         yield whole
         return
     begin = whole.begin
-    for cut in _cuts(whole, count, charset):
+    for cut in _cuts(whole, count, ends):
         if cut > begin:
             yield Range(whole.file, begin, cut)
             begin = cut
     yield Range(whole.file, begin, whole.end)
 
 
-def _cuts(whole: Range, count: int, charset: Charset) -> list[int]:
+def _cuts(whole: Range, count: int, ends: LineEnds) -> list[int]:
     length = whole.end - whole.begin
     try:
         with located(whole.file) as stream:
-            wanted = [whole.begin + charset.whole(length * part // count) for part in range(1, count)]
-            found = [next_line_end(stream, at - charset.unit, whole.end, charset) for at in wanted]
+            wanted = [whole.begin + ends.charset.whole(length * part // count) for part in range(1, count)]
+            found = [ends.after(stream, at, until) for at, until in pairwise([*wanted, whole.end])]
     except LostError:
         return []
     return [cut for cut in found if cut is not None and cut < whole.end]

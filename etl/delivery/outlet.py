@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from etl.api import ComponentError, Rejects, Result, Sink, Staged, Writer
 from etl.receipts import Delivered
+from etl.scanner.texts import owned
 
 Clock = Callable[[], float]
 
@@ -36,16 +37,24 @@ class Outlet:
     _bytes: int = 0
     _since: float = 0.0
 
+    @property
+    def takes_views(self) -> bool:
+        """Whether batches may come with views: where the sink takes them, and no limit cuts batches up."""
+        return self.sink.takes_views and not self._limited
+
+    @property
+    def _limited(self) -> bool:
+        return self.sink.batch.max_events is not None or self.sink.batch.max_bytes is not None
+
     def take(self, batch: pa.RecordBatch) -> None:
         """Buffer a batch and write what is due."""
         self.delivered.came += batch.num_rows
-        limits = self.sink.batch
-        if limits.max_events is None and limits.max_bytes is None:
+        if not self._limited:
             self._write(batch, "as_it_comes")
             return
         for piece, size in self._pieces(batch):
             self._add(piece, size)
-        if self._waiting and self.clock() - self._since >= limits.timeout.total_seconds():
+        if self._waiting and self.clock() - self._since >= self.sink.batch.timeout.total_seconds():
             self._flush("timeout")
 
     def close(self) -> Staged | None:
@@ -131,7 +140,7 @@ class Outlet:
                 self._refuse(rejects)
             if not left:
                 return
-            batch = batch.take(result.retryable)
+            batch = owned(batch).take(result.retryable)
         raise ComponentError(
             f"sink {self.name!r} did not take {batch.num_rows} events in {retry.attempts} attempts: {result.cause}; "
             "nothing is lost: the next run begins with them again"

@@ -1,22 +1,24 @@
 """Running a segment over one split: steps, fan-out, rejects, delivery; its result is a receipt.
 
 Batches are pushed down the tree of branches. Steps are compiled once a task; a batch is never copied to be counted.
+Texts travel as views as far as steps and sinks take them, and are made ordinary strings once where one does not.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, Outcome, Rejects, Schema, Task
+from etl.api import OFFSET, ArrowStep, Outcome, Rejects, Schema, Task
 from etl.delivery.dead_letters import dead_letters
 from etl.delivery.outlet import Outlet
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Counts, Receipt
+from etl.scanner.texts import owned, text_bytes
 
 SAMPLE = 64
 """Rows at the end of each batch whose event time is looked at even if a filter drops them later."""
@@ -90,7 +92,7 @@ class Run:
             return
         read.came += batch.num_rows
         read.left += batch.num_rows
-        self.receipt.bytes_read += batch.nbytes - 8 * batch.num_rows
+        self.receipt.bytes_read += _bytes(batch)
         if self._clock is not None:
             self._clock.look_at_end(batch, self._push)
         self._push(batch)
@@ -100,10 +102,11 @@ class Run:
         if self._rejected is None:
             self._rejected = self._open(self._dead, lambda _: None)
         place = self.place
+        rejects = replace(rejects, events=owned(rejects.events))
         self._rejected.take(dead_letters(rejects, place.pipeline, at, place.source, place.partition))
 
     def emit(self, batch: pa.RecordBatch) -> None:
-        """Hand events to Spark; an event without a time cannot go where a watermark rules."""
+        """Hand events without views to Spark; an event without a time cannot go where a watermark rules."""
         assert self._emits is not None
         if self._clock is not None:
             batch = self._timed(self._clock.stamped(batch))
@@ -158,6 +161,12 @@ class Run:
             outlet.abort()
 
 
+def _bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of a batch but for its offsets; of views only the texts, not the blocks they point into."""
+    columns = [column for column, name in zip(batch.columns, batch.schema.names, strict=True) if name != OFFSET]
+    return sum(text_bytes(column) if column.type == pa.string_view() else column.nbytes for column in columns)
+
+
 class _Branch:
     """A compiled branch: called with a batch, it runs its steps and everything below."""
 
@@ -167,6 +176,9 @@ class _Branch:
         self._outlets = [run.outlet(name) for name in branch.sinks]
         self._below = [_Branch(below, run) for below in branch.branches]
         self._emits = branch.emits
+        behind: list[Outlet | _Branch] = [*self._outlets, *self._below]
+        self._leaves_views = not branch.emits and all(one.takes_views for one in behind)
+        self.takes_views: bool = self._steps[0].takes_views if self._steps else self._leaves_views
 
     def __call__(self, batch: pa.RecordBatch) -> None:
         for step in self._steps:
@@ -175,12 +187,13 @@ class _Branch:
             batch = step(batch)
         if not batch.num_rows:
             return
+        plain = batch if self._leaves_views else owned(batch)
         for outlet in self._outlets:
-            outlet.take(batch)
+            outlet.take(batch if outlet.takes_views else plain)
         for below in self._below:
-            below(batch)
+            below(batch if below.takes_views else plain)
         if self._emits:
-            self._run.emit(batch)
+            self._run.emit(plain)
 
     def passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What a few events look like behind every step on the way to Spark, if no filter dropped them."""
@@ -201,12 +214,19 @@ class _Step:
 
     node: StepNode
     owner: Run
-    run: Callable[[pa.RecordBatch], Outcome] = field(init=False)
+    takes_views: bool = field(init=False)
     counts: Counts = field(init=False)
+    _open: Callable[[pa.RecordBatch], Outcome] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.run = self.node.step.open(self.node.incoming)  # type: ignore[attr-defined]
+        assert isinstance(self.node.step, ArrowStep)
+        self.takes_views = self.node.step.takes_views
+        self._open = self.node.step.open(self.node.incoming)
         self.counts = self.owner.counts()
+
+    def run(self, batch: pa.RecordBatch) -> Outcome:
+        """What the step makes of a batch, with or without views."""
+        return self._open(batch if self.takes_views else owned(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         outcome = self.run(batch)

@@ -8,15 +8,15 @@ from etl.lean import obey
 if __name__ == "__main__":
     obey()
 
-    import numpy  # noqa: F401
-    import polars  # noqa: F401
     import pyarrow.compute  # noqa: F401
 
     import etl.segment.runner
     import etl.spark.splits  # noqa: F401
     from etl.api import EtlError
     from etl.catalogue import installed
+    from etl.scanner.warm import warm
 
+    warm()
     with suppress(EtlError):  # a component that cannot be loaded is told of by the driver
         installed()
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -31,6 +31,11 @@ WORKER_ENVIRONMENT = {
     "ARROW_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # a pool that gives memory back
     "MALLOC_ARENA_MAX": "2",
+    # memory of a batch that is let go serves the next: given back, it would be faulted in again, at a third of the work
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(32 << 20),
+    "MALLOC_TOP_PAD_": str(4 << 20),
+    "NUMBA_NUM_THREADS": "1",
 }
 
 MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")

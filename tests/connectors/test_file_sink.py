@@ -808,3 +808,37 @@ def test_sizes_are_those_of_the_lines(tmp_path: Path) -> None:
 
     assert writer.sizes(events(1, 22)).to_pylist() == [len('{"n":1,"host":"a"}\n'), len('{"n":22,"host":"a"}\n')]
     assert timedelta(hours=1) == FileSink(path="x").roll.max_age
+
+
+# ── Views ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "path", ["out.json", "out.json.gz", "out.csv", "parts/{host}/", "parts/{yyyy-MM-dd}.json", "parts/{host}/{yyyy}.csv"]
+)
+def test_texts_that_come_as_views_are_written_as_strings_are(tmp_path: Path, path: str) -> None:
+    texts = [None, "", "short", "longer than twelve bytes", "longer than twelve bytes", '"quoted\\" and ünïcode']
+    times = pa.array([day * 86_400_000_000 for day in range(len(texts))], pa.timestamp("us", tz="UTC"))
+    columns = {"n": pa.array(range(len(texts))), "timestamp": times, "_offset": pa.array(range(len(texts)))}
+    written = {}
+
+    for type_ in (pa.string(), pa.string_view()):
+        run = Run(tmp_path, sink(tmp_path, f"{type_}/{path}", format="csv" if path.endswith(".csv") else "json"))
+        run.batch(0, pa.record_batch({**columns, "host": pa.array(texts, type_)}), query=str(type_))
+        run.committer.close()
+        folder = tmp_path / str(type_)
+        written[type_] = [rows(part) for part in parts(folder)]
+
+    assert sum(map(len, written[pa.string()])) == len(texts)
+    assert written[pa.string_view()] == written[pa.string()]
+
+
+def test_parquet_of_texts_that_come_as_views_has_strings(tmp_path: Path) -> None:
+    run = Run(tmp_path, sink(tmp_path, "out.parquet", format="parquet"))
+
+    run.batch(0, pa.record_batch({"host": pa.array(["a", "longer than twelve bytes"], pa.string_view())}))
+    run.committer.close()
+
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.schema.field("host").type == pa.string()
+    assert table.column("host").to_pylist() == ["a", "longer than twelve bytes"]

@@ -163,3 +163,22 @@ def test_backoff_doubles_up_to_its_limit() -> None:
         out.take(events("a"))
 
     assert all(wait <= longest for wait, longest in zip(waits, [1, 2, 4, 4, 4], strict=True))
+
+
+def test_views_that_are_tried_again_are_strings() -> None:
+    writer = Recorder([Result(retryable=pa.array([1]), cause="429")])
+
+    outlet(writer).take(pa.record_batch({"m": pa.array(["a", "longer than twelve bytes"], pa.string_view()), OFFSET: [0, 1]}))
+
+    assert writer.batches == [["a", "longer than twelve bytes"], ["longer than twelve bytes"]]
+
+
+@pytest.mark.parametrize(("limits", "expected"), [({}, True), ({"max_events": 9}, False), ({"max_bytes": 9}, False)])
+def test_views_come_only_where_no_limit_cuts_batches(limits: dict[str, int], expected: bool) -> None:
+    class Taker(Sink):
+        """Takes views."""
+
+        takes_views = True
+
+    assert Outlet("out", Taker(type="taker", batch=Batching(**limits)), Recorder(), lambda _: None).takes_views is expected
+    assert not outlet(Recorder(), batch=limits).takes_views

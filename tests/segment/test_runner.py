@@ -9,9 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from etl.api import OFFSET, TIMESTAMP, ArrowStep, Outcome, Rejects, Result, Schema, Sink, Staged, Task, with_columns, with_fields
+from etl.api import (
+    OFFSET,
+    TIMESTAMP,
+    ArrowStep,
+    Batching,
+    Outcome,
+    Rejects,
+    Result,
+    Schema,
+    Sink,
+    Staged,
+    Task,
+    with_columns,
+    with_fields,
+)
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.scanner import texts
+from etl.scanner.texts import filtered, owned_array
 from etl.segment.runner import Place, Run
 from etl.spark.totals import Totals
 
@@ -224,3 +240,122 @@ def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
         list(Run(segment, "src", place, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
 
     assert written("out") == []
+
+
+LINES = pa.schema([("message", pa.string())])
+SEEN: list[tuple[str, pa.DataType]] = []
+
+
+class Look(ArrowStep):
+    """Note the type of the texts, and reject those that begin with a bang."""
+
+    type: str = "look"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            SEEN.append((self.type, batch.column("message").type))
+            bad = pa.array([text.startswith("!") for text in batch.column("message").to_pylist()])
+            rejects = (Rejects(filtered(batch, bad), "bang", "begins with a bang"),) if bad.true_count else ()
+            return Outcome(filtered(batch, pc.invert(bad)), rejects)
+
+        return run
+
+
+class LookAtViews(Look):
+    """The same for views."""
+
+    type: str = "look_at_views"
+    takes_views = True
+
+
+class ViewMemory(Memory):
+    """Keep batches with their views."""
+
+    type: str = "view_memory"
+    takes_views = True
+
+
+def views(*texts: str) -> pa.RecordBatch:
+    return pa.record_batch({"message": pa.array(texts, pa.string_view()), OFFSET: list(range(len(texts)))})
+
+
+def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: object) -> tuple[Run, list[pa.RecordBatch]]:
+    SEEN.clear()
+    sinks = {"views": ViewMemory(), "few": ViewMemory(batch=Batching(max_events=1))}
+    outputs = {name: Output(name, sinks.get(name, Memory()), LINES) for part in root.walk() for name in part.sinks}
+    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
+    running = Run(
+        Segment({"src": root}, outputs, {"src": True}), "src", place, Output("dead_letters", Memory(), SCHEMA), **options
+    )
+    return running, list(running.over([batch]))
+
+
+def type_at(sink: str) -> set[pa.DataType]:
+    return {batch.column("message").type for batch in WRITTEN[sink]}
+
+
+def test_views_go_as_far_as_they_are_taken(tmp_path: Path) -> None:
+    steps = (node(LookAtViews(), LINES), node(Look(), LINES), node(LookAtViews(), LINES))
+
+    run_lines(Branch(steps, LINES, ("out",)), tmp_path, views("short", "longer than twelve bytes"))
+
+    assert [("look_at_views", pa.string_view()), ("look", pa.string()), ("look_at_views", pa.string())] == SEEN
+    assert written("out", "message") == ["short", "longer than twelve bytes"]
+
+
+def test_each_sink_gets_the_texts_it_takes(tmp_path: Path) -> None:
+    below = (Branch((node(Look(), LINES),), LINES, ("below",)), Branch((), LINES, ("views",)))
+    root = Branch((node(LookAtViews(), LINES),), LINES, ("views", "few", "out"), below)
+
+    run_lines(root, tmp_path, views("a text of some length", "b"))
+
+    assert (type_at("views"), type_at("few"), type_at("out")) == ({pa.string_view()}, {pa.string()}, {pa.string()})
+    assert [len(batch) for batch in WRITTEN["few"]] == [1, 1]
+    assert written("below", "message") == written("out", "message") == ["a text of some length", "b"]
+    assert [("look_at_views", pa.string_view()), ("look", pa.string())] == SEEN
+
+
+def test_texts_are_made_strings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[pa.Array] = []
+    monkeypatch.setattr(texts, "owned_array", lambda array: made.append(array) or owned_array(array))
+    below = tuple(Branch((node(Look(), LINES),), LINES, (name,)) for name in ("low", "high"))
+
+    run_lines(Branch((), LINES, ("out", "views"), below), tmp_path, views("a", "b"))
+
+    assert [array.type for array in made].count(pa.string_view()) == 1
+
+
+def test_dead_letters_spark_and_the_watermark_get_strings(tmp_path: Path) -> None:
+    timed = with_fields(LINES, {"t": TIMESTAMP})
+    steps = (node(LookAtViews(), LINES), node(Tick(), LINES))
+    batch = views("!a text that is rejected", "a text that is kept")
+
+    _, emitted = run_lines(Branch(steps, timed, emits=True), tmp_path, batch, emits=timed, watermark=Watermark("t", 0.0))
+
+    assert written("dead_letters", "event") == ["!a text that is rejected"]
+    assert [found.column("message").to_pylist() for found in emitted] == [["a text that is kept"], [None]]
+    assert {found.column("message").type for found in emitted} == {pa.string()}
+
+
+class Tick(ArrowStep):
+    """Give every event a time."""
+
+    type: str = "tick"
+    takes_views = True
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {"t": TIMESTAMP})
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        return lambda batch: Outcome(with_columns(batch, {"t": pa.array([7] * len(batch), TIMESTAMP)}))
+
+
+def test_bytes_read_are_those_of_the_texts_not_of_the_block_they_lie_in(tmp_path: Path) -> None:
+    batch = views("a text of twenty one.", "b", "another of twenty one").slice(1)
+
+    running, _ = run_lines(Branch((), LINES, ("out",)), tmp_path, batch)
+
+    assert running.receipt.bytes_read == 22

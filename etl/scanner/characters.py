@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from parsers import char_class
-from parsers.char_class import CharClass, between, one_of
-from parsers.pattern_error import PatternError
+from etl.scanner import char_class
+from etl.scanner.char_class import CharClass, between, one_of
+from etl.scanner.pattern_error import PatternError
 
 MOST_DEPTH = 200
 """Nested groups; deeper ones are refused before Python's stack is."""

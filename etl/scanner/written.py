@@ -1,4 +1,4 @@
-"""The tree of a pattern → the text that RE2 (or the package ``regex``) compiles."""
+"""A tree → the text of a regular expression, as RE2 or the package ``regex`` compile it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any
 
-from parsers.regex_tree import (
+from etl.scanner.tree import (
     AnyByte,
     Atomic,
     Backreference,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Literal
 
-from parsers.char_class import ANY, between, one_of
-from parsers.pattern_error import PatternError
-from parsers.regex_characters import MOST_DEPTH, CharacterReader
-from parsers.regex_tree import (
+from etl.scanner.char_class import ANY, between, one_of
+from etl.scanner.characters import MOST_DEPTH, CharacterReader
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.tree import (
     EMPTY,
     Atomic,
     Backreference,
@@ -182,15 +183,16 @@ class _Reader(CharacterReader):
     def _repeated(self, node: Node, start: int) -> Node:
         while (bounds := self._bounds()) is not None:
             least, most, braces = bounds
-            if isinstance(node, Edge | Look):
-                node = EMPTY if least == 0 else node
-            elif self.take("?"):
-                node = Repeat(node, least, most, "lazy")
-            elif not braces and self.take("+"):
-                node = Repeat(node, least, most, "possessive")
-            else:
-                node = Repeat(node, least, most)
+            repeated = Repeat(node, least, most, self._kind(braces=braces))
+            once = EMPTY if least == 0 else node
+            node = once if isinstance(node, Edge | Look) else repeated
         return node
+
+    def _kind(self, *, braces: bool) -> Literal["greedy", "lazy", "possessive"]:
+        """What stands behind a count; a plus behind braces repeats them."""
+        if self.take("?"):
+            return "lazy"
+        return "possessive" if not braces and self.take("+") else "greedy"
 
     def _bounds(self) -> tuple[int, int | None, bool] | None:
         if self.at >= len(self.text):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from parsers.char_class import CharClass
+from etl.scanner.char_class import CharClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,30 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(children(node)))
 
 
+def starts_with(node: Node, edge: Edge) -> bool:
+    """Whether every match begins at this edge, as far as the tree's first parts show."""
+    if isinstance(node, Sequence):
+        return bool(node.parts) and starts_with(node.parts[0], edge)
+    if isinstance(node, Choice):
+        return bool(node.parts) and all(starts_with(part, edge) for part in node.parts)
+    return starts_with(node.part, edge) if isinstance(node, Capture | Group | Atomic) else node == edge
+
+
 def sequence(parts: list[Node]) -> Node:
     """A sequence without sequences inside; one part stands alone."""
     flat: list[Node] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Sequence) else (part,))
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def renamed(node: Node, names: Iterator[str]) -> Node:
+    """The tree with new names for its captures, given in the order of `captures`."""
+    if isinstance(node, Capture):
+        return replace(node, field=next(names), part=renamed(node.part, names))
+    if isinstance(node, Sequence | Choice):
+        return replace(node, parts=tuple([renamed(part, names) for part in node.parts]))
+    return replace(node, part=renamed(node.part, names)) if isinstance(node, Repeat | Group | Look | Atomic) else node
 
 
 def captures(node: Node) -> list[Capture]:

@@ -1,0 +1,228 @@
+"""A program → a deterministic automaton that knows where its captures lie, built as far as texts have needed it.
+
+A state is the ordered list of the program's threads before they follow what needs no byte; what a thread may do is
+looked up when the next byte's class is known (TDFA with one byte of look-ahead). The order of the threads is their
+priority, so greedy and lazy loops and ordered alternatives come out as in Perl; a thread that has matched cuts off
+all behind it. Source: Laurikari (2000); Trofimovich, "Tagged deterministic finite automata with lookahead" (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from etl.scanner import scopes
+from etl.scanner.alphabet import Alphabet
+from etl.scanner.closure import Reached, Thread, matched, reach
+from etl.scanner.liveness import Liveness
+from etl.scanner.program import BYTE, MATCH, BeyondError, Program
+from etl.scanner.registers import HERE, UNSET, Registers
+
+DEAD, UNKNOWN = -1, -2
+"""Instead of a state: no match is possible any more; not known yet, or beyond the scanner."""
+
+MOST_THREADS = 100
+
+Values = tuple[int, ...]
+"""Of a thread, the register of each tag that is alive at its place, or `UNSET`."""
+
+
+class Final(NamedTuple):
+    """What a match means: its pattern, and of each of its tags the register, `HERE` or `UNSET`."""
+
+    pattern: int
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(eq=False)
+class State:
+    """``edges``: of each class of bytes, the next state and the number of the moves on the way."""
+
+    threads: list[Thread]
+    values: list[Values]
+    behind: int
+    """The class of the byte before it."""
+
+    edges: list[tuple[int, int]] | None = None
+    final: int = -1
+    """The number of the `Final` if the text ends here, or -1."""
+
+    visits: int = 0
+    runs: int = 0
+    """How often training stood here, and how often it came from another state."""
+
+    registers: list[int] = field(default_factory=list)
+    """The registers in use, in the order in which the threads name them."""
+
+    @property
+    def accepts(self) -> bool:
+        """Whether the match is decided, whatever follows."""
+        return len(self.threads) == 1 and self.threads[0].at < 0
+
+
+class Automaton:
+    """States are made in `train`, from the start by every byte of a text."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.alphabet = Alphabet(program)
+        self.live = Liveness(program)
+        self.registers = Registers()
+        self.states: list[State] = []
+        self.finals: dict[Final, int] = {}
+        self.expanded = 0
+        self._index: dict[object, int] = {}
+        self._by_look: list[list[int]] = _grouped(self.alphabet.seen_ahead)
+        root = [Thread(program.start)]
+        self.start, _ = self._state(root, [(UNSET,) * len(self.live.tags(program.start))], self.alphabet.edge)
+
+    def train(self, text: bytes, may_grow: Callable[[], bool] = lambda: True) -> None:
+        """Make the states that the text goes through, while ``may_grow``. A text beyond the scanner ends where it is."""
+        at, last = self.start, -1
+        for byte in text:
+            state = self.states[at]
+            if state.edges is None and not may_grow():
+                return
+            state.visits += 1
+            state.runs += at != last
+            if state.accepts:
+                break
+            last, at = at, self._edges(state)[self.alphabet.of_byte[byte]][0]
+            if at < 0:
+                return
+        if self.states[at].edges is None and may_grow():
+            self._edges(self.states[at])
+
+    def complete(self, most: int) -> bool:
+        """Make all states, unless there are more than ``most``."""
+        at = 0
+        while at < len(self.states) <= most:
+            self._edges(self.states[at])
+            at += 1
+        return at == len(self.states)
+
+    # ── Edges ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _edges(self, state: State) -> list[tuple[int, int]]:
+        if state.edges is None:
+            state.edges = [(DEAD, 0)] * self.alphabet.size
+            self.expanded += 1
+            looks = any(self.live.looks_ahead(thread.at) for thread in state.threads)
+            for classes in self._by_look if looks else [range(self.alphabet.size + 1)]:
+                self._expand(state, state.edges, classes)
+        return state.edges
+
+    def _expand(self, state: State, edges: list[tuple[int, int]], classes: Iterable[int]) -> None:
+        """The edges of classes that look alike to look-aheads."""
+        classes = list(classes)
+        alphabet = self.alphabet
+        try:
+            ahead = alphabet.seen_ahead[classes[0]]
+            reached = reach(self.program, alphabet, state.threads, alphabet.seen_behind[state.behind], ahead)
+        except BeyondError:
+            for class_ in classes:
+                self._set(state, edges, class_, (UNKNOWN, 0))
+            return
+        known: dict[object, tuple[int, int]] = {}
+        reading = [(one, self._reads(one)) for one in reached]
+        for class_ in classes:
+            if class_ == alphabet.edge:
+                state.final = self._final(state, reached)
+                continue
+            chosen = [one for one, mask in reading if mask is None or mask >> class_ & 1]
+            key = (tuple(map(id, chosen)), alphabet.seen_behind[class_])
+            if key not in known:
+                known[key] = self._edge(state, chosen, class_)
+            edges[class_] = known[key]
+
+    def _set(self, state: State, edges: list[tuple[int, int]], class_: int, edge: tuple[int, int]) -> None:
+        if class_ == self.alphabet.edge:
+            state.final = UNKNOWN
+        else:
+            edges[class_] = edge
+
+    def _reads(self, one: Reached) -> int | None:
+        """The classes of bytes it can read; None for a match, which stays whatever is read."""
+        if one.at < 0 or self.program.does[one.at] != BYTE:
+            return None
+        return self.alphabet.members[self.program.operand[one.at]]
+
+    def _final(self, state: State, reached: Sequence[Reached]) -> int:
+        won = next((one for one in reached if self._reads(one) is None), None)
+        if won is None:
+            return -1
+        pattern = self._goal(won)
+        values = self._values(state, won, self.program.tags_of(-1 - pattern))
+        final = Final(-1 - pattern, tuple(zip(self.program.tags_of(-1 - pattern), values, strict=True)))
+        return self.finals.setdefault(final, len(self.finals))
+
+    def _goal(self, one: Reached) -> int:
+        """Where it is when a byte has been read."""
+        if one.at < 0:
+            return one.at
+        if self.program.does[one.at] == MATCH:
+            return matched(self.program.operand[one.at])
+        return self.program.then[one.at][0]
+
+    def _values(self, state: State, one: Reached, tags: Sequence[int]) -> Values:
+        known = dict(zip(self.live.tags(state.threads[one.thread].at), state.values[one.thread], strict=True))
+        return tuple([HERE if one.tags >> tag & 1 else known.get(tag, UNSET) for tag in tags])
+
+    def _edge(self, state: State, chosen: Sequence[Reached], class_: int) -> tuple[int, int]:
+        threads: dict[Thread, Values] = {}
+        try:
+            for one in chosen:
+                if one.poisoned:
+                    raise BeyondError("a negative look-ahead of more than one character decides")
+                thread = Thread(self._goal(one), one.scopes)
+                if thread not in threads:
+                    threads[thread] = self._values(state, one, self.live.tags(thread.at))
+                if self.live.sure(thread.at) and not thread.scopes:
+                    break  # it wins over all that are less preferred
+            if not threads:
+                return DEAD, 0
+            return self._state(list(threads), list(threads.values()), class_)
+        except BeyondError:
+            return UNKNOWN, 0
+
+    # ── States ────────────────────────────────────────────────────────────────────────────────────
+
+    def _state(self, threads: list[Thread], values: list[Values], behind: int) -> tuple[int, int]:
+        """The state of these threads, made where it is new, and the moves that lead into its registers."""
+        if any(thread.scopes for thread in threads):
+            kept = scopes.settled(threads)
+            threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
+        if len(threads) > MOST_THREADS:
+            raise BeyondError(f"more than {MOST_THREADS} threads")
+        numbers = _numbered(values)
+        shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
+        seen = self.alphabet.seen_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
+        key = (tuple(threads), shape, seen)
+        found = self._index.get(key)
+        if found is None:
+            found = self._index[key] = len(self.states)
+            registers = self.registers.for_values(numbers)
+            own = [tuple([UNSET if number == UNSET else registers[number] for number in mine]) for mine in shape]
+            self.states.append(State(threads, own, behind, registers=registers))
+        targets = self.states[found].registers
+        moves = [(targets[number], value) for value, number in numbers.items() if value != targets[number]]
+        return found, self.registers.list_of(moves)
+
+
+def _numbered(values: Sequence[Values]) -> dict[int, int]:
+    """The different values (registers and `HERE`), numbered in the order of the threads."""
+    numbers: dict[int, int] = {}
+    for mine in values:
+        for value in mine:
+            if value != UNSET:
+                numbers.setdefault(value, len(numbers))
+    return numbers
+
+
+def _grouped(seen: Sequence[int]) -> list[list[int]]:
+    """Classes that fulfil the same look-aheads."""
+    groups: dict[int, list[int]] = {}
+    for class_, answers in enumerate(seen):
+        groups.setdefault(answers, []).append(class_)
+    return list(groups.values())

@@ -1,0 +1,117 @@
+"""The engines behind the scanner: RE2 for what is beyond it, the package ``regex`` for what is beyond RE2.
+
+RE2 works in linear time. ``regex`` backtracks, one text after the other, and each text has a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.scanner.tree import Node, backtracking_reason, captures
+from etl.scanner.written import group_name, regex_text
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one pattern found in a column: no nulls in ``matched`` and ``timed_out``; captures by name, null where unset."""
+
+    matched: pa.BooleanArray
+    captures: dict[str, pa.StringArray]
+    timed_out: pa.BooleanArray | None = None
+
+
+Search = Callable[[pa.StringArray], Answer]
+
+
+def search(tree: Node, timeout: timedelta) -> Search:
+    """Compile a pattern for the first engine that takes it. Raises ValueError where neither does."""
+    if backtracking_reason(tree) is None:
+        expression = regex_text(tree)
+        try:
+            pc.match_substring_regex(pa.array([""], pa.string()), expression)
+            return _linear(tree, expression)
+        except pa.ArrowInvalid:  # larger than RE2 allows
+            pass
+    return _backtracking(tree, timeout)
+
+
+def prove(tree: Node) -> None:
+    """Raise ValueError, with the engine's words, where no engine takes the pattern. Does not load ``regex`` needlessly."""
+    if backtracking_reason(tree) is None:
+        pc.match_substring_regex(pa.nulls(0, pa.string()), regex_text(tree))
+    else:
+        _compiled(tree)
+
+
+# ── RE2 ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _linear(tree: Node, expression: str) -> Search:
+    names = [capture.field for capture in captures(tree)]
+    if not names:
+        return lambda texts: Answer(pc.fill_null(pc.match_substring_regex(texts, expression), False), {})
+
+    def find(texts: pa.StringArray) -> Answer:
+        found = pc.extract_regex(texts, expression)
+        matched = found.is_valid()
+        return Answer(matched, _by_name(names, [_unless_empty(found.field(n), matched) for n in range(len(names))]))
+
+    return find
+
+
+def _unless_empty(texts: pa.StringArray, matched: pa.BooleanArray) -> pa.StringArray:
+    """An empty capture as null: RE2 does not tell it from one that took no part."""
+    present = pc.and_(pc.fill_null(pc.greater(pc.binary_length(texts), 0), False), matched)
+    return texts if present.false_count == 0 else pc.if_else(present, texts, pa.scalar(None, pa.string()))
+
+
+def _by_name(names: list[str], found: list[pa.StringArray]) -> dict[str, pa.StringArray]:
+    """Of captures of one name, the first that is there."""
+    gathered: dict[str, list[pa.StringArray]] = {}
+    for name, texts in zip(names, found, strict=True):
+        gathered.setdefault(name, []).append(texts)
+    return {name: texts[0] if len(texts) == 1 else pc.coalesce(*texts) for name, texts in gathered.items()}
+
+
+# ── The package regex ─────────────────────────────────────────────────────────────────────────────
+
+
+def _compiled(tree: Node) -> Any:
+    import regex
+
+    try:
+        return regex.compile(regex_text(tree, backtracking=True), regex.VERSION1 | regex.ASCII)
+    except regex.error as error:
+        raise ValueError(str(error)) from None
+
+
+def _backtracking(tree: Node, timeout: timedelta) -> Search:
+    compiled, seconds = _compiled(tree), timeout.total_seconds()
+    names = [capture.field for capture in captures(tree)]
+    groups = [group_name(n) for n in range(len(names))]
+
+    def one(text: str | None) -> tuple[Any, ...] | bool | None:
+        """Captured texts, None for no match, False for a time-out."""
+        try:
+            found = None if text is None else compiled.search(text, timeout=seconds)
+        except TimeoutError:
+            return False
+        return found.group(0, *groups)[1:] if found and groups else (() if found else None)
+
+    def find(texts: pa.StringArray) -> Answer:
+        """A loop over texts, for no engine here runs such a pattern over a column."""
+        rows = [one(text) for text in texts.to_pylist()]
+        found = [
+            pa.array([(row[n] or None) if isinstance(row, tuple) else None for row in rows], pa.string())
+            for n in range(len(groups))
+        ]
+        matched = pa.array([isinstance(row, tuple) for row in rows], pa.bool_())
+        return Answer(matched, _by_name(names, found), pa.array([row is False for row in rows], pa.bool_()))
+
+    return find

@@ -1,0 +1,34 @@
+"""Where compiled kernels and scanners are kept between runs: a folder that is surely writable and only ours."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def folder() -> Path:
+    """``$SLUICE_CACHE``, else the user's cache folder, else one under the temporary folder; exists, owned by this user.
+
+    What lies there is executed and unpickled, so a folder that others may write is passed over.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
+    return next((Path(place) for place in places if place and _ours(place)), None) or Path(tempfile.mkdtemp(prefix="sluice-"))
+
+
+def _temporary() -> str:
+    return os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}")
+
+
+def _ours(place: str) -> bool:
+    try:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        found = os.stat(place)
+    except OSError:
+        return False
+    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return found.st_uid == os.getuid() and not shared and os.access(place, os.W_OK | os.X_OK)

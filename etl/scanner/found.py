@@ -1,0 +1,110 @@
+"""What has been found in a column so far: spans by automata, copies of text by the engines behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.scanner.engines import Answer
+from etl.scanner.learning import Spans
+from etl.scanner.scanner import NO_PATTERN, Scan
+from etl.scanner.texts import Texts, owned_array, taken, views_of
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Found:
+    """Answers for the texts of a column, filled in stage by stage."""
+
+    column: pa.Array
+    texts: Texts
+    names: tuple[str, ...]
+    pattern: Array
+    spans: list[tuple[Array | None, tuple[str, ...], Spans]] = field(default_factory=list)
+    """Rows (None: all), names of the captures, answers."""
+
+    copies: list[tuple[Array, dict[str, pa.Array]]] = field(default_factory=list)
+    """Rows, captured texts by name."""
+
+    timed_out: Array | None = None
+
+    @classmethod
+    def empty(cls, column: pa.Array, names: tuple[str, ...]) -> Found:
+        """Nothing found yet."""
+        return cls(column, Texts.of(column), names, np.full(len(column), NO_PATTERN, np.int32))
+
+    def open_rows(self) -> Array:
+        """Texts that no pattern has matched."""
+        return np.flatnonzero((self.pattern < 0) & (self.texts.length >= 0))
+
+    def texts_of(self, rows: Array) -> tuple[Array, Array]:
+        """Addresses and lengths of some of the texts."""
+        if len(rows) == len(self.pattern):
+            return self.texts.address, self.texts.length
+        return self.texts.address[rows], self.texts.length[rows]
+
+    def put_spans(self, rows: Array, names: tuple[str, ...], spans: Spans, first: int) -> None:
+        """An automaton's answers for rows; its patterns are numbered from ``first``."""
+        hits = spans.pattern >= 0
+        if len(rows) == len(self.pattern):
+            self.pattern = np.where(hits, spans.pattern + first, self.pattern)
+            self.spans.append((None, names, spans))
+        elif hits.any():
+            self.pattern[rows[hits]] = spans.pattern[hits] + first
+            self.spans.append((rows, names, spans))
+
+    def put_copies(self, rows: Array, answer: Answer, pattern: int) -> None:
+        """An engine's answers for rows."""
+        hits = answer.matched.to_numpy(zero_copy_only=False)
+        self.pattern[rows[hits]] = pattern
+        if hits.any():
+            captures = {name: texts.filter(answer.matched) for name, texts in answer.captures.items()}
+            self.copies.append((rows[hits], captures))
+        if answer.timed_out is not None and answer.timed_out.true_count:
+            self.timed_out = np.zeros(len(self.pattern), bool) if self.timed_out is None else self.timed_out
+            self.timed_out[rows[answer.timed_out.to_numpy(zero_copy_only=False)]] = True
+
+    def strings(self, rows: Array) -> pa.StringArray:
+        """Texts as the other engines read them."""
+        return owned_array(taken(self.column, rows))
+
+    def scan(self) -> Scan:
+        """All of it as columns."""
+        timed_out = self.timed_out
+        if timed_out is not None:
+            timed_out &= self.pattern < 0
+        return Scan({name: self._column(name) for name in self.names}, self.pattern, timed_out)
+
+    def _column(self, name: str) -> pa.Array:
+        begins, ends = self._span(name)
+        column = views_of(begins, ends, self.texts, empty_is_null=True)
+        copies = [(rows, found[name]) for rows, found in self.copies if name in found]
+        return _laid(column, copies) if copies else column
+
+    def _span(self, name: str) -> tuple[Array, Array]:
+        """Where a capture begins and ends in each text; -1 where it took no part."""
+        answers = [(rows, names.index(name), spans) for rows, names, spans in self.spans if name in names]
+        if answers and answers[0][0] is None:
+            _, at, spans = answers.pop(0)
+            begins, ends = spans.begins[at], spans.ends[at]
+        else:
+            begins, ends = np.full(len(self.pattern), -1, np.int32), np.full(len(self.pattern), -1, np.int32)
+        for rows, at, spans in answers:
+            hits = np.flatnonzero(spans.begins[at] >= 0)
+            put = hits if rows is None else rows[hits]
+            begins[put], ends[put] = spans.begins[at][hits], spans.ends[at][hits]
+        return begins, ends
+
+
+def _laid(column: pa.Array, copies: list[tuple[Array, pa.Array]]) -> pa.Array:
+    """Texts of some rows laid over a view column."""
+    at, size = np.arange(len(column)), len(column)
+    for rows, texts in copies:
+        at[rows] = np.arange(size, size + len(texts))
+        size += len(texts)
+    return taken(pa.concat_arrays([column, *(texts.cast(pa.string_view()) for _, texts in copies)]), at)

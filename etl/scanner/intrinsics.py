@@ -1,0 +1,167 @@
+"""What kernels do with memory that Python has no words for: loads, stores and searches of 16 bytes at an address.
+
+Addresses are ``uint64``. A load or store of 16 bytes touches 16 bytes, whatever of them is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic as _intrinsic
+
+intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = _intrinsic
+"""Its own type hints are those of what it wraps, which takes a context that callers do not give."""
+
+BYTE, HALF, WORD, LONG, BIT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.IntType(1)
+BLOCK = ir.VectorType(BYTE, 16)
+"""Sixteen bytes: what every CPU that Spark runs on compares at once."""
+
+
+def _at(builder: Any, address: Any, type_: Any) -> Any:
+    return builder.inttoptr(address, type_.as_pointer())
+
+
+def _load(builder: Any, address: Any, type_: Any) -> Any:
+    loaded = builder.load(_at(builder, address, type_))
+    loaded.align = 1
+    return loaded
+
+
+def _store(builder: Any, address: Any, value: Any) -> None:
+    builder.store(value, _at(builder, address, value.type)).align = 1
+
+
+def _splat(builder: Any, byte: Any) -> Any:
+    one = builder.insert_element(ir.Constant(BLOCK, ir.Undefined), byte, ir.Constant(WORD, 0))
+    return builder.shuffle_vector(one, ir.Constant(BLOCK, ir.Undefined), ir.Constant(ir.VectorType(WORD, 16), [0] * 16))
+
+
+def _mask(builder: Any, bits: Any) -> Any:
+    """Sixteen truth values → a number whose bit n is the n-th."""
+    return builder.zext(builder.bitcast(bits, HALF), WORD)
+
+
+@intrinsic
+def load_byte(context: Any, address: Any) -> Any:
+    """uint8 at an address."""
+    return types.uint8(types.uint64), lambda ctx, builder, sig, args: _load(builder, args[0], BYTE)
+
+
+@intrinsic
+def load_word(context: Any, address: Any) -> Any:
+    """uint32 at an address, aligned or not."""
+    return types.uint32(types.uint64), lambda ctx, builder, sig, args: _load(builder, args[0], WORD)
+
+
+@intrinsic
+def load_long(context: Any, address: Any) -> Any:
+    """uint64 at an address, aligned or not."""
+    return types.uint64(types.uint64), lambda ctx, builder, sig, args: _load(builder, args[0], LONG)
+
+
+def _storing(type_: Any) -> Any:
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _store(builder, args[0], args[1])
+        return ctx.get_dummy_value()
+
+    return types.void(types.uint64, type_), generate
+
+
+@intrinsic
+def store_byte(context: Any, address: Any, value: Any) -> Any:
+    """Put a uint8 at an address."""
+    return _storing(types.uint8)
+
+
+@intrinsic
+def store_word(context: Any, address: Any, value: Any) -> Any:
+    """Put a uint32 at an address."""
+    return _storing(types.uint32)
+
+
+@intrinsic
+def store_long(context: Any, address: Any, value: Any) -> Any:
+    """Put a uint64 at an address."""
+    return _storing(types.uint64)
+
+
+@intrinsic
+def copy_block(context: Any, target: Any, source: Any) -> Any:
+    """Copy 16 bytes."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _store(builder, args[0], _load(builder, args[1], BLOCK))
+        return ctx.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def copy_block_for_json(context: Any, target: Any, source: Any) -> Any:
+    """Copy 16 bytes; bit n of the answer says that byte n must be escaped in a JSON string."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        block = _load(builder, args[1], BLOCK)
+        _store(builder, args[0], block)
+
+        def all_of(byte: int) -> Any:
+            return ir.Constant(BLOCK, [byte] * 16)
+
+        special = builder.icmp_unsigned("<", block, all_of(0x20))
+        for byte in b'"\\':
+            special = builder.or_(special, builder.icmp_unsigned("==", block, all_of(byte)))
+        return _mask(builder, special)
+
+    return types.uint32(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def equal_bytes(context: Any, address: Any, byte: Any) -> Any:
+    """Which of 16 bytes equal ``byte``, as bits 0 to 15."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _mask(builder, builder.icmp_unsigned("==", _load(builder, args[0], BLOCK), _splat(builder, args[1])))
+
+    return types.uint32(types.uint64, types.uint8), generate
+
+
+@intrinsic
+def high_bytes(context: Any, address: Any) -> Any:
+    """Which of 16 bytes are not ASCII, as bits 0 to 15."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        block = _load(builder, args[0], BLOCK)
+        return _mask(builder, builder.icmp_signed("<", block, ir.Constant(BLOCK, [0] * 16)))
+
+    return types.uint32(types.uint64), generate
+
+
+@intrinsic
+def any_of_three(context: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
+    """Which of 16 bytes are one of three, as bits 0 to 15."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        block = _load(builder, args[0], BLOCK)
+        found = [builder.icmp_unsigned("==", block, _splat(builder, byte)) for byte in args[1:]]
+        return _mask(builder, builder.or_(builder.or_(found[0], found[1]), found[2]))
+
+    return types.uint32(types.uint64, types.uint8, types.uint8, types.uint8), generate
+
+
+@intrinsic
+def trailing_zeros(context: Any, bits: Any) -> Any:
+    """How many low bits of a uint32 that is not 0 are 0, as int64."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.zext(builder.cttz(args[0], ir.Constant(BIT, 1)), LONG)
+
+    return types.int64(types.uint32), generate
+
+
+@intrinsic
+def ones(context: Any, bits: Any) -> Any:
+    """How many bits of a uint32 are 1, as int64."""
+    return types.int64(types.uint32), lambda ctx, builder, sig, args: builder.zext(builder.ctpop(args[0]), LONG)

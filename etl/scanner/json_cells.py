@@ -1,0 +1,186 @@
+"""Values of a row as JSON text: what the kernel of `json_kernel` writes between its literals.
+
+A column is a row of the kernel's table (`json_table`). Each part takes the address to write to and gives the one behind
+what it wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import part
+from etl.scanner.days import FIRST_DAY, LAST_DAY, date_of
+from etl.scanner.digits import EIGHT, ONE, ZERO, eight_digits, write_fraction, write_two, write_whole
+from etl.scanner.intrinsics import (
+    copy_block,
+    load_byte,
+    load_long,
+    load_word,
+    store_byte,
+    store_long,
+    store_word,
+)
+from etl.scanner.json_table import (
+    BIT,
+    DATE,
+    DETAIL,
+    FIRST,
+    KIND,
+    LITERAL,
+    LITERAL_BYTES,
+    SIGNED,
+    TIME,
+    VALIDITY,
+    VALUES,
+    ZONED,
+)
+
+BLOCK = np.uint64(16)
+ROOM = np.uint64(96)
+"""Bytes beyond texts and literals that must be free: any other value, and what a copy in blocks touches too much."""
+
+WORD = np.uint64(4)
+HUNDRED, _SIXTY = np.uint64(100), np.uint64(60)
+DAY = np.int64(86_400)
+_FIRST_OF_THREE, _SECOND_OF_THREE = np.uint64(1_000_000), np.uint64(1000)
+_DASHES = np.uint64((ord("0") - ord("-")) * (1 << 16 | 1 << 40))
+_COLONS = np.uint64((ord(":") - ord("0")) * (1 << 16 | 1 << 40))
+_NULL, _TRUE, _FALS = (np.uint32(int.from_bytes(text, "little")) for text in (b"null", b"true", b"fals"))
+_UNITS = np.array([10**digits for digits in range(10)], np.int64)
+"""Units in a second, by how many of its digits they are."""
+
+
+@part
+def field(column: Any, name: Any) -> Any:
+    """A field of a column's row."""
+    return load_long(column + np.uint64(name) * EIGHT)
+
+
+@part
+def literal(column: Any, left_out: Any, out: Any) -> Any:
+    """The text in front of a value, without the ``left_out`` bytes at its beginning."""
+    source, end = field(column, LITERAL) + left_out, field(column, LITERAL) + field(column, LITERAL_BYTES)
+    length = end - source
+    copy_block(out, source)
+    done = BLOCK
+    while done < length:
+        copy_block(out + done, source + done)
+        done += BLOCK
+    return out + length
+
+
+@part
+def null(out: Any) -> Any:
+    """The word that JSON has for nothing."""
+    store_word(out, _NULL)
+    return out + WORD
+
+
+@part
+def is_valid(column: Any, row: Any) -> Any:
+    """Whether the value is not null."""
+    if field(column, VALIDITY) == ZERO:
+        return True
+    return _bit(field(column, VALIDITY), field(column, FIRST) + row)
+
+
+@part
+def _bit(bits: Any, place: Any) -> Any:
+    return (load_byte(bits + (place >> np.uint64(3))) >> np.uint8(place & np.uint64(7))) & np.uint8(1) != np.uint8(0)
+
+
+# ── Other values ──────────────────────────────────────────────────────────────────────────────────
+
+
+@part
+def short_value(column: Any, row: Any, out: Any) -> Any:
+    """A value of bounded length."""
+    kind, place = field(column, KIND), field(column, FIRST) + row
+    if kind == BIT:
+        return _truth(out, _bit(field(column, VALUES), place))
+    if kind == DATE:
+        return _date(out, np.int64(np.int32(load_word(field(column, VALUES) + place * np.uint64(4)))))
+    value = load_long(field(column, VALUES) + place * EIGHT)
+    if kind == TIME:
+        return _time(out, np.int64(value), field(column, DETAIL), field(column, ZONED))
+    if kind == SIGNED and np.int64(value) < 0:
+        store_byte(out, np.uint8(ord("-")))
+        return write_whole(out + ONE, ZERO - value)
+    return write_whole(out, value)
+
+
+@part
+def _truth(out: Any, value: Any) -> Any:
+    if value:
+        store_word(out, _TRUE)
+        return out + WORD
+    store_word(out, _FALS)
+    store_byte(out + WORD, np.uint8(ord("e")))
+    return out + WORD + ONE
+
+
+@part
+def _date(out: Any, day: Any) -> Any:
+    """``2026-01-02``: the century, then ``26-01-02`` as one number whose zeros between become dashes."""
+    year, month, day_of_month = date_of(day)
+    century = year // HUNDRED
+    out = write_two(out, century)
+    store_long(
+        out, eight_digits((year - century * HUNDRED) * _FIRST_OF_THREE + month * _SECOND_OF_THREE + day_of_month) - _DASHES
+    )
+    return out + EIGHT
+
+
+@part
+def _clock(out: Any, second: Any) -> Any:
+    """``03:04:05``, written as a date's end is."""
+    minute = second // _SIXTY
+    hour = minute // _SIXTY
+    digits = hour * _FIRST_OF_THREE + (minute - hour * _SIXTY) * _SECOND_OF_THREE + (second - minute * _SIXTY)
+    store_long(out, eight_digits(digits) + _COLONS)
+    return out + EIGHT
+
+
+@part
+def _time(out: Any, value: Any, digits: Any, zoned: Any) -> Any:
+    """``2026-01-02T03:04:05.000120Z``: as many digits of a second as the unit has."""
+    seconds, fraction = _seconds(value, digits)
+    day = seconds // DAY
+    out = _date(out, day)
+    store_byte(out, np.uint8(ord("T")))
+    out = _clock(out + ONE, np.uint64(seconds - day * DAY))
+    if digits != ZERO:
+        store_byte(out, np.uint8(ord(".")))
+        out = write_fraction(out + ONE, fraction, digits)
+    store_byte(out, np.uint8(ord("Z")))
+    return out + zoned
+
+
+@part
+def _seconds(value: Any, digits: Any) -> Any:
+    """Seconds and what is left. The divisors stand here one by one, for a CPU divides by what it knows much faster."""
+    if digits == np.uint64(6):
+        seconds = value // 1_000_000
+        return seconds, np.uint64(value - seconds * 1_000_000)
+    if digits == np.uint64(3):
+        seconds = value // 1000
+        return seconds, np.uint64(value - seconds * 1000)
+    if digits == ZERO:
+        return value, ZERO
+    seconds = value // 1_000_000_000
+    return seconds, np.uint64(value - seconds * 1_000_000_000)
+
+
+@part
+def has_four_digits(column: Any, row: Any) -> Any:
+    """Whether a time or date lies in the years 0000 to 9999."""
+    place = field(column, FIRST) + row
+    if field(column, KIND) == DATE:
+        return FIRST_DAY <= np.int64(np.int32(load_word(field(column, VALUES) + place * WORD))) <= LAST_DAY
+    units = _UNITS[field(column, DETAIL)]
+    if units > 1_000_000:
+        return True  # an int64 of nanoseconds goes from 1677 to 2262
+    value = np.int64(load_long(field(column, VALUES) + place * EIGHT))
+    return FIRST_DAY * DAY * units <= value < (LAST_DAY + 1) * DAY * units

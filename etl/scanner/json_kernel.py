@@ -1,0 +1,106 @@
+"""The kernel that writes JSON lines: one pass over the rows, a table that says where each column lies.
+
+A line is literal texts with a value between each two. The quotes around a value belong to the literals on both
+sides: a null takes back the quote in front of it and leaves out the one behind.
+
+A row of the table describes a column (`FIELDS`, all ``uint64``); one more row holds the last literal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.digits import EIGHT, ONE, ZERO
+from etl.scanner.intrinsics import load_word, store_long
+from etl.scanner.json_cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
+from etl.scanner.json_table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
+from etl.scanner.json_texts import text_of, text_value
+
+ROW = np.uint64(8 * FIELDS)
+"""Bytes of a row of the table."""
+
+
+@kernel
+def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
+    """Bytes of all lines where nothing is escaped, at most; 0 when a time is of a year that is not four digits."""
+    needed = ROOM + field(table + columns * ROW, LITERAL_BYTES) * rows
+    for k in range(columns):
+        column = table + np.uint64(k) * ROW
+        kind = field(column, KIND)
+        needed += (field(column, LITERAL_BYTES) + np.uint64(_MOST_BYTES[kind])) * rows
+        if kind <= WIDE_STRINGS:
+            needed += _bytes_of_texts(column, buffers, rows)
+        elif kind >= TIME and not _have_four_digits(column, rows):
+            return ZERO
+    return needed + rows
+
+
+_MOST_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
+"""Of a value without its text, by kind."""
+
+
+@part
+def _bytes_of_texts(column: Any, buffers: Any, rows: Any) -> Any:
+    """Of the texts of one column; where they lie behind each other, from the first to the end of the last."""
+    if rows == ZERO:
+        return ZERO
+    if field(column, KIND) != VIEWS:
+        first, _, _ = text_of(column, buffers, ZERO)
+        last, length, _ = text_of(column, buffers, rows - ONE)
+        return last + length - first
+    total = ZERO
+    view = field(column, VALUES) + field(column, FIRST) * BLOCK
+    for row in range(rows):
+        if is_valid(column, np.uint64(row)):
+            total += np.uint64(load_word(view))
+        view += BLOCK
+    return total
+
+
+@part
+def _have_four_digits(column: Any, rows: Any) -> Any:
+    all_good = True
+    for row in range(rows):
+        all_good &= not is_valid(column, np.uint64(row)) or has_four_digits(column, np.uint64(row))
+    return all_good
+
+
+@kernel
+def write_lines(table: Any, columns: Any, buffers: Any, row: Any, rows: Any, out: Any, limit: Any, lengths: Any) -> Any:
+    """Lines from ``row`` on, with their lengths → the row behind the last that found room, the address behind its line."""
+    last = table + columns * ROW
+    while row < rows:
+        behind = _line(table, last, buffers, row, out, limit)
+        if behind == ZERO:
+            break
+        store_long(lengths + row * EIGHT, behind - out)
+        out = behind
+        row += ONE
+    return row, out
+
+
+@part
+def _line(column: Any, last: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
+    """The address behind the line, 0 without room."""
+    left_out = ZERO
+    while column != last:
+        if out + field(column, LITERAL_BYTES) + ROOM > limit:
+            return ZERO
+        out = literal(column, left_out, out)
+        left_out = ZERO
+        if not is_valid(column, row):
+            left_out = field(column, QUOTED)
+            out = null(out - left_out)
+        elif field(column, KIND) <= WIDE_STRINGS:
+            out = text_value(column, buffers, row, out, limit)
+            if out == ZERO:
+                return ZERO
+        else:
+            out = short_value(column, row, out)
+        column += ROW
+    if out + field(column, LITERAL_BYTES) + ROOM > limit:
+        return ZERO
+    return literal(column, left_out, out)

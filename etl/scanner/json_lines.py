@@ -1,0 +1,72 @@
+"""Columns → JSON lines, written in one pass over the rows by one kernel.
+
+What the kernel reads by itself: texts (strings, large strings, views), int64 and uint64, booleans, timestamps and
+days. Any other column is given to it as texts that are JSON already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from etl.scanner.json_kernel import needed_bytes, write_lines
+from etl.scanner.json_table import FIELDS, LITERAL, LITERAL_BYTES, described, located
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OVER_READ = 16
+"""Bytes that may be read behind a literal."""
+
+GROWTH = 2
+
+
+class Lines(NamedTuple):
+    """Texts of all rows, one behind the other."""
+
+    text: memoryview
+    lengths: NDArray[np.int64]
+    """Bytes of each line, its newline included."""
+
+
+class JsonWriter:
+    """Writes batches of one shape: ``literals`` in turn with the values of ``types``. Memory: at most twice the lines.
+
+    There is one literal more than there are types; those around a type that `is_quoted` and is not ``raw`` have the
+    quotes. ``raw`` says which columns are JSON text already.
+    """
+
+    def __init__(self, literals: Sequence[bytes], types: Sequence[pa.DataType], raw: Sequence[bool]) -> None:
+        self._text = pa.py_buffer(b"".join(literals) + bytes(OVER_READ))
+        last = np.zeros(FIELDS, np.uint64)
+        self._table = np.array([*(described(*column) for column in zip(types, raw, strict=True)), last])
+        lengths = [len(literal) for literal in literals]
+        self._table[:, LITERAL] = self._text.address + np.cumsum([0, *lengths[:-1]])
+        self._table[:, LITERAL_BYTES] = lengths
+        self._factor = 1
+
+    def write(self, columns: Sequence[pa.Array], rows: int) -> Lines | None:
+        """The lines of a batch; None when a time or date is of a year that is not four digits."""
+        table, buffers = located(self._table, columns)
+        lengths = np.empty(rows, np.int64)
+        batch = _address(table), np.uint64(len(columns)), _address(buffers)
+        needed = needed_bytes(*batch, np.uint64(rows))
+        if not needed:
+            return None
+        memory = pa.allocate_buffer(needed * self._factor, resizable=True)
+        row, written = 0, 0
+        while True:
+            out, limit = np.uint64(memory.address + written), np.uint64(memory.address + memory.size)
+            row, behind = write_lines(*batch, np.uint64(row), np.uint64(rows), out, limit, _address(lengths))
+            written = behind - memory.address
+            if row == rows:
+                return Lines(memoryview(memory.slice(0, written)), lengths)
+            memory.resize(memory.size * GROWTH)  # more had to be escaped than there was room for
+            self._factor = GROWTH  # and in the next batch it may be so again: memory that is not touched costs nothing
+
+
+def _address(array: NDArray[Any]) -> np.uint64:
+    return np.uint64(array.ctypes.data)

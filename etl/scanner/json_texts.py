@@ -1,0 +1,117 @@
+"""Texts of a row as JSON: copied in blocks of 16 bytes, with what must be escaped found by the same instructions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import part
+from etl.scanner.digits import EIGHT, ONE, ZERO
+from etl.scanner.intrinsics import (
+    copy_block,
+    copy_block_for_json,
+    load_byte,
+    load_long,
+    load_word,
+    store_byte,
+    store_word,
+    trailing_zeros,
+)
+from etl.scanner.json_cells import BLOCK, ROOM, field
+from etl.scanner.json_table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
+
+INLINE = np.uint64(12)
+ESCAPED = np.uint64(6)
+"""Bytes of ``\\u001f``."""
+
+_U00 = np.uint32(int.from_bytes(b"u00 ", "little"))
+_LETTERS = np.zeros(256, np.uint8)
+_LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf', np.uint8)
+"""What follows the backslash, 0 where it is the number of the character."""
+
+
+@part
+def text_of(column: Any, buffers: Any, row: Any) -> Any:
+    """Address, length and end of what may be read."""
+    kind, place = field(column, KIND), field(column, FIRST) + row
+    if kind == VIEWS:
+        view = field(column, VALUES) + place * BLOCK
+        length = np.uint64(load_word(view))
+        if length <= INLINE:
+            return view + np.uint64(4), length, field(column, END)
+        buffer = buffers + (field(column, DETAIL) + np.uint64(load_word(view + EIGHT))) * BLOCK
+        return load_long(buffer) + np.uint64(load_word(view + np.uint64(12))), length, load_long(buffer + EIGHT)
+    if kind == STRINGS:
+        offsets = field(column, VALUES) + place * np.uint64(4)
+        start, end = np.uint64(load_word(offsets)), np.uint64(load_word(offsets + np.uint64(4)))
+    else:
+        offsets = field(column, VALUES) + place * EIGHT
+        start, end = load_long(offsets), load_long(offsets + EIGHT)
+    return field(column, DATA) + start, end - start, field(column, END)
+
+
+@part
+def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
+    """A text, escaped if it is not JSON already; 0 when there is no room for it."""
+    source, length, end = text_of(column, buffers, row)
+    if out + length + ROOM > limit:
+        return ZERO
+    if field(column, RAW) != ZERO:
+        return _copied(source, length, end, out)
+    return _escaped(source, length, end, out, limit)
+
+
+@part
+def _copied(source: Any, length: Any, end: Any, out: Any) -> Any:
+    behind = source + length
+    while source < behind:
+        if source + BLOCK <= end:
+            copy_block(out, source)
+            step = min(BLOCK, behind - source)
+        else:
+            store_byte(out, load_byte(source))
+            step = ONE
+        source += step
+        out += step
+    return out
+
+
+@part
+def _escaped(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
+    """A text with what JSON must escape; 0 when escapes need more room than there is."""
+    behind = source + length
+    while source < behind:
+        left = behind - source
+        if source + BLOCK <= end:
+            special = copy_block_for_json(out, source)
+            if left < BLOCK:
+                special &= np.uint32((ONE << left) - ONE)
+            clean = np.uint64(trailing_zeros(special)) if special != np.uint32(0) else min(left, BLOCK)
+        else:
+            byte = load_byte(source)
+            store_byte(out, byte)
+            special = np.uint32(byte < 0x20 or byte == 0x22 or byte == 0x5C)
+            clean = ONE - np.uint64(special)
+        out += clean
+        source += clean
+        if special != np.uint32(0):
+            if out + (behind - source) + ESCAPED + ROOM > limit:
+                return ZERO
+            out = _escape(out, load_byte(source))
+            source += ONE
+    return out
+
+
+@part
+def _escape(out: Any, byte: Any) -> Any:
+    letter = _LETTERS[byte]
+    store_byte(out, np.uint8(0x5C))
+    if letter != 0:
+        store_byte(out + ONE, letter)
+        return out + np.uint64(2)
+    store_word(out + ONE, _U00)
+    store_byte(out + np.uint64(4), np.uint8(ord("0") + (byte >> 4)))
+    low = byte & np.uint8(15)
+    store_byte(out + np.uint64(5), np.uint8(low + (ord("0") if low < 10 else ord("a") - 10)))
+    return out + ESCAPED

@@ -1,0 +1,175 @@
+"""Texts → numbers: what begins like one, as Logstash reads it (``12ms`` is 12); null where nothing does or it does not fit.
+
+A number may have white space (blank, tab, line feed, form feed, carriage return) and a ``+`` in front. A whole number is
+``-?[0-9]+``, a real one ``-?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?``; neither ``0x1F`` nor ``nan`` is one (the first is 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.intrinsics import load_byte
+from etl.scanner.texts import Texts, owned_array, taken
+
+_REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
+
+_MOST_WHOLE = np.uint64(2**53)
+"""Up to here a float64 holds every whole number, so that one multiplication or division rounds correctly."""
+
+_POWERS = np.array([10.0**power for power in range(23)])
+"""Those a float64 holds exactly."""
+
+_FULL = np.uint64((2**64 - 10) // 10)
+"""A number up to this takes another digit."""
+
+_MOST_EXPONENT = np.int64(100_000)
+"""Where an exponent is big enough to stop counting."""
+
+NUMBER, NONE, HARD = np.uint8(1), np.uint8(0), np.uint8(2)
+"""What a text is: a number, none, or one that needs more care."""
+
+_ONE = np.uint64(1)
+_DIGIT = np.uint8(ord("0"))
+
+
+def whole_numbers(texts: pa.Array) -> pa.Int64Array:
+    """Texts of any kind → int64."""
+    found = Texts.of(texts)
+    values, kinds = np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8)
+    missing = read_whole(found.address, found.length, values, kinds)
+    return _array(pa.int64(), values, kinds if missing else None)
+
+
+def real_numbers(texts: pa.Array) -> pa.DoubleArray:
+    """Texts of any kind → float64, each the nearest there is."""
+    found = Texts.of(texts)
+    values, kinds = np.empty(len(texts), np.float64), np.empty(len(texts), np.uint8)
+    missing, hard = read_real(found.address, found.length, values, kinds)
+    if hard:
+        rows = np.flatnonzero(kinds == HARD)
+        values[rows] = _nearest(owned_array(taken(texts, rows)))
+        kinds[rows] = NUMBER
+    return _array(pa.float64(), values, kinds if missing else None)
+
+
+def _nearest(texts: pa.StringArray) -> Any:
+    """Numbers of many digits or far from 1, which Arrow rounds correctly."""
+    try:
+        return pc.cast(texts, pa.float64()).to_numpy()
+    except pa.ArrowInvalid:  # something stands around a number
+        return pc.cast(pc.struct_field(pc.extract_regex(texts, _REAL), [0]), pa.float64()).to_numpy()
+
+
+def _array(type_: pa.DataType, values: Any, valid: Any) -> pa.Array:
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(type_, len(values), [bits, pa.py_buffer(values)])
+
+
+# ── Kernels: addresses and lengths of texts (-1: null) → values and kinds ─────────────────────────
+
+
+@kernel
+def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
+    """Whole numbers; the answer is how many texts are none."""
+    missing = 0
+    for row in range(len(address)):
+        end = address[row] + np.uint64(max(length[row], 0))
+        at, negative = _begin(address[row], end)
+        number, behind, fits = _digits(at, end, np.uint64(0))
+        most = np.uint64(2**63) if negative else np.uint64(2**63 - 1)
+        good = behind != at and fits and number <= most
+        values[row] = np.int64(np.uint64(0) - number if negative else number) if good else 0
+        kinds[row] = good
+        missing += not good
+    return missing
+
+
+@part
+def _begin(at: Any, end: Any) -> Any:
+    """Behind white space, plus and minus, and whether there was a minus."""
+    while at < end and _is_space(load_byte(at)):
+        at += _ONE
+    if at < end and load_byte(at) == np.uint8(ord("+")):
+        at += _ONE
+    if at < end and load_byte(at) == np.uint8(ord("-")):
+        return at + _ONE, True
+    return at, False
+
+
+@part
+def _is_space(byte: Any) -> Any:
+    return byte == np.uint8(0x20) or (np.uint8(0x09) <= byte <= np.uint8(0x0D) and byte != np.uint8(0x0B))
+
+
+@part
+def _digits(at: Any, end: Any, number: Any) -> Any:
+    """Digits added to a number, the address behind them, and whether they fit a uint64."""
+    fits = True
+    while at < end:
+        digit = load_byte(at) - _DIGIT
+        if digit > np.uint8(9):
+            break
+        fits &= number <= _FULL
+        number = number * np.uint64(10) + np.uint64(digit)
+        at += _ONE
+    return number, at, fits
+
+
+@kernel
+def read_real(address: Any, length: Any, values: Any, kinds: Any) -> Any:
+    """Real numbers; the answer is how many texts are none and how many are hard."""
+    missing, hard = 0, 0
+    for row in range(len(address)):
+        end = address[row] + np.uint64(max(length[row], 0))
+        at, negative = _begin(address[row], end)
+        value, kind = _real(at, end)
+        values[row] = -value if negative else value
+        kinds[row] = kind
+        missing += kind == NONE
+        hard += kind == HARD
+    return missing, hard
+
+
+@part
+def _real(at: Any, end: Any) -> Any:
+    number, behind, fits = _digits(at, end, np.uint64(0))
+    exponent = np.int64(0)
+    if _is_digit(behind + _ONE, end) and load_byte(behind) == np.uint8(ord(".")):
+        point = behind + _ONE
+        number, behind, more = _digits(point, end, number)
+        fits &= more
+        exponent = -np.int64(behind - point)
+    if behind == at:
+        return 0.0, NONE
+    exponent += _exponent(behind, end)
+    if not fits or number > _MOST_WHOLE or abs(exponent) > 22:
+        return 0.0, HARD
+    if exponent < 0:
+        return np.float64(number) / _POWERS[-exponent], NUMBER
+    return np.float64(number) * _POWERS[exponent], NUMBER
+
+
+@part
+def _exponent(at: Any, end: Any) -> Any:
+    """The number behind an ``e``; 0 where there is none."""
+    if at >= end or load_byte(at) | np.uint8(0x20) != np.uint8(ord("e")):
+        return np.int64(0)
+    at += _ONE
+    negative = at < end and load_byte(at) == np.uint8(ord("-"))
+    if negative or (at < end and load_byte(at) == np.uint8(ord("+"))):
+        at += _ONE
+    value = np.int64(0)
+    while _is_digit(at, end):
+        value = min(value * 10 + np.int64(load_byte(at) - _DIGIT), _MOST_EXPONENT)
+        at += _ONE
+    return -value if negative else value
+
+
+@part
+def _is_digit(at: Any, end: Any) -> Any:
+    return at < end and load_byte(at) - _DIGIT <= np.uint8(9)

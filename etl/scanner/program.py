@@ -1,0 +1,315 @@
+"""A tree → a program of small instructions over bytes: a nondeterministic automaton with priorities.
+
+Where an instruction has several successors the first is preferred, as Perl, Python and Onigmo try alternatives in
+order and a greedy loop's turn before its end. Source: Thompson, "Regular expression search algorithm" (1968); tags as
+in Laurikari, "NFAs with tagged transitions" (2000).
+
+Conditions on one neighbouring byte (``^ $ \\b``, look-around of one character) are instructions of their own. A longer
+negative look-ahead becomes a path that is poisoned once the byte after it may begin what must not follow: a text that
+takes such a path is left to another engine. `obstacle` says what no program can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+
+from etl.scanner import masks
+from etl.scanner.tree import (
+    AnyByte,
+    Atomic,
+    Backreference,
+    Capture,
+    Chars,
+    Choice,
+    Edge,
+    Group,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    captures,
+    children,
+    renamed,
+    walk,
+)
+from etl.scanner.utf8 import byte_sequences, is_all, wide_ranges
+
+BYTE, SPLIT, TAG, AHEAD, BEHIND, ENTER, LEAVE, LOOP, AGAIN, MATCH, POISON = range(11)
+"""What an instruction does: read a byte of a mask; go on in several ways; note the place; ask for the next or the last
+byte; begin and end an atomic group; begin a turn of a loop whose turns may be empty, and end it; accept; poison."""
+
+MOST_INSTRUCTIONS = 60_000
+"""Counted repeats multiply; beyond, a pattern is left to other engines."""
+
+
+class BeyondError(Exception):
+    """The pattern, or this text, is beyond what the scanner does; the message says why."""
+
+
+@dataclass
+class Program:
+    """Instruction n does ``does[n]`` with ``operand[n]`` and goes on at one of ``then[n]``, the first preferred."""
+
+    does: list[int] = field(default_factory=list)
+    operand: list[Any] = field(default_factory=list)
+    then: list[tuple[int, ...]] = field(default_factory=list)
+    start: int = 0
+    owner: list[int] = field(default_factory=list)
+    """Of each capture, the number of its pattern; capture n has the tags 2n (begin) and 2n + 1 (end)."""
+
+    names: list[str] = field(default_factory=list)
+    """Of each capture, its name."""
+
+    def add(self, does: int, operand: Any = None, then: tuple[int, ...] = ()) -> int:
+        """A new instruction's number. Raises BeyondError."""
+        if len(self.does) >= MOST_INSTRUCTIONS:
+            raise BeyondError(f"it has more than {MOST_INSTRUCTIONS} instructions")
+        self.does.append(does)
+        self.operand.append(operand)
+        self.then.append(then)
+        return len(self.does) - 1
+
+    def tags_of(self, pattern: int) -> list[int]:
+        """The tags of a pattern, in order."""
+        return [tag for n, owner in enumerate(self.owner) if owner == pattern for tag in (2 * n, 2 * n + 1)]
+
+
+Where = Literal["beginning", "anywhere"]
+"""Where a match may begin: at the text's first byte, or at every character."""
+
+
+def program(trees: Many[Node], where: Where) -> Program:
+    """Patterns tried in order. Raises BeyondError."""
+    made = Program()
+    roots = []
+    for number, tree in enumerate(trees):
+        first = len(made.names)
+        made.names += [capture.field for capture in captures(tree)]
+        made.owner += [number] * (len(made.names) - first)
+        entry = _Writer(made).write(renamed(tree, map(str, count(first))), made.add(MATCH, number))
+        roots.append(entry if where == "beginning" else _searching(made, entry, can_be_empty=first_bytes(tree)[1]))
+    made.start = roots[0] if len(roots) == 1 else made.add(SPLIT, None, tuple(roots))
+    return made
+
+
+def _searching(made: Program, entry: int, *, can_be_empty: bool) -> int:
+    """In front of a pattern: try it here, else read a byte and try again."""
+    if can_be_empty:  # an empty match must not stand inside a character
+        entry = made.add(AHEAD, masks.ANY & ~masks.TAILS, (entry,))
+    again = made.add(SPLIT)
+    made.then[again] = (entry, made.add(BYTE, masks.BYTES, (again,)))
+    return again
+
+
+class _Writer:
+    """Writes a tree backwards: each part is given the instruction that follows it, and answers its own first one."""
+
+    def __init__(self, made: Program) -> None:
+        self.made = made
+
+    def write(self, node: Node, then: int) -> int:
+        return _WRITE[type(node)](self, node, then)
+
+    def chars(self, node: Chars, then: int) -> int:
+        ways = [self.made.add(BYTE, node.of.ascii, (then,))] if node.of.ascii else []
+        for first, last in wide_ranges(node.of):
+            ways += [self._bytes(sequence, then) for sequence in byte_sequences(first, last)]
+        return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
+
+    def _bytes(self, sequence: tuple[tuple[int, int], ...], then: int) -> int:
+        for low, high in reversed(sequence):
+            then = self.made.add(BYTE, masks.byte_range(low, high), (then,))
+        return then
+
+    def any_byte(self, node: AnyByte, then: int) -> int:
+        return self.made.add(BYTE, masks.BYTES, (then,))
+
+    def sequence(self, node: Sequence, then: int) -> int:
+        for part in reversed(node.parts):
+            then = self.write(part, then)
+        return then
+
+    def choice(self, node: Choice, then: int) -> int:
+        return self.made.add(SPLIT, None, tuple([self.write(part, then) for part in node.parts]))
+
+    def capture(self, node: Capture, then: int) -> int:
+        number = int(node.field)
+        inside = self.write(node.part, self.made.add(TAG, 2 * number + 1, (then,)))
+        return self.made.add(TAG, 2 * number, (inside,))
+
+    def group(self, node: Group, then: int) -> int:
+        return self.write(node.part, then)
+
+    def atomic(self, node: Atomic, then: int) -> int:
+        return self.made.add(ENTER, None, (self.write(node.part, self.made.add(LEAVE, None, (then,))),))
+
+    def repeat(self, node: Repeat, then: int) -> int:
+        if node.kind == "possessive":
+            return self.write(Atomic(Repeat(node.part, node.least, node.most)), then)
+        entry = self._loop(node, then) if node.most is None else self._optional(node, then)
+        for _ in range(node.least):
+            entry = self.write(node.part, entry)
+        return entry
+
+    def _optional(self, node: Repeat, then: int) -> int:
+        entry = then
+        for _ in range((node.most or 0) - node.least):
+            entry = self._either(node, self.made.add(SPLIT), self.write(node.part, entry), then)
+        return entry
+
+    def _loop(self, node: Repeat, then: int) -> int:
+        if isinstance(node.part, Chars) and is_all(wide_ranges(node.part.of)):
+            # byte by byte: where the loop may stop, a character has ended, for what follows begins with one
+            loop = self.made.add(SPLIT)
+            return self._either(node, loop, self.made.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,)), then)
+        if first_bytes(node.part)[1]:
+            loop = self.made.add(LOOP)
+            return self._either(node, loop, self.write(node.part, self.made.add(AGAIN, loop, (then,))), then)
+        loop = self.made.add(SPLIT)
+        return self._either(node, loop, self.write(node.part, loop), then)
+
+    def _either(self, node: Repeat, at: int, turn: int, end: int) -> int:
+        self.made.then[at] = (end, turn) if node.kind == "lazy" else (turn, end)
+        return at
+
+    def edge(self, node: Edge, then: int) -> int:
+        ways = [self._between(behind, ahead, then) for behind, ahead in _EDGES[node.kind]]
+        return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
+
+    def _between(self, behind: int, ahead: int, then: int) -> int:
+        if ahead != masks.ANY:
+            then = self.made.add(AHEAD, ahead, (then,))
+        return then if behind == masks.ANY else self.made.add(BEHIND, behind, (then,))
+
+    def look(self, node: Look, then: int) -> int:
+        if asks_nothing(node):
+            return self.made.add(SPLIT) if node.negative else then
+        wanted = one_byte(node.part, ahead=node.ahead)
+        if wanted is not None:
+            return self.made.add(AHEAD if node.ahead else BEHIND, masks.ANY & ~wanted if node.negative else wanted, (then,))
+        first, _ = first_bytes(node.part)
+        poisoned = self.made.add(AHEAD, first, (self.made.add(POISON, None, (then,)),))
+        return self.made.add(SPLIT, None, (self.made.add(AHEAD, masks.ANY & ~first, (then,)), poisoned))
+
+
+_WRITE: Mapping[type, Callable[[_Writer, Any, int], int]] = {
+    Chars: _Writer.chars,
+    AnyByte: _Writer.any_byte,
+    Sequence: _Writer.sequence,
+    Choice: _Writer.choice,
+    Capture: _Writer.capture,
+    Group: _Writer.group,
+    Atomic: _Writer.atomic,
+    Repeat: _Writer.repeat,
+    Edge: _Writer.edge,
+    Look: _Writer.look,
+}
+
+_LINE_EDGE = masks.EDGE | masks.NEWLINE
+_EDGES: Mapping[str, list[tuple[int, int]]] = {
+    "^": [(_LINE_EDGE, masks.ANY)],
+    "$": [(masks.ANY, _LINE_EDGE)],
+    "\\A": [(masks.EDGE, masks.ANY)],
+    "\\z": [(masks.ANY, masks.EDGE)],
+    "\\b": [(masks.WORDS, masks.NO_WORDS), (masks.NO_WORDS, masks.WORDS)],
+    "\\B": [(masks.WORDS, masks.WORDS), (masks.NO_WORDS, masks.NO_WORDS)],
+}
+"""What must stand behind and ahead of an edge; one of the pairs."""
+
+
+# ── What a node can do ────────────────────────────────────────────────────────────────────────────
+
+
+def first_bytes(node: Node) -> tuple[int, bool]:
+    """The bytes that a match of the node can begin with, and whether it can be empty."""
+    if isinstance(node, Chars):
+        return node.of.ascii | (masks.HIGH if wide_ranges(node.of) else 0), False
+    if isinstance(node, AnyByte):
+        return masks.BYTES, False
+    if isinstance(node, Sequence):
+        return _first_of_sequence(node)
+    if isinstance(node, Choice):
+        firsts = [first_bytes(part) for part in node.parts]
+        return _union(mask for mask, _ in firsts), any(empty for _, empty in firsts)
+    if isinstance(node, Repeat):
+        mask, empty = first_bytes(node.part)
+        return mask, empty or node.least == 0
+    if isinstance(node, Capture | Group | Atomic):
+        return first_bytes(node.part)
+    return 0, True
+
+
+def _first_of_sequence(node: Sequence) -> tuple[int, bool]:
+    found = 0
+    for part in node.parts:
+        mask, empty = first_bytes(part)
+        found |= mask
+        if not empty:
+            return found, False
+    return found, True
+
+
+def _union(found: Iterator[int]) -> int:
+    union = 0
+    for mask in found:
+        union |= mask
+    return union
+
+
+def one_byte(node: Node, *, ahead: bool) -> int | None:
+    """The neighbouring bytes (or the text's edge) that a look-around asks for, if it asks for no more than one."""
+    if isinstance(node, Sequence) and len(node.parts) == 1:
+        return one_byte(node.parts[0], ahead=ahead)
+    if isinstance(node, Group):
+        return one_byte(node.part, ahead=ahead)
+    if isinstance(node, Chars):
+        wide = wide_ranges(node.of)
+        return None if wide and not is_all(wide) else node.of.ascii | (masks.HIGH if wide else 0)
+    if isinstance(node, Choice):
+        found = [one_byte(part, ahead=ahead) for part in node.parts]
+        return None if None in found else _union(mask for mask in found if mask is not None)
+    if isinstance(node, Edge) and len(sides := _EDGES[node.kind]) == 1:
+        behind, beyond = sides[0]
+        mine, other = (beyond, behind) if ahead else (behind, beyond)
+        return mine if other == masks.ANY else None
+    return None
+
+
+def asks_nothing(node: Look) -> bool:
+    """Whether what is looked for is found everywhere, as in ``(?=.*)``."""
+    return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
+
+
+def is_poisoned(tree: Node) -> bool:
+    """Whether there are texts whose match it leaves to another engine."""
+    looks = [node for node in walk(tree) if isinstance(node, Look) and not asks_nothing(node)]
+    return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
+
+
+def size(node: Node) -> int:
+    """About how many instructions a node becomes."""
+    if isinstance(node, Chars):
+        return 1 + 8 * len(node.of.wide)
+    if isinstance(node, Repeat):
+        return (max(node.least, node.most or 0) + 1) * (size(node.part) + 1)
+    return 1 + sum(map(size, children(node)))
+
+
+def obstacle(tree: Node) -> str | None:
+    """Why no program can do what the tree says, or None. Cheap: looks at the nodes only."""
+    for node in walk(tree):
+        if isinstance(node, Backreference):
+            return "a back-reference"
+        if not isinstance(node, Look) or asks_nothing(node) or one_byte(node.part, ahead=node.ahead) is not None:
+            continue
+        if not node.ahead:
+            return "a look-behind of more than one character"
+        if not node.negative:
+            return "a look-ahead of more than one character"
+        if first_bytes(node.part)[1]:
+            return "a negative look-ahead that may be empty"
+    return None

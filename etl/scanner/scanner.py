@@ -1,0 +1,98 @@
+"""The scanner: patterns tried in order on every text of a column, in one pass where they can share an automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from etl.scanner.tree import Node, captures
+from etl.scanner.ways import Way, way
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+NO_PATTERN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a scan of n texts found."""
+
+    captures: dict[str, pa.Array]
+    """By name, string_view[n] into the column's own bytes: null where it took no part or is empty."""
+
+    pattern: Array
+    """int32[n]: the number of the pattern that matched, or `NO_PATTERN`; a null text matches nothing."""
+
+    timed_out: Array | None = None
+    """bool[n]: a pattern ran out of time here; None when none did."""
+
+    @property
+    def unmatched(self) -> pa.BooleanArray | None:
+        """True where no pattern matched, without nulls; None when all matched."""
+        none = self.pattern < 0
+        return pa.array(none) if none.any() else None
+
+
+class Scanner:
+    """A picklable value: what it compiles and learns stays in the process and, for the next run, on disk.
+
+    Leftmost match, then the order of Perl: greedy and lazy loops, alternatives in order. Captures of one name are one
+    column, which holds the first of them that took part. Time is linear in the text, but for the patterns whose `ways`
+    say ``regex``: those take at most ``timeout`` a text.
+    """
+
+    def __init__(self, patterns: Sequence[Node], timeout: timedelta = timedelta(milliseconds=100)) -> None:
+        self.patterns = tuple(patterns)
+        self.timeout = timeout
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"patterns": self.patterns, "timeout": self.timeout}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The captures' names, in the order in which they first appear."""
+        return tuple(dict.fromkeys(capture.field for tree in self.patterns for capture in captures(tree)))
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """Which engine takes each pattern."""
+        return tuple(map(way, self.patterns))
+
+    def scan(self, column: pa.Array) -> Scan:
+        """Run over a string, large_string or string_view column."""
+        from etl.scanner.found import Found
+
+        found = Found.empty(column, self.names)
+        for first, stage in self._stages:
+            if not len(rows := found.open_rows()):
+                break
+            stage.run(found, rows, first)
+        return found.scan()
+
+    def matches(self, column: pa.Array) -> pa.BooleanArray:
+        """Whether a pattern matches, null for a null text."""
+        import pyarrow.compute as pc
+
+        return pc.if_else(column.is_valid(), pa.array(self.scan(column).pattern >= 0), None)
+
+    @cached_property
+    def _stages(self) -> list[tuple[int, Any]]:
+        """Neighbouring patterns of one way share a stage; each stage with the number of its first pattern."""
+        from etl.scanner.stages import Automata, Engines
+
+        stages: list[tuple[int, Any]] = []
+        numbered = zip(range(len(self.patterns)), self.patterns, self.ways, strict=True)
+        for scanned, group in groupby(numbered, key=lambda one: one[2].engine == "scanner"):
+            members = list(group)
+            trees = [tree for _, tree, _ in members]
+            stages.append((members[0][0], Automata(trees, self.timeout) if scanned else Engines(trees, self.timeout)))
+        return stages

@@ -1,0 +1,74 @@
+"""Atomic groups in a state: entries that no longer matter are forgotten, entries that behave alike are one.
+
+Without this, each turn of a loop around an atomic group would make new states for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from etl.scanner.closure import Scopes, Thread
+
+Numbered = list[tuple[int, Thread]]
+"""Threads with their places in the list they came from."""
+
+
+def settled(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
+    """The threads that are left when their scopes are reduced and numbered from 0, each with its former place."""
+    kept = list(enumerate(threads))
+    while True:
+        reduced = _without_repeats(_cut_behind_match(_without_closed(kept)))
+        reduced = _without_twins(reduced)
+        if reduced == kept:
+            return _renumbered(kept)
+        kept = reduced
+
+
+def _without_closed(threads: Numbered) -> Numbered:
+    """An entry that all its threads have left binds nobody."""
+    open_ = {scope >> 1 for _, thread in threads for scope in thread.scopes if not scope & 1}
+    return [
+        (n, Thread(thread.at, tuple([scope for scope in thread.scopes if not scope & 1 or scope >> 1 in open_])))
+        for n, thread in threads
+    ]
+
+
+def _cut_behind_match(threads: Numbered) -> Numbered:
+    for n, (_, thread) in enumerate(threads):
+        if thread.at < 0 and not thread.scopes:
+            return threads[: n + 1]
+    return threads
+
+
+def _without_repeats(threads: Numbered) -> Numbered:
+    first: dict[Thread, int] = {}
+    return [(n, thread) for n, thread in threads if first.setdefault(thread, n) == n]
+
+
+def _without_twins(threads: Numbered) -> Numbered:
+    """Of two entries whose threads stand at the same places the less preferred cannot win."""
+    seen: set[tuple[tuple[int, Scopes], ...]] = set()
+    for entry in _entries(threads):
+        members = tuple([(thread.at, _seen_from(entry, thread.scopes)) for _, thread in threads if _is_in(entry, thread)])
+        if members in seen:
+            return [(n, thread) for n, thread in threads if not _is_in(entry, thread)]
+        seen.add(members)
+    return threads
+
+
+def _entries(threads: Numbered) -> list[int]:
+    return list(dict.fromkeys(scope >> 1 for _, thread in threads for scope in thread.scopes))
+
+
+def _is_in(entry: int, thread: Thread) -> bool:
+    return any(scope >> 1 == entry for scope in thread.scopes)
+
+
+def _seen_from(entry: int, scopes: Scopes) -> Scopes:
+    """The scopes with the entry itself made anonymous."""
+    return tuple([-1 - (scope & 1) if scope >> 1 == entry else scope for scope in scopes])
+
+
+def _renumbered(threads: Numbered) -> list[tuple[int, Thread]]:
+    names = {entry: number for number, entry in enumerate(_entries(threads))}
+    return [(n, Thread(at, tuple([names[scope >> 1] * 2 | scope & 1 for scope in scopes]))) for n, (at, scopes) in threads]

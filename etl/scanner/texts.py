@@ -1,0 +1,235 @@
+"""Where the texts of a column lie: the form in which kernels read any text column, and make others of its bytes.
+
+Inside a segment a text column may travel as ``string_view``: its values point into the block that a source read, and
+nothing is copied until somebody needs ordinary strings (`owned`). A schema says ``string`` all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import numpy as np
+
+INLINE = 12
+"""Bytes of the longest text that lies inside its view."""
+
+LARGEST = (1 << 31) - 1
+"""Bytes that offsets of 32 bits reach."""
+
+_SLACK = 16
+"""Bytes behind a buffer's texts that a copy in blocks may overwrite."""
+
+
+class Texts(NamedTuple):
+    """The texts of a column, by address."""
+
+    address: np.ndarray[Any, Any]
+    """uint64[n]: of each text's first byte."""
+
+    length: np.ndarray[Any, Any]
+    """int64[n]: bytes; -1 for null."""
+
+    buffer: pa.Buffer | None
+    """Where all texts lie that do not lie inside their views, when that is one buffer."""
+
+    base: int
+    """The address of ``buffer``; 0 without one."""
+
+    owner: pa.Array
+    """What must live as long as the addresses are used."""
+
+    @classmethod
+    def of(cls, array: pa.Array) -> Texts:
+        """The texts of a string, large_string, string_view or null array, sliced or not."""
+        return _LOCATE[array.type](array)
+
+
+def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) -> pa.Array:
+    """Spans (int32[n], relative to each text's beginning; a start below 0 is null) → string_view, into the same buffer.
+
+    Where one view cannot reach all texts, for they lie in several buffers or beyond 2 GiB, they are copied.
+    """
+    import numpy as np
+
+    from etl.scanner.views import span_views
+
+    if not _reachable(texts):
+        return _copied_spans(starts, ends, texts, empty_is_null)
+    views, valid = np.empty((len(starts), 4), np.uint32), np.empty(len(starts), np.uint8)
+    at = np.uint64(views.ctypes.data)
+    nulls = span_views(starts, ends, texts.address, np.uint64(texts.base), empty_is_null, at, valid)
+    return view_array(views, valid if nulls else None, texts.buffer)
+
+
+def view_array(views: Any, valid: Any, buffer: pa.Buffer | None) -> pa.Array:
+    """uint32[n, 4] and truth values (None: all valid) → string_view array into one buffer."""
+    data = [] if buffer is None else [buffer]
+    return pa.Array.from_buffers(pa.string_view(), len(views), [_bitmap(valid), pa.py_buffer(views), *data])
+
+
+def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its views copied into ordinary strings; the same object when it has none."""
+    if not _has_views(batch):
+        return batch
+    return pa.RecordBatch.from_arrays([owned_array(column) for column in batch.columns], names=batch.schema.names)
+
+
+def owned_array(array: pa.Array) -> pa.Array:
+    """A view column as ``string`` (beyond 2 GiB as ``large_string``), any other as it is."""
+    if array.type != pa.string_view():
+        return array
+    texts = Texts.of(array)
+    return _gathered(texts.address, texts.length)
+
+
+def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """`RecordBatch.filter` for batches with views, of which only the 16 bytes are copied."""
+    if not _has_views(batch):
+        return batch.filter(mask)
+    chosen = mask.fill_null(False) if mask.null_count else mask
+    columns = [
+        _chosen_views(column, _truth(chosen)) if column.type == pa.string_view() else column.filter(chosen)
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def taken(array: pa.Array, rows: Any) -> pa.Array:
+    """`Array.take` for text columns with row numbers (int64[m]); of views only the 16 bytes are copied."""
+    return _chosen_views(array, rows) if array.type == pa.string_view() else array.take(pa.array(rows))
+
+
+def text_bytes(array: pa.Array) -> int:
+    """Bytes of all texts together."""
+    if array.type != pa.string_view():
+        return pc.sum(pc.binary_length(array)).as_py() or 0
+    lengths = _views(array)[:, 0]
+    return int(lengths.sum() if not array.null_count else lengths[_truth(array.is_valid())].sum())
+
+
+def _has_views(batch: pa.RecordBatch) -> bool:
+    """Whether a column of the batch travels as views."""
+    return any(type_ == pa.string_view() for type_ in batch.schema.types)
+
+
+def _located_views(array: pa.Array) -> Texts:
+    import numpy as np
+
+    from etl.scanner.views import locate_views
+
+    bits, views, *data = array.buffers()
+    address, length = _room(array)
+    buffers = np.array([buffer.address for buffer in data], np.uint64)
+    if len(array):
+        locate_views(np.uint64(views.address), buffers, _address(bits), np.int64(array.offset), address, length)
+    if len(data) == 1:
+        return Texts(address, length, data[0], data[0].address, array)
+    return Texts(address, length, None, 0, array)
+
+
+def _located_strings(width: str) -> Callable[[pa.Array], Texts]:
+    def locate(array: pa.Array) -> Texts:
+        import numpy as np
+
+        from etl.scanner.views import locate_strings
+
+        bits, bounds, data = array.buffers()
+        address, length = _room(array)
+        if not len(array) or data is None:
+            length[:] = np.where(_truth(array.is_valid()), 0, -1)
+            address[:] = _address(bounds)
+            return Texts(address, length, None, 0, array)
+        offsets = np.frombuffer(bounds, width)[array.offset : array.offset + len(array) + 1]
+        locate_strings(offsets, np.uint64(data.address), _address(bits), np.int64(array.offset), address, length)
+        used = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))  # so that a batch of a huge column is reachable
+        return Texts(address, length, used, used.address, array)
+
+    return locate
+
+
+def _located_nulls(array: pa.Array) -> Texts:
+    return Texts.of(array.cast(pa.string()))
+
+
+_LOCATE: dict[pa.DataType, Callable[[pa.Array], Texts]] = {
+    pa.string_view(): _located_views,
+    pa.string(): _located_strings("<i4"),
+    pa.large_string(): _located_strings("<i8"),
+    pa.null(): _located_nulls,
+}
+
+
+def _reachable(texts: Texts) -> bool:
+    """Whether offsets of 32 bits from ``base`` lead to every text that is too long for its view."""
+    if texts.buffer is not None:
+        return texts.buffer.size <= LARGEST
+    return not len(texts.length) or int(texts.length.max()) <= INLINE
+
+
+def _copied_spans(starts: Any, ends: Any, texts: Texts, empty_is_null: bool) -> pa.Array:
+    import numpy as np
+
+    length = np.where(starts < 0, -1, ends.astype(np.int64) - starts)
+    if empty_is_null:
+        length[length == 0] = -1
+    return _gathered(texts.address + np.maximum(starts, 0).astype(np.uint64), length).cast(pa.string_view())
+
+
+def _gathered(address: Any, length: Any) -> pa.Array:
+    """Texts at addresses, copied end to end."""
+    import numpy as np
+
+    from etl.scanner.views import gather, text_ends
+
+    total = int(np.maximum(length, 0).sum())
+    type_, width = (pa.string(), np.int32) if total <= LARGEST else (pa.large_string(), np.int64)
+    offsets, target = np.empty(len(length) + 1, width), np.empty(total + _SLACK, np.uint8)
+    nulls = text_ends(length, offsets)
+    gather(address, length, np.uint64(target.ctypes.data))
+    buffers = [_bitmap(length >= 0 if nulls else None), pa.py_buffer(offsets), pa.py_buffer(target).slice(0, total)]
+    return pa.Array.from_buffers(type_, len(length), buffers)
+
+
+def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
+    """The values at row numbers, or where truth values say so."""
+    import numpy as np
+
+    kept = _views(array).view(np.complex128)[:, 0][rows]  # complex: the one number of 16 bytes that numpy has
+    valid = _truth(array.is_valid())[rows] if array.null_count else None
+    return pa.Array.from_buffers(pa.string_view(), len(kept), [_bitmap(valid), pa.py_buffer(kept), *array.buffers()[2:]])
+
+
+def _views(array: pa.Array) -> Any:
+    """The views of a column: uint32[n, 4], length first."""
+    import numpy as np
+
+    if not len(array):
+        return np.empty((0, 4), np.uint32)
+    return np.frombuffer(array.buffers()[1], np.uint32).reshape(-1, 4)[array.offset : array.offset + len(array)]
+
+
+def _room(array: pa.Array) -> tuple[Any, Any]:
+    import numpy as np
+
+    return np.empty(len(array), np.uint64), np.empty(len(array), np.int64)
+
+
+def _address(buffer: pa.Buffer | None) -> Any:
+    import numpy as np
+
+    return np.uint64(0 if buffer is None else buffer.address)
+
+
+def _truth(mask: pa.BooleanArray) -> Any:
+    return mask.to_numpy(zero_copy_only=False)
+
+
+def _bitmap(valid: Any) -> pa.Buffer | None:
+    import numpy as np
+
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,127 @@
+"""Texts of fixed layouts → times: a layout is a small program that one kernel runs over each text of its length.
+
+A text is read by the first layout that fits it and gives a date that exists; what no layout reads is left to others.
+A time whose text names no offset from UTC is the time of a wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from etl.scanner.texts import Texts
+from etl.scanner.time_kernel import (
+    FIELDS,
+    LITERAL,
+    NAME,
+    NUMBER,
+    OFFSET,
+    POINT,
+    ROOM,
+    SKIP,
+    read_times,
+)
+
+LITERAL_BYTES = 8
+"""Of one instruction."""
+
+
+Instruction = tuple[int, int, int, int, int]
+
+
+class Part(NamedTuple):
+    """A piece of a layout, ``width`` bytes wide."""
+
+    kind: str
+    """``year``, ``year2``, ``month``, ``month_name``, ``day``, ``weekday``, ``hour``, ``hour12``, ``ampm``, ``minute``,
+    ``second``, ``fraction``, ``offset``, ``point`` (. or ,) or ``literal``."""
+
+    width: int
+    text: str = ""
+    """Of a literal."""
+
+
+class Year(NamedTuple):
+    """The year of texts without one: the last in which the date exists and does not come after ``latest``."""
+
+    first: int
+    """Tried first, and then the years before it."""
+
+    tries: int
+    latest: int
+    """Microseconds on the wall clock."""
+
+
+class Times(NamedTuple):
+    """What the kernel read."""
+
+    micros: Any
+    """int64[n]: microseconds since 1970, in UTC or on the wall clock."""
+
+    kinds: Any
+    """uint8[n]: one of `time_kernel.UNREAD`, `time_kernel.INSTANT`, `time_kernel.WALL_CLOCK`."""
+
+
+class TimeReader:
+    """Layouts as a program. ``names`` gives the names of a kind, in lower case and order (``month_name``: jan, feb …)."""
+
+    def __init__(self, layouts: Sequence[Sequence[Part]], names: Mapping[str, Sequence[str]]) -> None:
+        self._names: list[int] = []
+        self._places = {kind: self._add(values) for kind, values in names.items()}
+        of_length: dict[int, list[Sequence[Part]]] = {}
+        for layout in layouts:
+            of_length.setdefault(sum(part.width for part in layout), []).append(layout)
+        self._first = np.zeros(max(of_length, default=0) + 2, np.int64)
+        bounds, program = [0], []
+        for length in range(len(self._first) - 1):
+            for layout in of_length.get(length, ()):
+                program.extend(self._instructions(layout))
+                bounds.append(len(program))
+            self._first[length + 1] = len(bounds) - 1
+        self._bounds, self._program = np.array(bounds, np.int64), np.array(program, np.int64).reshape(-1, 5)
+        self._codes = np.array(self._names or [0], np.int64)
+
+    def read(self, texts: pa.Array, year: Year) -> Times:
+        """Texts of any kind → times."""
+        found = Texts.of(texts)
+        times = Times(np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8))
+        fields = np.zeros(ROOM, np.int64)
+        places = [np.uint64(array.ctypes.data) for array in (self._program, self._codes, fields)]
+        read_times(found.address, found.length, self._first, self._bounds, *places, year.first, year.tries, year.latest, *times)
+        return times
+
+    def _add(self, names: Sequence[str]) -> tuple[int, int]:
+        """Names are compared as numbers of their first three letters, or of both when they have two."""
+        start = len(self._names)
+        self._names.extend(int.from_bytes(name[:3].encode(), "big") for name in names)
+        return start, len(self._names)
+
+    def _instructions(self, layout: Sequence[Part]) -> list[Instruction]:
+        found: list[Instruction] = []
+        for part in layout:
+            if part.kind == "literal":
+                text = part.text.encode()
+                pieces = [text[at : at + LITERAL_BYTES] for at in range(0, len(text), LITERAL_BYTES)]
+                found += [(LITERAL, len(piece), int.from_bytes(piece, "little", signed=True), 0, 0) for piece in pieces]
+            else:
+                found.append(self._instruction(part))
+        return found
+
+    def _instruction(self, part: Part) -> Instruction:
+        if part.kind in self._places:
+            start, end = self._places[part.kind]
+            return NAME | _field(part.kind) << 8, part.width, start, end, 0
+        if part.kind == "point":
+            return POINT, 1, 0, 0, 0
+        if part.kind == "offset":
+            return OFFSET, part.width, 0, 0, 0
+        more = 6 - part.width if part.kind == "fraction" else 0
+        scale, divisor = 10 ** max(more, 0), 10 ** max(-more, 0)
+        return NUMBER | _field(part.kind) << 8, part.width, scale, divisor, 2000 if part.kind == "year2" else 0
+
+
+def _field(kind: str) -> int:
+    return FIELDS.get(kind, SKIP)

@@ -1,0 +1,107 @@
+"""Sets of characters as sequences of byte ranges: what an automaton over bytes reads for one character.
+
+Source: The Unicode Standard, table 3-7 (well-formed UTF-8); the splitting of ranges follows Ken Thompson's encoding:
+a range is cut where the number of bytes changes, then where a tail byte is not free to take all its 64 values.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from etl.scanner.char_class import CharClass
+
+FIRST, LAST = 0x80, 0x10FFFF
+"""The characters that are not ASCII."""
+
+Range = tuple[int, int]
+"""From and to, both included."""
+
+_SURROGATES = (0xD800, 0xDFFF)
+_LAST_OF_WIDTH = (0x7FF, 0xFFFF, LAST)
+
+
+def wide_ranges(of: CharClass) -> list[Range]:
+    """The characters of a class beyond ASCII, as sorted ranges of code points."""
+    found = _merged(one for text in of.wide for one in _ranges_of(text))
+    return _complement(found) if of.others else found
+
+
+def is_all(ranges: list[Range]) -> bool:
+    """Whether the ranges are all characters beyond ASCII."""
+    return ranges == [(FIRST, LAST)]
+
+
+@lru_cache(maxsize=1024)
+def byte_sequences(first: int, last: int) -> tuple[tuple[Range, ...], ...]:
+    """A range of code points beyond ASCII → alternatives, each a range for every byte."""
+    return tuple(_sequences(first, last))
+
+
+def _sequences(first: int, last: int) -> Iterator[tuple[Range, ...]]:
+    for low, high in _without_surrogates(first, last):
+        for bound in _LAST_OF_WIDTH:
+            if low <= bound:
+                yield from _same_width(low, min(high, bound))
+            low = max(low, bound + 1)
+            if low > high:
+                break
+
+
+def _without_surrogates(first: int, last: int) -> list[Range]:
+    low, high = _SURROGATES
+    parts = [(first, min(last, low - 1)), (max(first, high + 1), last)]
+    return [(a, b) for a, b in parts if a <= b]
+
+
+def _same_width(low: int, high: int) -> Iterator[tuple[Range, ...]]:
+    for tail_bits in range(6, 6 * len(chr(low).encode()), 6):
+        tail = (1 << tail_bits) - 1
+        if low & ~tail == high & ~tail:
+            break
+        if low & tail:
+            yield from _same_width(low, low | tail)
+            yield from _same_width((low | tail) + 1, high)
+            return
+        if high & tail != tail:
+            yield from _same_width(low, (high & ~tail) - 1)
+            yield from _same_width(high & ~tail, high)
+            return
+    yield tuple(zip(chr(low).encode(), chr(high).encode(), strict=True))
+
+
+def _ranges_of(text: str) -> Iterable[Range]:
+    """One member of `CharClass.wide`: ``é``, ``à-ÿ`` or ``\\p{L}``."""
+    if text.startswith("\\p{"):
+        return _property(text[3:-1])
+    return [(ord(text[0]), ord(text[-1]))]
+
+
+@lru_cache(maxsize=32)
+def _property(name: str) -> list[Range]:
+    """The characters whose general category begins with ``name``, as Python's Unicode tables know them."""
+    found: list[Range] = []
+    for code in range(FIRST, LAST + 1):
+        if unicodedata.category(chr(code)).startswith(name):
+            found[-1:] = [(found[-1][0], code)] if found and found[-1][1] == code - 1 else [*found[-1:], (code, code)]
+    return found
+
+
+def _merged(ranges: Iterable[Range]) -> list[Range]:
+    merged: list[Range] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _complement(ranges: list[Range]) -> list[Range]:
+    gaps, at = [], FIRST
+    for low, high in ranges:
+        if low > at:
+            gaps.append((at, low - 1))
+        at = high + 1
+    return gaps if at > LAST else [*gaps, (at, LAST)]

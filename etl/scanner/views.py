@@ -1,0 +1,131 @@
+"""Kernels over texts at addresses: where they lie, views that point to them, and copies of them.
+
+A view is 16 bytes: the length as int32, then the text itself when it has at most 12 bytes, else its first 4 bytes,
+the number of its buffer (always 0 here) and its offset there as int32 (Arrow Columnar Format, "Variable-size Binary
+View Layout"). Addresses are ``uint64``; a null text has the length -1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.intrinsics import copy_block, load_byte, load_long, load_word, store_byte, store_long, store_word
+from etl.scanner.texts import INLINE
+
+_PAGE = np.uint64(4096)
+_BLOCK = np.uint64(16)
+
+_FIRST_EIGHT = np.array([(1 << 8 * min(length, 8)) - 1 for length in range(INLINE + 1)] + [0xFFFFFFFF], np.uint64)
+"""What stays of a text's first 8 bytes in its view, by length; the last is for all that are longer than `INLINE`."""
+
+_NEXT_FOUR = np.array([(1 << 8 * max(length - 8, 0)) - 1 for length in range(INLINE + 1)] + [0], np.uint64)
+"""What stays of the 4 bytes behind those."""
+
+
+@part
+def loads_safely(address: Any) -> Any:
+    """Whether 16 bytes may be loaded where one may: within a page of memory, what lies behind a text can be read."""
+    return (address & (_PAGE - np.uint64(1))) <= _PAGE - _BLOCK
+
+
+@part
+def _gently(source: Any, count: Any) -> Any:
+    """Up to 8 bytes, one by one, as a little-endian number."""
+    number = np.uint64(0)
+    for at in range(count):
+        number |= np.uint64(load_byte(source + np.uint64(at))) << np.uint64(8 * at)
+    return number
+
+
+@part
+def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
+    """Write the view of the ``length`` bytes at ``source``, which lie at ``offset`` of the buffer."""
+    kind = min(length, np.int64(INLINE + 1))
+    if length > 0 and loads_safely(source):
+        eight, four = load_long(source), np.uint64(load_word(source + np.uint64(8)))
+    else:
+        eight = _gently(source, min(length, np.int64(8)))
+        four = _gently(source + np.uint64(8), min(max(length - np.int64(8), np.int64(0)), np.int64(4)))
+    four &= _NEXT_FOUR[kind]
+    if length > INLINE:
+        four = np.uint64(offset)
+    store_word(view, np.uint32(length))
+    store_long(view + np.uint64(4), eight & _FIRST_EIGHT[kind])
+    store_word(view + np.uint64(12), np.uint32(four))
+
+
+@part
+def _is_null(bits: Any, row: Any) -> Any:
+    """Whether a bit of a validity bitmap is 0; there is no bitmap at address 0."""
+    return bits != np.uint64(0) and (load_byte(bits + np.uint64(row >> 3)) >> np.uint8(row & 7)) & np.uint8(1) == np.uint8(0)
+
+
+@kernel
+def locate_views(views: Any, buffers: Any, bits: Any, first: Any, address: Any, length: Any) -> None:
+    """Where the texts of a view column lie, from row ``first`` on; ``buffers`` are the addresses of its data buffers."""
+    for row in range(address.shape[0]):
+        view = views + np.uint64(16) * np.uint64(first + row)
+        size = np.int64(np.int32(load_word(view)))
+        if _is_null(bits, first + row):
+            address[row], length[row] = view, -1
+        elif size <= INLINE:
+            address[row], length[row] = view + np.uint64(4), size
+        else:
+            offset = np.uint64(load_word(view + np.uint64(12)))
+            address[row], length[row] = buffers[load_word(view + np.uint64(8))] + offset, size
+
+
+@kernel
+def locate_strings(offsets: Any, base: Any, bits: Any, first: Any, address: Any, length: Any) -> None:
+    """The same for a column of strings: ``offsets`` (int32 or int64) are those of its rows, relative to ``base``."""
+    for row in range(address.shape[0]):
+        begin = np.int64(offsets[row])
+        address[row] = base + np.uint64(begin)
+        length[row] = np.int64(-1) if _is_null(bits, first + row) else np.int64(offsets[row + 1]) - begin
+
+
+@kernel
+def span_views(starts: Any, ends: Any, address: Any, base: Any, empty_is_null: Any, views: Any, valid: Any) -> Any:
+    """Views of a span of each text; ``valid`` (uint8) says which are not null. Returns how many are null."""
+    nulls = 0
+    for row in range(starts.shape[0]):
+        length = np.int64(ends[row]) - np.int64(starts[row])
+        absent = starts[row] < 0 or (empty_is_null and length == 0)
+        valid[row] = not absent
+        nulls += absent
+        source = address[row] + np.uint64(max(starts[row], 0))
+        put_view(views + np.uint64(16) * np.uint64(row), source, np.int64(0) if absent else length, source - base)
+    return nulls
+
+
+@kernel
+def text_ends(length: Any, offsets: Any) -> Any:
+    """Lengths → offsets of the texts laid end to end; returns how many are null."""
+    total, nulls = np.int64(0), 0
+    offsets[0] = 0
+    for row in range(length.shape[0]):
+        nulls += length[row] < 0
+        total += max(length[row], np.int64(0))
+        offsets[row + 1] = total
+    return nulls
+
+
+@kernel
+def gather(address: Any, length: Any, target: Any) -> None:
+    """Lay the texts end to end at ``target``, behind which 16 bytes more may be written."""
+    for row in range(length.shape[0]):
+        source, left = address[row], length[row]
+        while left >= 16:
+            copy_block(target, source)
+            source, target, left = source + _BLOCK, target + _BLOCK, left - 16
+        if left <= 0:
+            continue
+        if loads_safely(source):
+            copy_block(target, source)
+        else:
+            for at in range(left):
+                store_byte(target + np.uint64(at), load_byte(source + np.uint64(at)))
+        target += np.uint64(left)

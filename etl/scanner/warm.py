@@ -1,0 +1,29 @@
+"""Loading the kernels before they are needed: Spark's worker daemon does so once, and the workers it forks share them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from etl.scanner.tree import Node
+
+
+def warm() -> None:
+    """Do with one line what every log pipeline does; kernels that were never compiled on this machine are compiled now."""
+    import pyarrow as pa
+
+    from etl.scanner import lines
+    from etl.scanner.json_lines import JsonWriter
+    from etl.scanner.scanner import Scanner
+    from etl.scanner.syntax import parse
+    from etl.scanner.texts import owned_array
+
+    block = pa.py_buffer(b"one line\n")
+    cut = lines.cut(block, lines.survey(block).newlines, False)
+    found = Scanner([parse(r"^(?<field>.*) line$", _no_name)]).scan(cut.texts)
+    JsonWriter([b'{"field":"', b'"}\n'], [pa.string_view()], [False]).write([found.captures["field"]], 1)
+    owned_array(cut.texts)
+
+
+def _no_name(name: str, at: int) -> Node:
+    raise AssertionError(f"%{{{name}}} at {at}")

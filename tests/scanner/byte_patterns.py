@@ -1,0 +1,85 @@
+"""A tree as a pattern of ``re`` over bytes, in which a character is a well-formed UTF-8 sequence.
+
+A greedy or lazy loop over all characters beyond ASCII takes any bytes one by one, as the scanner does, and what neighbours
+a place is one byte.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+from etl.scanner import masks
+from etl.scanner.program import asks_nothing, first_bytes, one_byte
+from etl.scanner.tree import Capture, Chars, Choice, Edge, Group, Look, Node, Repeat, Sequence
+from etl.scanner.utf8 import byte_sequences, is_all, wide_ranges
+
+_SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
+_EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\Z", "\\b": "\\b", "\\B": "\\B"}
+
+
+def byte_pattern(tree: Node) -> re.Pattern[bytes] | None:
+    """None where ``re`` does not say what the tree says: atomic groups, possessive repeats."""
+    try:
+        text = _text(tree)
+    except NotImplementedError:
+        return None
+    entry = r"(?:\A|(?![\x80-\xbf]))" if first_bytes(tree)[1] else ""
+    names = count()
+    numbered = re.sub(r"\(\?P<c>", lambda _: f"(?P<c{next(names)}>", f"{entry}(?:{text})")
+    return re.compile(numbered.encode("latin-1"), re.DOTALL)
+
+
+def _set(mask: int) -> str:
+    """A class of the bytes of a mask."""
+    listed = "".join(f"\\x{byte:02x}" for byte in range(256) if mask >> byte & 1)
+    return f"[{listed}]" if listed else r"[^\x00-\xff]"
+
+
+def _chars(node: Chars) -> str:
+    ways = [_set(node.of.ascii)] if node.of.ascii else []
+    for first, last in wide_ranges(node.of):
+        ways += ["".join(f"[\\x{a:02x}-\\x{b:02x}]" for a, b in one) for one in byte_sequences(first, last)]
+    return f"(?:{'|'.join(ways)})" if ways else _set(0)
+
+
+def _repeat(node: Repeat) -> str:
+    if node.kind == "possessive":
+        raise NotImplementedError
+    part = f"(?:{_text(node.part)})"
+    bounds = f"{{{node.least},{'' if node.most is None else node.most}}}"
+    if node.most is None and isinstance(node.part, Chars) and is_all(wide_ranges(node.part.of)):
+        return f"(?:{part}{{{node.least}}}){_set(node.part.of.ascii | masks.HIGH)}*{_SUFFIX[node.kind]}"
+    return f"{part}{bounds}{_SUFFIX[node.kind]}"
+
+
+def _look(node: Look) -> str:
+    if asks_nothing(node):
+        return _set(0) if node.negative else ""
+    mask = one_byte(node.part, ahead=node.ahead)
+    assert mask is not None
+    mask = masks.ANY & ~mask if node.negative else mask
+    if node.ahead:
+        return f"(?={_set(mask & masks.BYTES)}{'|' + chr(92) + 'Z' if mask & masks.EDGE else ''})"
+    return f"(?:(?<={_set(mask & masks.BYTES)}){'|' + chr(92) + 'A' if mask & masks.EDGE else ''})"
+
+
+def _text(node: Node) -> str:
+    match node:
+        case Chars():
+            return _chars(node)
+        case Sequence(parts):
+            return "".join(f"(?:{_text(part)})" for part in parts)
+        case Choice(parts):
+            return "|".join(_text(part) for part in parts)
+        case Repeat():
+            return _repeat(node)
+        case Capture(part):
+            return f"(?P<c>{_text(part)})"
+        case Group(part):
+            return f"(?:{_text(part)})"
+        case Edge(kind):
+            return _EDGES[kind]
+        case Look():
+            return _look(node)
+    raise NotImplementedError

@@ -1,0 +1,83 @@
+"""What patterns must find, by other means: Python's ``re`` and, where that is wrong, the package ``regex``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import regex
+
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.scanner import Scan
+from etl.scanner.syntax import parse
+from etl.scanner.tree import Node
+
+Row = tuple[int, dict[str, str | None]] | None
+"""What was found in a text: the pattern's number and its captures, empty ones as None; None without a match."""
+
+
+def tree(pattern: str) -> Node:
+    """A pattern without ``%{…}`` as a tree. Raises PatternError."""
+
+    def missing(name: str, at: int) -> Node:
+        raise PatternError(name, at)
+
+    return parse(pattern, missing)
+
+
+@lru_cache(maxsize=512)
+def compiled(pattern: str) -> Any:
+    """The pattern as `re` or `regex` compile it; None where they do not.
+
+    ``regex`` takes atomic groups and possessive repeats. ``re`` of Python 3.11 finds wrong matches (CPython issues 106052
+    and 100061) and wrong captures up to a SystemError (101955) with them, see `test_where_re_is_wrong`.
+    """
+    atomic = re.search(r"[*+?]\+|\(\?>", pattern)
+    engine: Any = regex if atomic else re
+    flags = engine.MULTILINE | engine.DOTALL | engine.ASCII | (regex.VERSION1 if atomic else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return engine.compile(pattern, flags)
+        except (re.error, regex.error):
+            return None
+
+
+def expected(patterns: Sequence[str], text: str | None) -> Row:
+    """What the first pattern that matches anywhere finds."""
+    if text is None:
+        return None
+    for number, pattern in enumerate(patterns):
+        if found := compiled(pattern).search(text):
+            return number, {name: value or None for name, value in found.groupdict().items()}
+    return None
+
+
+def rows(scan: Scan) -> list[Row]:
+    """A scan's answers, a text each; captures that took no part are left out."""
+    columns = {name: column.to_pylist() for name, column in scan.captures.items()}
+    found = [(int(pattern), {name: column[n] for name, column in columns.items()}) for n, pattern in enumerate(scan.pattern)]
+    assert all(value is None for pattern, captures in found if pattern < 0 for value in captures.values())
+    return [None if pattern < 0 else (pattern, captures) for pattern, captures in found]
+
+
+def filled(row: Row, names: Sequence[str]) -> Row:
+    """An expected row with the names that other patterns capture."""
+    return row and (row[0], {name: row[1].get(name) for name in names})
+
+
+def array_of_bytes(several: Sequence[bytes | None], type_: pa.DataType) -> pa.Array:
+    """A text column of any bytes: Arrow does not look whether they are UTF-8."""
+    binary = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}[type_]
+    array = pa.array(several, binary)
+    return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count)
+
+
+def span_texts(text: bytes, begins: Any, ends: Any) -> list[bytes | None]:
+    """Spans (`Spans.begins`, `Spans.ends`) of one text as bytes."""
+    return [text[begin:end] or None if begin >= 0 else None for begin, end in np.stack([begins, ends], 1).tolist()]

@@ -1,0 +1,87 @@
+"""The cache folder is surely writable, and nobody else can write there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from etl.scanner.folder import folder
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home and a temporary folder of its own, no settings."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("SLUICE_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    return tmp_path
+
+
+def test_the_users_cache_is_the_default(places: Path) -> None:
+    found = folder.__wrapped__()
+
+    assert found == places / "home/.cache/sluice"
+    assert stat.S_IMODE(found.stat().st_mode) == 0o700
+
+
+def test_a_setting_wins(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(places / "xdg"))
+    assert folder.__wrapped__() == places / "xdg/sluice"
+
+    monkeypatch.setenv("SLUICE_CACHE", str(places / "mine/deep"))
+    assert folder.__wrapped__() == places / "mine/deep"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    shared = places / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    monkeypatch.setenv("SLUICE_CACHE", str(shared))
+
+    assert folder.__wrapped__() == places / "home/.cache/sluice"
+
+
+def test_a_folder_of_another_user_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    theirs = places / "theirs"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 12345, 12345)
+    monkeypatch.setenv("SLUICE_CACHE", str(theirs))
+
+    assert folder.__wrapped__() == places / "home/.cache/sluice"
+
+
+def test_what_is_no_folder_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (places / "file").write_text("")
+    (places / "home").mkdir()
+    (places / "home/.cache").write_text("")
+    monkeypatch.setenv("SLUICE_CACHE", str(places / "file/below"))
+
+    assert folder.__wrapped__() == places / f"temporary/sluice-{os.getuid()}"
+
+
+def test_an_unwritable_folder_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(places / "sealed"))
+    monkeypatch.setattr("os.access", lambda path, mode: path != str(places / "sealed"))  # root may write everywhere
+
+    assert folder.__wrapped__() == places / "home/.cache/sluice"
+
+
+def test_the_last_resort_is_a_new_folder(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (places / "home").write_text("")
+    planted = places / f"temporary/sluice-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+
+    found = folder.__wrapped__()
+
+    assert found.parent == places / "temporary"
+    assert found != planted
+    assert stat.S_IMODE(found.stat().st_mode) == 0o700

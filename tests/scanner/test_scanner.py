@@ -1,0 +1,147 @@
+"""The scanner's public face, by examples."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from oracles import array_of_bytes, rows, tree
+
+from etl.scanner.scanner import NO_PATTERN, Scanner
+from etl.scanner.stages import Engines
+
+TYPES = [pa.string(), pa.large_string(), pa.string_view()]
+LINE = r"(?P<key>\w+)=(?P<value>\S*)"
+
+
+def scanner(*patterns: str, timeout: timedelta = timedelta(seconds=5)) -> Scanner:
+    return Scanner([tree(pattern) for pattern in patterns], timeout)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_captures_are_views_into_the_column(type_: pa.DataType) -> None:
+    column = pa.array(["  status=" + "x" * 40, "none", "a=1"], type_)
+
+    found = scanner(LINE).scan(column)
+
+    assert rows(found) == [(0, {"key": "status", "value": "x" * 40}), None, (0, {"key": "a", "value": "1"})]
+    assert {captured.type for captured in found.captures.values()} == {pa.string_view()}
+    assert found.unmatched.to_pylist() == [False, True, False]
+    _, _, *data = found.captures["value"].buffers()
+    bounds = [(buffer.address, buffer.address + buffer.size) for buffer in column.buffers()[1:]]
+    assert all(any(first <= buffer.address < last for first, last in bounds) for buffer in data)
+
+
+@pytest.mark.parametrize("type_", [*TYPES, pa.null()])
+@pytest.mark.parametrize("column", [[], [None], [None] * 40])
+def test_a_column_without_texts_matches_nothing(type_: pa.DataType, column: list[None]) -> None:
+    found = scanner(LINE, "", r"(?P<other>x)\k<other>").scan(pa.array(column, type_))
+
+    assert found.pattern.tolist() == [NO_PATTERN] * len(column)
+    assert {name: captured.to_pylist() for name, captured in found.captures.items()} == dict.fromkeys(
+        ["key", "value", "other"], column
+    )
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize(("pattern", "matched"), [("", True), ("a*", True), ("^$", True), (r"\A\z", True), (r"\b", False), ("a", False)])
+def test_empty_texts(type_: pa.DataType, pattern: str, matched: bool) -> None:
+    column = pa.array(["", None, ""], type_)
+
+    assert scanner(pattern).matches(column).to_pylist() == [matched, None, matched]
+
+
+def test_an_empty_capture_is_null() -> None:
+    assert rows(scanner(LINE).scan(pa.array(["a="]))) == [(0, {"key": "a", "value": None})]
+
+
+def test_the_order_of_patterns_is_kept_across_engines() -> None:
+    patterns = [r"one (?P<a>\d+)", r"(?P<b>\w)\k<b> (?P<a>\d+)", r"(?<=two )(?P<a>\d+)", r"(?P<c>\d+)"]
+    column = pa.array(["xx 1", "xx one 2", "two 3", "4", "-", None, "two one 5"])
+
+    found = scanner(*patterns)
+
+    assert [way.engine for way in found.ways] == ["scanner", "regex", "regex", "scanner"]
+    assert rows(found.scan(column)) == [
+        (1, {"a": "1", "b": "x", "c": None}),
+        (0, {"a": "2", "b": None, "c": None}),
+        (2, {"a": "3", "b": None, "c": None}),
+        (3, {"a": None, "b": None, "c": "4"}),
+        None,
+        None,
+        (0, {"a": "5", "b": None, "c": None}),
+    ]
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("pattern", [LINE, rf"(?!zz){LINE}", rf"{LINE}(?!q*zz)", rf"(?<q>[a-z])?{LINE}(?:\k<q>)?"])
+def test_bytes_that_are_no_characters_do_no_harm(pattern: str, type_: pa.DataType) -> None:
+    several = [b"\xff a=1\x80 \xc3", b"a=\xe2\x82 b", b"\xf0\x9f\x98", None, b"k=\xc3\xa9\0\xff z", b"zzz\x80 k=v zz"]
+
+    found = scanner(pattern).scan(array_of_bytes(several, type_))
+
+    values = found.captures["value"].cast(pa.binary_view()).to_pylist()
+    assert found.captures["key"].cast(pa.binary_view()).to_pylist() == [b"a", b"a", None, None, b"k", b"k"]
+    assert [values[0], values[2], values[3], values[5]] == [b"1", None, None, b"v"] or values[0] == b"1\x80"
+
+
+def test_atomic_groups_give_nothing_back() -> None:
+    cases = {
+        r"(?>a+)ab": [None, None],
+        r"a++b": [None, (0, {})],
+        r"(?:(?>a|ab)c|(?P<x>abb))": [None, (0, {"x": "abb"})],
+        r"(?P<x>(?>a|ab)*+)b": [(0, {"x": "aa"}), (0, {"x": "a"})],
+        r"(?P<x>(?>[ab]*?)b)": [(0, {"x": "b"}), (0, {"x": "b"})],
+    }
+    column = pa.array(["aac", "abb"])
+    wanted_first = {r"(?P<x>(?>a|ab)*+)b": None, r"(?P<x>(?>[ab]*?)b)": None}
+
+    for pattern, (first, second) in cases.items():
+        found = scanner(pattern)
+        assert found.ways[0].engine == "scanner"
+        assert rows(found.scan(column)) == [wanted_first.get(pattern, first), second], pattern
+
+
+def test_texts_where_a_long_look_ahead_decides_are_left_to_others(own_cache: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    run = Engines.run
+
+    def watched(self: Engines, found: object, rows: object, first: int) -> None:
+        left.extend(found.strings(rows).to_pylist())  # type: ignore[attr-defined]
+        run(self, found, rows, first)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engines, "run", watched)
+    column = pa.array(["user ann", "user root", "user ruth", "group ann"])
+
+    found = rows(scanner(r"^user (?!root)(?P<name>\w+)").scan(column))
+
+    assert found == [(0, {"name": "ann"}), None, (0, {"name": "ruth"}), None]
+    assert left == ["user root", "user ruth"]
+
+
+def test_a_pattern_that_runs_out_of_time_says_so() -> None:
+    slow = scanner(r"(?P<x>[ab])(?:a|aa|a?a)+\k<x>+$", "^(?P<y>b+)", timeout=timedelta(milliseconds=20))
+    column = pa.array(["a" * 60 + "c", "baab", None, "bbb"])
+
+    found = slow.scan(column)
+
+    assert found.timed_out is not None
+    assert found.timed_out.tolist() == [True, False, False, False]
+    assert rows(found) == [None, (0, {"x": "b", "y": None}), None, (1, {"x": None, "y": "bbb"})]
+
+
+def test_nothing_runs_out_of_time_in_automata() -> None:
+    assert scanner(LINE).scan(pa.array(["a=1", "b"])).timed_out is None
+
+
+def test_it_travels_without_what_it_has_learned() -> None:
+    found = scanner(LINE, r"(?P<x>a)\k<x>")
+    column = pa.array(["a=1", "aa", "-"])
+    before = rows(found.scan(column))
+
+    message = pickle.dumps(found)
+
+    assert len(message) < 4_000
+    assert rows(pickle.loads(message).scan(column)) == before

@@ -1,0 +1,259 @@
+"""Laws of the scanner, on random patterns and texts. ``make fuzz`` checks many more cases than ``make test``.
+
+Where ``re`` is wrong the package ``regex`` is asked instead (see `oracles.compiled`), and no law looks for ``\\B`` in the
+empty text, where Python finds it only from 3.14 on (CPython issue 124130).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from byte_patterns import byte_pattern
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from oracles import array_of_bytes, compiled, expected, filled, rows, tree
+from random_patterns import flat_patterns, long_texts, patterns, raw_texts, texts, uncaptured
+
+from etl.scanner import learning
+from etl.scanner.automaton import UNKNOWN
+from etl.scanner.learning import Learner, Spans
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.scanner import Scanner
+from etl.scanner.stages import _learner
+from etl.scanner.tables import TooLargeError, tables
+from etl.scanner.texts import Texts
+
+CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
+"""Of all laws together; a case is a list of patterns and a text."""
+
+LAWS = 8
+TEXTS = 5
+"""Texts for each list of patterns."""
+
+PATIENT = timedelta(seconds=20)
+TYPES = [pa.string(), pa.large_string(), pa.string_view()]
+counted: dict[str, int] = {}
+"""Cases that each law has compared."""
+
+law = settings(max_examples=-(-CASES // (LAWS * TEXTS)), deadline=None, suppress_health_check=list(HealthCheck))
+several_texts = st.lists(texts, min_size=TEXTS, max_size=TEXTS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _count(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Says how many cases were compared: those whose pattern both sides take."""
+    yield
+    if "SLUICE_FUZZ" in os.environ:
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            print(*(f"\n{law}: {cases:,} cases" for law, cases in counted.items()), flush=True)
+
+
+def scanner_of(*several: str) -> Scanner:
+    """Of patterns that both sides take."""
+    assume(all(compiled(pattern) is not None for pattern in several))
+    try:
+        return Scanner([tree(pattern) for pattern in several], PATIENT)
+    except PatternError:
+        raise assume(False) from None
+
+
+def without_trap(several: list[Any], *patterns: str) -> list[Any]:
+    """No empty text for ``\\B``."""
+    trap = any("\\B" in pattern for pattern in patterns)
+    blank = {"": " ", b"": b" "}
+    return [blank.get(text, text) for text in several] if trap else several
+
+
+def check(name: str, found: list[Any], wanted: list[Any], case: object) -> None:
+    counted[name] = counted.get(name, 0) + len(wanted)
+    assert found == wanted, case
+
+
+@law
+@given(patterns, several_texts)
+def test_a_pattern_finds_what_python_finds(pattern: str, several: list[str]) -> None:
+    scanner = scanner_of(pattern)
+    several = without_trap(several, pattern)
+
+    found = rows(scanner.scan(pa.array(several, pa.string())))
+
+    check("patterns", found, [expected([pattern], text) for text in several], (pattern, several))
+
+
+@law
+@given(flat_patterns, st.lists(long_texts, min_size=TEXTS, max_size=TEXTS))
+def test_long_runs_are_read_as_short_ones(pattern: str, several: list[str]) -> None:
+    scanner = scanner_of(pattern)
+    several = without_trap(several, pattern)
+
+    found = rows(scanner.scan(pa.array(several, pa.string())))
+
+    check("long runs", found, [expected([pattern], text) for text in several], (pattern, several))
+
+
+@law
+@given(st.lists(patterns, min_size=2, max_size=4), several_texts)
+def test_the_first_pattern_that_matches_anywhere_wins(several: list[str], column: list[str]) -> None:
+    scanner = scanner_of(*several)
+    column = without_trap(column, *several)
+
+    found = rows(scanner.scan(pa.array(column, pa.string())))
+
+    wanted = [filled(expected(several, text), scanner.names) for text in column]
+    check("lists", found, wanted, (several, column))
+
+
+@law
+@given(st.lists(st.tuples(uncaptured, uncaptured, uncaptured), min_size=2, max_size=3), several_texts)
+def test_captures_of_one_name_in_different_branches_share_a_column(parts: list[tuple[str, str, str]], several: list[str]) -> None:
+    mine = "|".join(f"(?:{before})(?P<x>{inside})(?:{behind})" for before, inside, behind in parts)
+    theirs = "|".join(f"(?:{before})(?P<x{n}>{inside})(?:{behind})" for n, (before, inside, behind) in enumerate(parts))
+    assume(compiled(theirs) is not None)
+    scanner = Scanner([tree(mine)], PATIENT)
+    several = without_trap(several, mine)
+
+    found = rows(scanner.scan(pa.array(several, pa.string())))
+
+    wanted = [expected([theirs], text) for text in several]
+    merged = [row and (0, {"x": next(filter(None, row[1].values()), None)}) for row in wanted]
+    check("one name", found, merged, (mine, several))
+
+
+@law
+@given(patterns, st.lists(st.one_of(st.none(), texts), min_size=TEXTS, max_size=TEXTS), st.sampled_from(TYPES), st.data())
+def test_type_slices_and_nulls_change_nothing(
+    pattern: str, several: list[str | None], type_: pa.DataType, data: st.DataObject
+) -> None:
+    scanner = scanner_of(pattern)
+    several = without_trap(several, pattern)
+    first = data.draw(st.integers(0, TEXTS))
+    length = data.draw(st.integers(0, TEXTS - first))
+    column = pa.array(several, type_).slice(first, length)
+
+    scan = scanner.scan(column)
+
+    for captured in scan.captures.values():
+        captured.validate(full=True)
+    wanted = [expected([pattern], text) for text in several[first : first + length]]
+    check("types", rows(scan), wanted, (pattern, several, first, length))
+    answers = [None if text is None else row is not None for text, row in zip(column.to_pylist(), wanted, strict=True)]
+    assert scanner.matches(column).to_pylist() == answers
+
+
+@law
+@given(patterns, st.lists(raw_texts, min_size=TEXTS, max_size=TEXTS), st.sampled_from(TYPES))
+def test_invalid_utf8_is_read_byte_by_byte(pattern: str, several: list[bytes], type_: pa.DataType) -> None:
+    """As a pattern over bytes whose characters are well-formed UTF-8 reads it."""
+    scanner = scanner_of(pattern)
+    assume(scanner.ways[0] == ("scanner", None))
+    several = without_trap(several, pattern)
+    assume(not any(text and 0x80 <= text[0] < 0xC0 for text in several))
+    theirs = byte_pattern(tree(pattern))
+    assume(theirs is not None)
+
+    scan = scanner.scan(array_of_bytes(several, type_))
+
+    columns = {name: column.cast(pa.binary_view()).to_pylist() for name, column in scan.captures.items()}
+    for n, text in enumerate(several):
+        mine = {name: column[n] for name, column in columns.items()} if scan.pattern[n] >= 0 else None
+        match = theirs.search(text)
+        assert mine == (match and {name: value or None for name, value in match.groupdict().items()}), (pattern, text)
+    counted["invalid UTF-8"] = counted.get("invalid UTF-8", 0) + len(several)
+
+
+# ── Ways to learn ─────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(learner: Learner, several: list[str]) -> list[Any]:
+    """Of each text: the pattern, and where captures begin and end."""
+    found = Texts.of(pa.array(several, pa.string()))
+    spans = learner.scan(found.address, found.length)
+    return _listed(spans)
+
+
+def _listed(spans: Spans) -> list[Any]:
+    places = zip(spans.begins.T.tolist(), spans.ends.T.tolist(), strict=True)
+    return list(zip(spans.pattern.tolist(), places, strict=True))
+
+
+def at_once(learner: Learner, several: list[str]) -> list[Any]:
+    return answers(learner, several)
+
+
+def text_by_text(learner: Learner, several: list[str]) -> list[Any]:
+    """From the last to the first, each learned when it comes."""
+    return [answers(learner, [text])[0] for text in several[::-1]][::-1]
+
+
+def all_states(learner: Learner, several: list[str]) -> list[Any]:
+    """Everything is known before the first text."""
+    automaton = learner._known()
+    assume(automaton.complete(500))
+    try:
+        learner._tables = tables(automaton)
+    except TooLargeError:
+        assume(False)
+    found = Texts.of(pa.array(several, pa.string()))
+    spans = Spans.empty(len(learner.names), len(several))
+    learner._run(found.address, found.length, spans)
+    return _listed(spans)
+
+
+@pytest.mark.parametrize("where", ["beginning", "anywhere"])
+@settings(law, max_examples=-(-law.max_examples // 2))
+@given(st.lists(patterns, min_size=1, max_size=2), several_texts)
+def test_the_order_of_learning_changes_nothing(where: Any, several: list[str], column: list[str]) -> None:
+    scanner = scanner_of(*several)
+    assume(all(way.engine == "scanner" for way in scanner.ways))
+    ways: list[Callable[[Learner, list[str]], list[Any]]] = [at_once, text_by_text, all_states]
+
+    found, *others = [way(Learner(scanner.patterns, where), column) for way in ways]
+
+    for other in others:
+        check(f"learning {where}", other, found, (several, column))
+    for text, (pattern, (begins, ends)) in zip(column, found, strict=True):
+        if where == "anywhere" and pattern != UNKNOWN and not (text == "" and any("\\B" in one for one in several)):
+            raw, wanted = text.encode(), filled(expected(several, text), scanner.names)
+            spans = dict(zip(scanner.names, zip(begins, ends, strict=True), strict=True))
+            mine = {name: raw[a:b].decode() or None if a >= 0 else None for name, (a, b) in spans.items()}
+            assert (wanted is None and pattern < 0) or wanted == (pattern, mine), (several, text)
+
+
+@pytest.mark.parametrize("budget", [("MOST_STATES", 2), ("FIRST_SECONDS", -1e9), ("GIVE_UP_AFTER", 0), ("MOST_BYTES", 2)])
+@settings(law, max_examples=-(-law.max_examples // 4))
+@given(st.lists(patterns, min_size=1, max_size=2), several_texts)
+def test_small_budgets_change_nothing(budget: tuple[str, float], several: list[str], column: list[str]) -> None:
+    scanner = scanner_of(*several)
+    column = without_trap(column, *several)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, *budget)
+        _learner.cache_clear()
+        found = rows(scanner.scan(pa.array(column, pa.string())))
+    _learner.cache_clear()
+
+    wanted = [filled(expected(several, text), scanner.names) for text in column]
+    check("budgets", found, wanted, (budget, several, column))
+
+
+# ── Where the oracle is wrong ─────────────────────────────────────────────────────────────────────
+
+
+def test_where_re_is_wrong() -> None:
+    """Smallest cases of what keeps ``re`` from being asked: when Python is right, so is the scanner."""
+    cases = [
+        (r"(?P<all>(?:ab?c)*+)\Z".replace(r"\Z", r"\z"), "a", None),  # CPython 106052: matches "a", fixed in 3.11.5
+        (r"(?P<all>(?:(?!C).)++)", "ABC", {"all": "AB"}),  # 100061: captures "ABC", fixed in 3.11.6
+        (r"(?P<all>(?:(?P<x>x)|y|z)*+)", "xyz", {"all": "xyz", "x": "x"}),  # 101955: SystemError
+        (r"\B", "", {}),  # 124130: no match before 3.14
+    ]
+    for pattern, text, wanted in cases:
+        found = rows(Scanner([tree(f"\\A(?:{pattern})" if "\\z" in pattern else pattern)]).scan(pa.array([text])))
+        assert found == [None if wanted is None else (0, wanted)], pattern
+    assert np.all([re.search(r"\B", " ") is not None])

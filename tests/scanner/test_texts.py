@@ -1,0 +1,165 @@
+"""Texts by address: whatever the type, slice and place in memory, what is made of them equals Python's slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.scanner import texts as module
+from etl.scanner.texts import Texts, filtered, owned, owned_array, text_bytes, view_array, views_of
+
+TYPES = [pa.string(), pa.large_string(), pa.string_view()]
+LENGTHS = [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 500]
+
+texts = st.one_of(st.none(), st.sampled_from(["x" * n for n in LENGTHS] + ["é" * 6, "中" * 5]), st.text(max_size=20))
+columns = st.lists(texts, max_size=40)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> pa.Array:
+    """A text array of any type, sliced."""
+    whole = pa.array(draw(columns), draw(st.sampled_from(TYPES)))
+    first = draw(st.integers(0, len(whole)))
+    return whole.slice(first, draw(st.integers(0, len(whole) - first)))
+
+
+def spans_of_all(found: Texts) -> tuple[np.ndarray, np.ndarray]:
+    return np.minimum(found.length, 0).astype(np.int32), found.length.astype(np.int32)
+
+
+@settings(deadline=None)
+@given(arrays(), st.data())
+def test_views_of_spans_equal_slices(array: pa.Array, data: st.DataObject) -> None:
+    raw = [None if text is None else text.encode("ascii", "replace") for text in array.to_pylist()]
+    plain = pa.array([None if text is None else text.decode() for text in raw], array.type)
+    spans = [(-1, 5) if text is None else sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2))) for text in raw]
+    starts, ends = (np.array([span[side] for span in spans], np.int32) for side in (0, 1))
+
+    found = views_of(starts, ends, Texts.of(plain))
+    without_empty = views_of(starts, ends, Texts.of(plain), empty_is_null=True)
+
+    expected = [None if text is None else text[a:b].decode() for text, (a, b) in zip(raw, spans, strict=True)]
+    for views in (found, without_empty):
+        views.validate(full=True)
+        assert views.type == pa.string_view()
+    assert found.to_pylist() == expected
+    assert without_empty.to_pylist() == [text or None for text in expected]
+
+
+@settings(deadline=None)
+@given(arrays())
+def test_owned_equals_the_cast_of_arrow(array: pa.Array) -> None:
+    batch = pa.record_batch([array, pa.array(range(len(array)))], names=["a", "b"])
+
+    found = owned(batch)
+
+    found.validate(full=True)
+    if array.type == pa.string_view():
+        assert found.column(0).equals(array.cast(pa.string()))
+    else:
+        assert found is batch
+
+
+@settings(deadline=None)
+@given(arrays(), st.data())
+def test_filtered_equals_the_filter_of_arrow(array: pa.Array, data: st.DataObject) -> None:
+    rows = len(array)
+    mask = pa.array(data.draw(st.lists(st.sampled_from([True, False, None]), min_size=rows, max_size=rows)), pa.bool_())
+    strings = array.cast(pa.string())
+    batch = pa.record_batch([array, pa.array(range(rows))], names=["a", "b"])
+
+    found = filtered(batch, mask)
+
+    found.validate(full=True)
+    assert found.schema == batch.schema
+    assert owned(found).to_pylist() == batch.set_column(0, "a", strings).filter(mask).to_pylist()
+
+
+@settings(deadline=None)
+@given(arrays())
+def test_text_bytes_are_those_of_the_rows(array: pa.Array) -> None:
+    assert text_bytes(array) == sum(len(text.encode()) for text in array.to_pylist() if text)
+
+
+@settings(deadline=None)
+@given(arrays())
+def test_lengths_are_bytes_and_null_is_below_zero(array: pa.Array) -> None:
+    found = Texts.of(array)
+
+    assert found.length.tolist() == [-1 if text is None else len(text.encode()) for text in array.to_pylist()]
+    assert (found.address.dtype, found.length.dtype) == (np.uint64, np.int64)
+
+
+def test_nothing_known_is_null() -> None:
+    assert Texts.of(pa.nulls(2)).length.tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("type_", TYPES[:2])
+def test_a_text_that_ends_where_memory_ends(
+    length: int, type_: pa.DataType, at_the_end_of_memory: Callable[[bytes], pa.Buffer]
+) -> None:
+    text = ("0123456789" * 50)[:length]
+    offsets = pa.array([0, length, length], pa.int32() if type_ == pa.string() else pa.int64()).buffers()[1]
+    array = pa.Array.from_buffers(type_, 2, [None, offsets, at_the_end_of_memory(text.encode())])
+
+    found = Texts.of(array)
+    views = views_of(*spans_of_all(found), found)
+
+    assert views.to_pylist() == [text, ""]
+    assert owned_array(views).to_pylist() == [text, ""]
+
+
+def test_texts_of_several_buffers_are_copied() -> None:
+    parts = [pa.array([letter * 20, letter, None], pa.string_view()) for letter in "ab"]
+    array = pa.concat_arrays(parts)
+    assert len(array.buffers()) > 3
+
+    found = Texts.of(array)
+    views = views_of(*spans_of_all(found), found, empty_is_null=True)
+
+    assert views.to_pylist() == array.to_pylist()
+    assert owned_array(array).to_pylist() == array.to_pylist()
+
+
+def test_texts_beyond_the_reach_of_a_view_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = pa.array(["x" * 20, "y" * 30, None, ""])
+    monkeypatch.setattr(module, "LARGEST", 40)
+
+    found = Texts.of(array)
+    views = views_of(*spans_of_all(found), found)
+
+    assert views.cast(pa.string()).equals(array)
+
+
+def test_strings_beyond_the_reach_of_their_offsets_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = pa.array(["x" * 20, "y" * 30, None], pa.string_view())
+    monkeypatch.setattr(module, "LARGEST", 40)
+
+    assert owned_array(views).equals(views.cast(pa.large_string()))
+
+
+def test_a_slice_of_a_large_column_is_reached_from_its_own_beginning() -> None:
+    array = pa.array(["x" * 100] * 10 + ["y" * 20])
+
+    found = Texts.of(array.slice(10))
+
+    assert found.buffer is not None
+    assert found.buffer.size == 20
+
+
+def test_views_keep_what_they_point_into() -> None:
+    found = Texts.of(pa.array(["a text of more than twelve bytes"] * 1000))
+    views = views_of(*spans_of_all(found), found)
+    del found
+
+    assert set(views.to_pylist()) == {"a text of more than twelve bytes"}
+
+
+def test_views_without_a_buffer() -> None:
+    assert view_array(np.zeros((3, 4), np.uint32), np.array([1, 0, 1]), None).to_pylist() == ["", None, ""]

@@ -1,0 +1,173 @@
+"""Times of fixed layouts, against the regular expressions that say what a pattern means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.scanner.time_kernel import INSTANT, UNREAD, WALL_CLOCK
+from etl.scanner.times import Part, TimeReader, Year
+from parsers.instants import to_micros
+from parsers.time_formats import EPOCHS, NAMED, Place, read_epoch_texts, sure_reader
+from parsers.time_layouts import layouts_of, sure_layouts
+from parsers.time_patterns import parse_pattern
+from parsers.time_texts import read_regex
+from parsers.timestamp import Timestamp
+
+NOW = int(datetime(2026, 1, 1, 0, 30, tzinfo=UTC).timestamp()) * 1_000_000
+FORMATS = (
+    *("iso8601", "rfc3339", "syslog", "httpdate", "rfc2822", "apache_error", "epoch", "epoch_millis"),
+    *("yyyy-MM-dd HH:mm:ss,SSS", "d/M/yy h:mm a", "M d yyyy", "yyMMdd HHmmss", "MM/dd/yyyy", "dd/MM/yyyy"),
+    *("MMM d H:m:s.SSSSSSSSS", "EEE, d MMM yyyy[ HH:mm:ss]XXX", "yyyy'é'MM'ü and more'dd", "MMMM d yyyy"),
+)
+PATTERNS = sorted({pattern for format_ in FORMATS for pattern in NAMED.get(format_, (format_,))} - set(EPOCHS))
+
+
+def by_regex(texts: Sequence[str | None], formats: Sequence[str], place: Place) -> list[int | None]:
+    """What each text is by the first format that reads it."""
+    return [None if text is None else _first(text, formats, place) for text in texts]
+
+
+def _first(text: str, formats: Sequence[str], place: Place) -> int | None:
+    column = pa.array([text])
+    for pattern in (pattern for format_ in formats for pattern in NAMED.get(format_, (format_,))):
+        if pattern in EPOCHS:
+            micros, good = read_epoch_texts(column, EPOCHS[pattern])
+        else:
+            parts, good = read_regex(column, parse_pattern(pattern).regex())
+            micros, exist = to_micros(parts, place.zone, place.now, place.year)
+            good = good & exist
+        if good[0]:
+            return int(micros[0])
+    return None
+
+
+NAMES = {"month_name": ("Jan", "feb", "MAR", "May", "Dec"), "weekday": ("Mon", "sun", "Foo"), "ampm": ("AM", "pm", "xm")}
+NUMBERS = {"month": 13, "day": 32, "hour": 25, "hour12": 14, "minute": 61, "second": 61, "year2": 99}
+OFFSETS = {1: ["Z", "z"], 3: ["+01", "-19"], 5: ["+0530", "-0061"], 6: ["+05:30", "-11:00", "+01.00"]}
+
+
+@st.composite
+def texts_of(draw: Any, pattern: str) -> str:
+    """Texts that a pattern reads, almost reads, or would read if there were such a date."""
+    parts = []
+    for element, width in draw(st.sampled_from(layouts_of(parse_pattern(pattern)) or [[]])):
+        if element.kind in NAMES:
+            parts.append(draw(st.sampled_from(NAMES[element.kind])))
+        elif element.kind == "offset":
+            parts.append(draw(st.sampled_from(OFFSETS[width])))
+        elif element.text:
+            parts.append(element.text if element.kind != "space" else " " * width)
+        else:
+            most = min(NUMBERS.get(element.kind, 10**width), 10**width - 1)
+            parts.append(str(draw(st.integers(0, most))).zfill(width))
+    return _changed(draw, "".join(parts))
+
+
+def _changed(draw: Any, text: str) -> str:
+    change = draw(st.sampled_from([None, None, None, "insert", "replace", "delete"]))
+    if change is None or not text:
+        return text
+    at = draw(st.integers(0, len(text) - 1))
+    new = "" if change == "delete" else draw(st.sampled_from(" 0195:-+.,Zaé\t"))
+    return text[:at] + new + text[at + (change != "insert") :]
+
+
+anything = st.sampled_from(PATTERNS).flatmap(texts_of) | st.integers(-(10**12), 10**14).map(str) | st.text(max_size=12)
+kinds = st.sampled_from([pa.string(), pa.string_view()])
+
+
+@settings(deadline=None, max_examples=700)
+@given(
+    texts=st.lists(st.none() | anything, min_size=1, max_size=8),
+    formats=st.lists(st.sampled_from(FORMATS), min_size=1, max_size=3, unique=True),
+    zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    year=st.sampled_from([None, 2024]),
+    kind=kinds,
+)
+def test_the_kernel_reads_what_the_expressions_read(
+    texts: list[str | None], formats: list[str], zone: str, year: int | None, kind: pa.DataType
+) -> None:
+    parse = Timestamp(formats=formats, timezone=zone, year=year).compile_at(NOW)
+
+    column = parse(pa.array(texts, kind)).columns["timestamp"]
+
+    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, formats, Place(zone, NOW, year))
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if layouts_of(parse_pattern(pattern))])
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) -> None:
+    texts = data.draw(st.lists(texts_of(pattern), min_size=1, max_size=8))
+
+    column = Timestamp(formats=[pattern]).compile_at(NOW)(pa.array(texts)).columns["timestamp"]
+
+    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, [pattern], Place("UTC", NOW))
+
+
+@pytest.mark.parametrize(
+    ("format_", "text"),
+    [
+        ("httpdate", "17/May/2015:10:05:03 +0000"),
+        ("syslog", "Dec 10 06:55:46"),
+        ("syslog", "Dec  1 06:55:46"),
+        ("syslog", "Dec 10 2019 06:55:46"),
+        ("iso8601", "2024-02-29T23:59:59.123Z"),
+        ("iso8601", "2024-02-29 23:59:59,123"),
+        ("iso8601", "2024-02-29 23:59:59"),
+        ("iso8601", "2024-02-29"),
+        ("apache_error", "Sun Dec 04 04:47:44 2005"),
+        ("yyyy-MM-dd HH:mm:ss,SSS", "2024-05-01 01:02:03,004"),
+    ],
+)
+def test_what_logs_write_most_needs_no_expression(format_: str, text: str) -> None:
+    reader = sure_reader([format_], Place("UTC", NOW))
+    assert reader is not None
+
+    _, good = reader(pa.array([text, None, text]))
+
+    assert good.tolist() == [True, False, True]
+
+
+def test_layouts_that_an_earlier_pattern_reads_are_left_to_it() -> None:
+    both = [parse_pattern("MM/dd/yyyy"), parse_pattern("dd/MM/yyyy")]
+
+    assert len(sure_layouts(both)) == 1
+    assert len(sure_layouts([both[0], parse_pattern("dd.MM.yyyy")])) == 2
+    assert sure_layouts([r"\d+\s*$", parse_pattern("yyyyMMdd")]) == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1122024", (2024, 2, 11)), ("3022024", (2024, 2, 3)), ("112024", (2024, 1, 1))])
+def test_the_first_layout_with_a_date_that_exists_decides(text: str, expected: tuple[int, int, int]) -> None:
+    column = Timestamp(formats=["dMyyyy"]).compile_at(NOW)(pa.array([text])).columns["timestamp"]
+
+    assert column.to_pylist() == [datetime(*expected, tzinfo=UTC)]
+
+
+def read(layouts: Sequence[Sequence[Part]], *texts: str | None) -> list[tuple[int, int]]:
+    times = TimeReader(layouts, {"month_name": ("jan", "feb")}).read(pa.array(texts, pa.string()), Year(2024, 1, 2**62))
+    return [(int(kind), int(micros) if kind else 0) for kind, micros in zip(times.kinds, times.micros, strict=True)]
+
+
+def test_kinds_of_times() -> None:
+    clock = [Part("month_name", 3), Part("literal", 1, "-"), Part("day", 2)]
+    zoned = [*clock, Part("offset", 3)]
+    day = 1_704_067_200_000_000
+
+    found = read([clock, zoned], "Jan-01", "Jan-01+01", "Mar-01", "Feb-30", "", "a text of no layout's length", None)
+
+    assert found == [(WALL_CLOCK, day), (INSTANT, day - 3_600_000_000), *[(UNREAD, 0)] * 5]
+
+
+def test_long_literals_that_are_not_ascii() -> None:
+    text = "on the day of the Ü, é: "
+    layout = [Part("literal", len(text.encode()), text), Part("month", 2), Part("literal", 1, "."), Part("day", 2)]
+
+    assert [kind for kind, _ in read([layout], text + "02.29", text.replace("é", "è") + "02.29")] == [WALL_CLOCK, UNREAD]

@@ -1,0 +1,33 @@
+"""Which engine takes a pattern, and the reason that is told."""
+
+from __future__ import annotations
+
+import pytest
+from oracles import tree
+
+from etl.scanner.ways import way
+
+AHEAD = "a look-ahead of more than one character"
+BEHIND = "a look-behind of more than one character"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "engine", "reason"),
+    [
+        ("a(b|c)*", "scanner", None),
+        (r"(?>a)b*+\b(?!\d)(?<![ab])(?=$|x)", "scanner", None),
+        (r"(?=.*)(?!.)", "scanner", None),
+        (r"\Z", "regex", AHEAD),
+        ("(?!ab)", "scanner", AHEAD),
+        ("(?=ab)", "regex", AHEAD),
+        ("(?!a*)", "scanner", None),
+        ("(?!a*$)", "regex", "a negative look-ahead that may be empty"),
+        ("(?<!ab)", "regex", BEHIND),
+        ("(?<=é)", "regex", BEHIND),
+        (r"(?<x>a)\k<x>", "regex", "a back-reference"),
+        ("(?:[a-z]{1,1000}){1,1000}", "RE2", "counted repeats that multiply"),
+        ("(?>[a-z]{1,1000}){1,1000}", "regex", "counted repeats that multiply"),
+    ],
+)
+def test_way(pattern: str, engine: str, reason: str | None) -> None:
+    assert way(tree(pattern)) == (engine, reason)
