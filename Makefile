@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format lint types imports generated bench clean
+.PHONY: demo test fuzz check format lint types imports generated bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -13,6 +13,12 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+# The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
+SLUICE_FUZZ ?= 200000
+fuzz: $(READY)
+	env -u CI SLUICE_FUZZ=$(SLUICE_FUZZ) $(BIN)/python -m pytest tests/scanner/test_scanner_laws.py tests/scanner/test_scanner_grok.py \
+	  --hypothesis-seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 check: format lint types imports test generated
 

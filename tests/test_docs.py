@@ -142,7 +142,7 @@ WRONG = {
 """Page → the file on it that becomes ``wrong.yaml``, and what is changed."""
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md", "docs/scanner.md"])
 def test_commands_that_need_no_spark_print_what_is_shown(name: str, tmp_path: Path) -> None:
     page = ROOT / name
     files = named(page, "yaml")

@@ -27,6 +27,7 @@ from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
 from etl.lean import forbid
 from etl.plan.planner import plan as planned
+from etl.scanner.folder import kernels
 from etl.spark import cluster
 from etl.spark import session as spark
 from etl.spark.run import Mode, Run
@@ -117,6 +118,8 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         if all(query.frame is None for one in runs for query in one.plan.queries):
             forbid("pandas")
         progress.say("starting", f"starting Spark ({master})", master=master)
+        if not kernels().exists():
+            progress.say("compiling", "compiling for this CPU, once: the first events come about ten seconds later")
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)
         stack.callback(session.stop)

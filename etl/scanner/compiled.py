@@ -7,24 +7,16 @@ nothing: whoever calls it has made sure that every address it may touch is there
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from etl.scanner.folder import folder
+from etl.scanner.folder import kernels
 
+# by a version of all, for numba sees when a kernel's file changes, but not those it calls
+os.environ["NUMBA_CACHE_DIR"] = str(kernels())
 
-def _version() -> str:
-    """A name for the state of all kernels: numba sees when a kernel's file changes, but not those it calls."""
-    files = sorted((path.name, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(repr(files).encode()).hexdigest()[:12]
-
-
-os.environ["NUMBA_CACHE_DIR"] = str(folder() / f"kernels-{_version()}")
-
-import numba  # noqa: E402
+import numba
 
 Kernel = Callable[..., Any]
 

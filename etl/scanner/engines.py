@@ -5,7 +5,7 @@ RE2 works in linear time. ``regex`` backtracks, one text after the other, and ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -86,9 +86,21 @@ def _compiled(tree: Node) -> Any:
     import regex
 
     try:
-        return regex.compile(regex_text(tree, backtracking=True), regex.VERSION1 | regex.ASCII)
+        return regex.compile(regex_text(tree, backtracking=True), regex.VERSION1)
     except regex.error as error:
         raise ValueError(str(error)) from None
+
+
+def _decoded(texts: pa.StringArray) -> Iterator[str | None]:
+    """Texts with what is no UTF-8 kept, byte by byte (PEP 383)."""
+    for raw in texts.cast(pa.large_binary()).to_pylist():
+        yield None if raw is None else raw.decode("utf-8", "surrogateescape")
+
+
+def _encoded(texts: Iterable[str | None]) -> pa.StringArray:
+    """The way back."""
+    raw = [None if text is None else text.encode("utf-8", "surrogateescape") for text in texts]
+    return pa.array(raw, pa.binary()).view(pa.string())
 
 
 def _backtracking(tree: Node, timeout: timedelta) -> Search:
@@ -106,11 +118,8 @@ def _backtracking(tree: Node, timeout: timedelta) -> Search:
 
     def find(texts: pa.StringArray) -> Answer:
         """A loop over texts, for no engine here runs such a pattern over a column."""
-        rows = [one(text) for text in texts.to_pylist()]
-        found = [
-            pa.array([(row[n] or None) if isinstance(row, tuple) else None for row in rows], pa.string())
-            for n in range(len(groups))
-        ]
+        rows = [one(text) for text in _decoded(texts)]
+        found = [_encoded((row[n] or None) if isinstance(row, tuple) else None for row in rows) for n in range(len(groups))]
         matched = pa.array([isinstance(row, tuple) for row in rows], pa.bool_())
         return Answer(matched, _by_name(names, found), pa.array([row is False for row in rows], pa.bool_()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -18,6 +19,18 @@ def folder() -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
     return next((Path(place) for place in places if place and _ours(place)), None) or Path(tempfile.mkdtemp(prefix="sluice-"))
+
+
+@cache
+def version() -> str:
+    """A name for the state of this package's code; what other code compiled or learned is of no use to it."""
+    files = sorted((path.name, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(repr(files).encode()).hexdigest()[:12]
+
+
+def kernels() -> Path:
+    """Where kernels of this version lie once they have been compiled."""
+    return folder() / f"kernels-{version()}"
 
 
 def _temporary() -> str:

@@ -1,4 +1,4 @@
-"""What has been found in a column so far: spans by automata, copies of text by the engines behind them."""
+"""What has been found in a column so far: views by automata, copies of text by the engines behind them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from etl.scanner.engines import Answer
-from etl.scanner.learning import Spans
+from etl.scanner.learning import Captured
 from etl.scanner.scanner import NO_PATTERN, Scan
-from etl.scanner.texts import Texts, owned_array, taken, views_of
+from etl.scanner.texts import Texts, owned_array, taken, view_array
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -25,7 +25,7 @@ class Found:
     texts: Texts
     names: tuple[str, ...]
     pattern: Array
-    spans: list[tuple[Array | None, tuple[str, ...], Spans]] = field(default_factory=list)
+    captured: list[tuple[Array | None, tuple[str, ...], Captured]] = field(default_factory=list)
     """Rows (None: all), names of the captures, answers."""
 
     copies: list[tuple[Array, dict[str, pa.Array]]] = field(default_factory=list)
@@ -42,21 +42,19 @@ class Found:
         """Texts that no pattern has matched."""
         return np.flatnonzero((self.pattern < 0) & (self.texts.length >= 0))
 
-    def texts_of(self, rows: Array) -> tuple[Array, Array]:
-        """Addresses and lengths of some of the texts."""
-        if len(rows) == len(self.pattern):
-            return self.texts.address, self.texts.length
-        return self.texts.address[rows], self.texts.length[rows]
+    def texts_at(self, rows: Array) -> Texts:
+        """Some of the texts."""
+        return self.texts if len(rows) == len(self.pattern) else self.texts.at(rows)
 
-    def put_spans(self, rows: Array, names: tuple[str, ...], spans: Spans, first: int) -> None:
+    def put(self, rows: Array, names: tuple[str, ...], found: Captured, first: int) -> None:
         """An automaton's answers for rows; its patterns are numbered from ``first``."""
-        hits = spans.pattern >= 0
+        hits = found.pattern >= 0
         if len(rows) == len(self.pattern):
-            self.pattern = np.where(hits, spans.pattern + first, self.pattern)
-            self.spans.append((None, names, spans))
+            self.pattern = np.where(hits, found.pattern + first, self.pattern)
+            self.captured.append((None, names, found))
         elif hits.any():
-            self.pattern[rows[hits]] = spans.pattern[hits] + first
-            self.spans.append((rows, names, spans))
+            self.pattern[rows[hits]] = found.pattern[hits] + first
+            self.captured.append((rows, names, found))
 
     def put_copies(self, rows: Array, answer: Answer, pattern: int) -> None:
         """An engine's answers for rows."""
@@ -81,24 +79,24 @@ class Found:
         return Scan({name: self._column(name) for name in self.names}, self.pattern, timed_out)
 
     def _column(self, name: str) -> pa.Array:
-        begins, ends = self._span(name)
-        column = views_of(begins, ends, self.texts, empty_is_null=True)
+        views, valid = self._views(name)
+        column = view_array(views, None if valid.all() else valid, self.texts.buffer)
         copies = [(rows, found[name]) for rows, found in self.copies if name in found]
         return _laid(column, copies) if copies else column
 
-    def _span(self, name: str) -> tuple[Array, Array]:
-        """Where a capture begins and ends in each text; -1 where it took no part."""
-        answers = [(rows, names.index(name), spans) for rows, names, spans in self.spans if name in names]
+    def _views(self, name: str) -> tuple[Array, Array]:
+        """A capture's views and where they are valid."""
+        answers = [(rows, names.index(name), found) for rows, names, found in self.captured if name in names]
         if answers and answers[0][0] is None:
-            _, at, spans = answers.pop(0)
-            begins, ends = spans.begins[at], spans.ends[at]
+            _, at, found = answers.pop(0)
+            views, valid = found.views[at], found.valid[at]
         else:
-            begins, ends = np.full(len(self.pattern), -1, np.int32), np.full(len(self.pattern), -1, np.int32)
-        for rows, at, spans in answers:
-            hits = np.flatnonzero(spans.begins[at] >= 0)
+            views, valid = np.zeros((len(self.pattern), 4), np.uint32), np.zeros(len(self.pattern), np.uint8)
+        for rows, at, found in answers:
+            hits = np.flatnonzero(found.pattern >= 0)
             put = hits if rows is None else rows[hits]
-            begins[put], ends[put] = spans.begins[at][hits], spans.ends[at][hits]
-        return begins, ends
+            views[put], valid[put] = found.views[at][hits], found.valid[at][hits]
+        return views, valid
 
 
 def _laid(column: pa.Array, copies: list[tuple[Array, pa.Array]]) -> pa.Array:

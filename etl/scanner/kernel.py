@@ -1,4 +1,7 @@
-"""The loop that runs an automaton's tables over the texts of a column: one look-up a byte, fewer where bytes can be skipped."""
+"""The loop that runs an automaton's tables over the texts of a column: one look-up a byte, fewer where bytes can be skipped.
+
+Captures are written as views (see `etl.scanner.views`) while the text they lie in is still in the CPU's nearest cache.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,18 @@ import numpy as np
 
 from etl.scanner.compiled import kernel, part
 from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.scanner.views import put_view
 
 STATE = np.uint32((1 << 20) - 1)
 MOVES = np.uint32(20)
 BLOCK = np.uint64(16)
+ONE = np.uint64(1)
+NONE = np.int32(-1)
+HERE = np.int32(-2)
+"""`etl.scanner.registers.HERE`."""
+
+_BYTE = np.uint64(8)
+"""Bits of a byte: a row of ``runs`` has an entry for each byte."""
 
 
 @part
@@ -26,30 +37,39 @@ def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
         byte = load_byte(address)
         if byte == first or byte == second or byte == third:  # noqa: SIM109
             return address
-        address += np.uint64(1)
+        address += ONE
     return address
+
+
+@part
+def _place(source: Any, end: Any, remembered: Any) -> Any:
+    """What a final says of a tag: a register's place, the end of the match, or -1."""
+    if source >= 0:
+        return remembered[np.uint64(source)]
+    return end if source == HERE else NONE
 
 
 @kernel
 def scan(
-    address: Any, length: Any, entries: Any, classes: Any, shift: Any, start: Any, kinds: Any, runs: Any, found: Any,
-    move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, registers: Any,
-    begins: Any, ends: Any, pattern: Any,
+    address: Any, length: Any, base: Any, entries: Any, classes: Any, shift: Any, start: Any, kinds: Any, runs: Any,
+    found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, registers: Any,
+    pattern: Any, views: Any, valid: Any,
 ) -> None:  # fmt: skip
-    """Texts → of each the pattern that matched (-1 none, -2 not known) and where captures begin and end.
+    """Texts → of each the pattern that matched (-1 none, -2 not known) and its captures.
 
-    ``address`` uint64[n] and ``length`` int64[n] (negative: null) are the texts; the arrays of `Tables` follow. Answers go to
-    ``pattern`` int32[n], ``begins`` and ``ends`` int32[captures, n]: places in the text, -1 where a capture took no part.
+    ``address`` uint64[n] and ``length`` int64[n] (negative: null) are the texts, ``base`` the address of their buffer; the
+    arrays of `Tables` follow. Answers go to ``pattern`` int32[n], to ``views``, an address with room for captures times n
+    views, and to ``valid`` uint8[captures, n], 0 where a capture took no part or is empty.
     """
-    captures = begins.shape[0]
+    captures, texts = valid.shape
     remembered = np.empty(registers + 1, np.int32)
     running, finding, skipping, decided = kinds[0], kinds[1], kinds[2], kinds[3]
-    wide = np.uint64(shift)
-    for n in range(address.shape[0]):
-        final = np.int32(-1)
-        here = address[n]
+    wide, column = np.uint64(shift), np.uint64(texts) * BLOCK
+    for n in range(texts):
+        final, text = NONE, address[n]
+        here = text
         if length[n] >= 0:
-            text, end = here, here + np.uint64(length[n])
+            end = text + np.uint64(length[n])
             state = np.uint32(start)
             while True:
                 if state < decided:
@@ -57,9 +77,9 @@ def scan(
                     if state < running:
                         if state == 0:
                             break
-                        base = row << np.uint64(8)
-                        while here < end and runs[base + np.uint64(load_byte(here))] != 0:
-                            here += np.uint64(1)
+                        kept = row << _BYTE
+                        while here < end and runs[kept + np.uint64(load_byte(here))] != 0:
+                            here += ONE
                     elif state < finding:
                         stop = row - (np.uint64(running) >> wide)
                         here = _find(here, end, found[stop, 0], found[stop, 1], found[stop, 2])
@@ -74,24 +94,22 @@ def scan(
                 entry = entries[np.uint64(state) + np.uint64(classes[np.uint64(load_byte(here))])]
                 if entry > STATE:
                     list_ = np.uint64(entry >> MOVES)
-                    move, last = move_starts[list_], move_starts[list_ + np.uint64(1)]
+                    move, last = move_starts[list_], move_starts[list_ + ONE]
                     while move < last:
                         source = move_from[np.uint64(move)]
                         value = np.int32(here - text) if source < 0 else remembered[np.uint64(source)]
                         remembered[np.uint64(move_to[np.uint64(move)])] = value
                         move += np.int32(1)
                 state = entry & STATE
-                here += np.uint64(1)
-        if final < 0:
-            pattern[n] = -1
-            for k in range(captures):
-                begins[k, n] = -1
-                ends[k, n] = -1
-        else:
-            pattern[n] = patterns[final]
-            at = np.int32(here - address[n])
-            for k in range(captures):
-                source = places[final, 2 * k]
-                begins[k, n] = remembered[np.uint64(source)] if source >= 0 else (at if source == -2 else np.int32(-1))
-                source = places[final, 2 * k + 1]
-                ends[k, n] = remembered[np.uint64(source)] if source >= 0 else (at if source == -2 else np.int32(-1))
+                here += ONE
+        pattern[n] = patterns[final] if final >= 0 else NONE
+        view = views + np.uint64(n) * BLOCK
+        for k in range(captures):
+            begin, size = np.int64(0), np.int64(0)
+            if final >= 0:
+                begin = np.int64(_place(places[final, 2 * k], np.int32(here - text), remembered))
+                size = np.int64(_place(places[final, 2 * k + 1], np.int32(here - text), remembered)) - begin
+            source = text + np.uint64(max(begin, np.int64(0)))
+            put_view(view, source, size, source - base)
+            valid[k, n] = size > 0
+            view += column

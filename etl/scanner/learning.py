@@ -17,17 +17,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.folder import folder
+from etl.scanner.folder import folder, version
 from etl.scanner.kernel import scan
 from etl.scanner.program import BeyondError, Where, program
 from etl.scanner.tables import Tables, TooLargeError, tables
+from etl.scanner.texts import Texts
 from etl.scanner.tree import Node, captures
 
 if TYPE_CHECKING:
@@ -53,30 +53,35 @@ Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
-class Spans:
-    """Of n texts, which pattern matched (int32[n]: -1 none, -2 beyond the automaton), where captures begin and end
-    (int32[captures, n], places in the text, -1 where one took no part)."""
+class Captured:
+    """What became of n texts."""
 
     pattern: Array
-    begins: Array
-    ends: Array
+    """int32[n]: the pattern that matched, -1 for none, -2 for a text beyond the automaton."""
+
+    views: Array
+    """uint32[captures, n, 4]: the captures as views."""
+
+    valid: Array
+    """uint8[captures, n]: 0 where a capture took no part or is empty."""
 
     @classmethod
-    def empty(cls, captures: int, texts: int) -> Spans:
+    def room(cls, captures: int, texts: int) -> Captured:
         """Room for answers."""
-        return cls(np.empty(texts, np.int32), np.empty((captures, texts), np.int32), np.empty((captures, texts), np.int32))
+        views, valid = np.empty((captures, texts, 4), np.uint32), np.empty((captures, texts), np.uint8)
+        return cls(np.empty(texts, np.int32), views, valid)
 
     @classmethod
-    def unknown(cls, captures: int, texts: int) -> Spans:
-        """Nothing found, all texts left to others."""
-        nowhere = np.full((captures, texts), -1, np.int32)
-        return cls(np.full(texts, UNKNOWN, np.int32), nowhere, nowhere)
+    def unknown(cls, captures: int, texts: int) -> Captured:
+        """All texts left to others."""
+        nothing = np.zeros((captures, texts, 4), np.uint32), np.zeros((captures, texts), np.uint8)
+        return cls(np.full(texts, UNKNOWN, np.int32), *nothing)
 
-    def put(self, rows: Array, other: Spans) -> None:
-        """``other`` is the answer for these rows."""
+    def put(self, rows: Array, other: Captured) -> None:
+        """``other`` is the answer for these texts."""
         self.pattern[rows] = other.pattern
-        self.begins[:, rows] = other.begins
-        self.ends[:, rows] = other.ends
+        self.views[:, rows] = other.views
+        self.valid[:, rows] = other.valid
 
 
 class Learner:
@@ -94,37 +99,37 @@ class Learner:
         self._texts = self._left = 0
         self._kept = True
 
-    def scan(self, address: Array, length: Array) -> Spans:
-        """The texts at these addresses (see `etl.scanner.texts.Texts`)."""
-        spans = Spans.empty(len(self.names), len(address))
-        unknown = np.flatnonzero(length >= 0)
+    def scan(self, texts: Texts) -> Captured:
+        """The texts of a column, which lie in one buffer."""
         if self.given_up:
-            return Spans.unknown(len(self.names), len(address))
-        if self._tables is not None or self._learn(address, length, _spread(unknown, FIRST_TEXTS)):
-            self._run(address, length, spans)
-            unknown = np.flatnonzero(spans.pattern == UNKNOWN)
-            texts = FIRST_TEXTS
-            while len(unknown) and self._learn(address, length, _spread(unknown, texts)):
-                part = Spans.empty(len(self.names), len(unknown))
-                self._run(address[unknown], length[unknown], part)
-                spans.put(unknown, part)
-                unknown = unknown[part.pattern == UNKNOWN]
-                texts *= 3
+            return Captured.unknown(len(self.names), len(texts.address))
+        found = Captured.room(len(self.names), len(texts.address))
+        unknown = np.flatnonzero(texts.length >= 0)
+        if self._tables is not None or self._learn(texts, _spread(unknown, FIRST_TEXTS)):
+            self._run(texts, found)
+            unknown = np.flatnonzero(found.pattern == UNKNOWN)
+            most = FIRST_TEXTS
+            while len(unknown) and self._learn(texts, _spread(unknown, most)):
+                again = Captured.room(len(self.names), len(unknown))
+                self._run(texts.at(unknown), again)
+                found.put(unknown, again)
+                unknown = unknown[again.pattern == UNKNOWN]
+                most *= 3
         else:
-            spans = Spans.unknown(len(self.names), len(address))
-        self._weigh(len(address), len(unknown))
+            found = Captured.unknown(len(self.names), len(texts.address))
+        self._weigh(len(texts.address), len(unknown))
         if not self._kept and self._texts >= KEEP_AFTER:
             self._keep()
-        return spans
+        return found
 
-    def _run(self, address: Array, length: Array, spans: Spans) -> None:
+    def _run(self, texts: Texts, found: Captured) -> None:
         began = time.perf_counter()
         it = self._tables
         assert it is not None
         scan(
-            address, length, it.entries, it.classes, np.int64(it.shift), np.int64(it.start), it.kinds, it.runs, it.found,
-            it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.places, np.int64(it.registers),
-            spans.begins, spans.ends, spans.pattern,
+            texts.address, texts.length, np.uint64(texts.base), it.entries, it.classes, np.int64(it.shift), np.int64(it.start),
+            it.kinds, it.runs, it.found, it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.places,
+            np.int64(it.registers), found.pattern, np.uint64(found.views.ctypes.data), found.valid,
         )  # fmt: skip
         self._scanned += time.perf_counter() - began
 
@@ -135,7 +140,7 @@ class Learner:
 
     # ── Learning ──────────────────────────────────────────────────────────────────────────────────
 
-    def _learn(self, address: Array, length: Array, rows: Array) -> bool:
+    def _learn(self, texts: Texts, rows: Array) -> bool:
         """Make the states that these texts need; False when none were made: the budget is spent or the texts are beyond."""
         began = time.perf_counter()
         until = began + FIRST_SECONDS + SHARE * self._scanned - self._learned
@@ -151,7 +156,7 @@ class Learner:
         for row in rows:
             if not may_grow():
                 break
-            known.train(ctypes.string_at(int(address[row]), min(int(length[row]), MOST_BYTES)), may_grow)
+            known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MOST_BYTES)), may_grow)
         grown = known.expanded > self._frozen and self._freeze(known)
         self._learned += time.perf_counter() - began
         return grown
@@ -186,16 +191,10 @@ def _spread(rows: Array, most: int) -> Array:
 # ── On disk ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@cache
-def _version() -> str:
-    """What kept automata depend on beside their patterns: this package's code, numpy, Python, the machine."""
-    files = sorted((path.name, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py"))
-    return repr((files, np.__version__, platform.python_version(), platform.machine()))
-
-
 def _file(patterns: str) -> Path:
-    name = hashlib.sha256(f"{_version()} {patterns}".encode()).hexdigest()[:32]
-    return folder() / "scanners" / name
+    """Depends on the pattern, this package's code, numpy, Python and the machine."""
+    of = (version(), np.__version__, platform.python_version(), platform.machine(), patterns)
+    return folder() / "scanners" / hashlib.sha256(repr(of).encode()).hexdigest()[:32]
 
 
 def _load(file: Path, kind: type[Kept]) -> Kept | None:

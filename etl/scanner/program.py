@@ -36,7 +36,7 @@ from etl.scanner.tree import (
     renamed,
     walk,
 )
-from etl.scanner.utf8 import byte_sequences, is_all, wide_ranges
+from etl.scanner.utf8 import Branches, branches, has_all_wide, has_wide
 
 BYTE, SPLIT, TAG, AHEAD, BEHIND, ENTER, LEAVE, LOOP, AGAIN, MATCH, POISON = range(11)
 """What an instruction does: read a byte of a mask; go on in several ways; note the place; ask for the next or the last
@@ -91,18 +91,60 @@ def program(trees: Many[Node], where: Where) -> Program:
         made.names += [capture.field for capture in captures(tree)]
         made.owner += [number] * (len(made.names) - first)
         entry = _Writer(made).write(renamed(tree, map(str, count(first))), made.add(MATCH, number))
-        roots.append(entry if where == "beginning" else _searching(made, entry, can_be_empty=first_bytes(tree)[1]))
+        roots.append(entry if where == "beginning" else _searching(made, entry))
     made.start = roots[0] if len(roots) == 1 else made.add(SPLIT, None, tuple(roots))
     return made
 
 
-def _searching(made: Program, entry: int, *, can_be_empty: bool) -> int:
+def _searching(made: Program, entry: int) -> int:
     """In front of a pattern: try it here, else read a byte and try again."""
-    if can_be_empty:  # an empty match must not stand inside a character
-        entry = made.add(AHEAD, masks.ANY & ~masks.TAILS, (entry,))
+    entry = _behind_bytes(made, entry)
     again = made.add(SPLIT)
     made.then[again] = (entry, made.add(BYTE, masks.BYTES, (again,)))
     return again
+
+
+def _behind_bytes(made: Program, then: int) -> int:
+    """``then`` behind bytes that are read one by one: not inside a character.
+
+    Most parts begin with a byte that no character has inside, or cannot fail, so that no place inside is preferred.
+    """
+    if _is_sure(made, then) or not _goes_on_inside(made, then):
+        return then
+    return made.add(AHEAD, masks.ANY & ~masks.TAILS, (then,))
+
+
+def _is_sure(made: Program, then: int) -> bool:
+    """Whether it matches whatever follows."""
+    return any(made.does[n] == MATCH for n in _passed(made, then, lambda n: made.does[n] in (SPLIT, TAG)))
+
+
+def _goes_on_inside(made: Program, then: int) -> bool:
+    """Whether anything can come of it inside a character: a byte read, a match, the end of an atomic group."""
+    sides = {AHEAD: masks.TAILS, BEHIND: masks.HIGH, BYTE: 0, MATCH: 0}
+
+    def passes(n: int) -> bool:
+        side = sides.get(made.does[n])
+        return side is None or bool(side and made.operand[n] & side)
+
+    return any(
+        made.does[n] in (MATCH, LEAVE)
+        or (made.does[n] == BYTE and made.operand[n] & masks.TAILS)
+        or (made.does[n] in (SPLIT, LOOP) and not made.then[n])  # a loop around this, not yet written
+        for n in _passed(made, then, passes)
+    )
+
+
+def _passed(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
+    """The instructions that are met without reading a byte; those that do not pass are the last on their way."""
+    seen, waiting = set(), [at]
+    while waiting:
+        at = waiting.pop()
+        if at not in seen:
+            seen.add(at)
+            yield at
+            if passes(at):
+                waiting += made.then[at] if made.does[at] != AGAIN else (*made.then[at], made.operand[at])
 
 
 class _Writer:
@@ -116,14 +158,18 @@ class _Writer:
 
     def chars(self, node: Chars, then: int) -> int:
         ways = [self.made.add(BYTE, node.of.ascii, (then,))] if node.of.ascii else []
-        for first, last in wide_ranges(node.of):
-            ways += [self._bytes(sequence, then) for sequence in byte_sequences(first, last)]
+        ways += self._wide(branches(node.of), then, {})
         return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
 
-    def _bytes(self, sequence: tuple[tuple[int, int], ...], then: int) -> int:
-        for low, high in reversed(sequence):
-            then = self.made.add(BYTE, masks.byte_range(low, high), (then,))
-        return then
+    def _wide(self, several: Branches, then: int, written: dict[Branches, int]) -> list[int]:
+        """A character beyond ASCII, branch by branch; continuations that are alike are written once."""
+        ways = []
+        for mask, rest in several:
+            if rest not in written:
+                inner = self._wide(rest, then, written)
+                written[rest] = inner[0] if len(inner) == 1 else self.made.add(SPLIT, None, tuple(inner)) if inner else then
+            ways.append(self.made.add(BYTE, mask, (written[rest],)))
+        return ways
 
     def any_byte(self, node: AnyByte, then: int) -> int:
         return self.made.add(BYTE, masks.BYTES, (then,))
@@ -162,10 +208,10 @@ class _Writer:
         return entry
 
     def _loop(self, node: Repeat, then: int) -> int:
-        if isinstance(node.part, Chars) and is_all(wide_ranges(node.part.of)):
-            # byte by byte: where the loop may stop, a character has ended, for what follows begins with one
-            loop = self.made.add(SPLIT)
-            return self._either(node, loop, self.made.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,)), then)
+        if isinstance(node.part, Chars) and has_all_wide(node.part.of):
+            loop = self.made.add(SPLIT)  # byte by byte
+            turn = self.made.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,))
+            return self._either(node, loop, turn, _behind_bytes(self.made, then))
         if first_bytes(node.part)[1]:
             loop = self.made.add(LOOP)
             return self._either(node, loop, self.write(node.part, self.made.add(AGAIN, loop, (then,))), then)
@@ -227,7 +273,7 @@ _EDGES: Mapping[str, list[tuple[int, int]]] = {
 def first_bytes(node: Node) -> tuple[int, bool]:
     """The bytes that a match of the node can begin with, and whether it can be empty."""
     if isinstance(node, Chars):
-        return node.of.ascii | (masks.HIGH if wide_ranges(node.of) else 0), False
+        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0), False
     if isinstance(node, AnyByte):
         return masks.BYTES, False
     if isinstance(node, Sequence):
@@ -267,8 +313,9 @@ def one_byte(node: Node, *, ahead: bool) -> int | None:
     if isinstance(node, Group):
         return one_byte(node.part, ahead=ahead)
     if isinstance(node, Chars):
-        wide = wide_ranges(node.of)
-        return None if wide and not is_all(wide) else node.of.ascii | (masks.HIGH if wide else 0)
+        if has_wide(node.of) and not has_all_wide(node.of):
+            return None
+        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0)
     if isinstance(node, Choice):
         found = [one_byte(part, ahead=ahead) for part in node.parts]
         return None if None in found else _union(mask for mask in found if mask is not None)

@@ -69,6 +69,12 @@ class Scanner:
 
     def scan(self, column: pa.Array) -> Scan:
         """Run over a string, large_string or string_view column."""
+        from etl.scanner.texts import reachable
+
+        pieces = reachable(column)
+        return self._piece(pieces[0]) if len(pieces) == 1 else _joined([self._piece(piece) for piece in pieces])
+
+    def _piece(self, column: pa.Array) -> Scan:
         from etl.scanner.found import Found
 
         found = Found.empty(column, self.names)
@@ -96,3 +102,13 @@ class Scanner:
             trees = [tree for _, tree, _ in members]
             stages.append((members[0][0], Automata(trees, self.timeout) if scanned else Engines(trees, self.timeout)))
         return stages
+
+
+def _joined(scans: Sequence[Scan]) -> Scan:
+    """The scans of a column's pieces as one."""
+    import numpy as np
+
+    captures = {name: pa.concat_arrays([scan.captures[name] for scan in scans]) for name in scans[0].captures}
+    late = [np.zeros(len(scan.pattern), bool) if scan.timed_out is None else scan.timed_out for scan in scans]
+    timed_out = np.concatenate(late) if any(scan.timed_out is not None for scan in scans) else None
+    return Scan(captures, np.concatenate([scan.pattern for scan in scans]), timed_out)

@@ -70,11 +70,12 @@ class Automata:
         """Put the answers for rows."""
         left = rows
         for learner in self.learners:
-            spans = learner.scan(*found.texts_of(left))
-            found.put_spans(left, learner.names, spans, first)
-            left = left[spans.pattern < 0]
+            captured = learner.scan(found.texts_at(left))
+            found.put(left, learner.names, captured, first)
+            unmatched = captured.pattern < 0
+            left = left[unmatched]
             if not len(left):
                 return
-        beyond = left[spans.pattern[spans.pattern < 0] == UNKNOWN]
+        beyond = left[captured.pattern[unmatched] == UNKNOWN]
         if len(beyond):
             self.behind.run(found, beyond, first)

@@ -48,6 +48,32 @@ class Texts(NamedTuple):
         """The texts of a string, large_string, string_view or null array, sliced or not."""
         return _LOCATE[array.type](array)
 
+    def at(self, rows: np.ndarray[Any, Any]) -> Texts:
+        """Some of them."""
+        return self._replace(address=self.address[rows], length=self.length[rows])
+
+
+def reachable(array: pa.Array) -> list[pa.Array]:
+    """A text column in pieces whose texts one buffer holds, within the 2 GiB that views reach.
+
+    Texts of several buffers are copied. A text longer than that is in a piece of its own, as null.
+    """
+    if array.type == pa.string_view():
+        return [array] if len(array.buffers()) <= 3 else reachable(owned_array(array))
+    return _pieces(array) if array.type == pa.large_string() and array.nbytes > LARGEST else [array]
+
+
+def _pieces(array: pa.Array) -> list[pa.Array]:
+    import numpy as np
+
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+    pieces, row = [], 0
+    while row < len(array):
+        behind = int(np.searchsorted(offsets, offsets[row] + LARGEST, "right")) - 1
+        pieces.append(array.slice(row, behind - row) if behind > row else pa.nulls(1, array.type))
+        row = max(behind, row + 1)
+    return pieces
+
 
 def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) -> pa.Array:
     """Spans (int32[n], relative to each text's beginning; a start below 0 is null) → string_view, into the same buffer.

@@ -1,7 +1,8 @@
-"""Sets of characters as sequences of byte ranges: what an automaton over bytes reads for one character.
+"""Sets of characters as trees of bytes: what an automaton reads for one character beyond ASCII.
 
 Source: The Unicode Standard, table 3-7 (well-formed UTF-8); the splitting of ranges follows Ken Thompson's encoding:
-a range is cut where the number of bytes changes, then where a tail byte is not free to take all its 64 values.
+a range is cut where the number of bytes changes, then where a tail byte is not free to take all its 64 values. Bytes
+with the same continuations share a branch, so letters of all scripts (711 ranges) are some fifty branches.
 """
 
 from __future__ import annotations
@@ -18,25 +19,53 @@ FIRST, LAST = 0x80, 0x10FFFF
 Range = tuple[int, int]
 """From and to, both included."""
 
+Branches = tuple[tuple[int, "Branches"], ...]
+"""Alternatives: a mask of bytes and what follows them, nothing when the character ends there."""
+
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_OF_WIDTH = (0x7FF, 0xFFFF, LAST)
 
 
-def wide_ranges(of: CharClass) -> list[Range]:
+@lru_cache(maxsize=1024)
+def wide_ranges(of: CharClass) -> tuple[Range, ...]:
     """The characters of a class beyond ASCII, as sorted ranges of code points."""
     found = _merged(one for text in of.wide for one in _ranges_of(text))
-    return _complement(found) if of.others else found
+    return tuple(_complement(found) if of.others else found)
 
 
-def is_all(ranges: list[Range]) -> bool:
-    """Whether the ranges are all characters beyond ASCII."""
-    return ranges == [(FIRST, LAST)]
+def has_wide(of: CharClass) -> bool:
+    """Whether a character beyond ASCII may be in the class. Costs nothing."""
+    return bool(of.wide) or of.others
+
+
+def has_all_wide(of: CharClass) -> bool:
+    """Whether all of them are. Costs nothing; a class that names them all one by one is not recognised."""
+    return of.others and not of.wide
 
 
 @lru_cache(maxsize=1024)
+def branches(of: CharClass) -> Branches:
+    """What characters of the class beyond ASCII begin with."""
+    return _branches(frozenset(sequence for low, high in wide_ranges(of) for sequence in byte_sequences(low, high)))
+
+
 def byte_sequences(first: int, last: int) -> tuple[tuple[Range, ...], ...]:
     """A range of code points beyond ASCII → alternatives, each a range for every byte."""
     return tuple(_sequences(first, last))
+
+
+@lru_cache(maxsize=4096)
+def _branches(sequences: frozenset[tuple[Range, ...]]) -> Branches:
+    if sequences == {()}:
+        return ()
+    behind: dict[int, set[tuple[Range, ...]]] = {}
+    for (low, high), *tail in sequences:
+        for byte in range(low, high + 1):
+            behind.setdefault(byte, set()).add(tuple(tail))
+    bytes_: dict[frozenset[tuple[Range, ...]], int] = {}
+    for byte, tails in behind.items():
+        bytes_[frozenset(tails)] = bytes_.get(frozenset(tails), 0) | 1 << byte
+    return tuple([(mask, _branches(tails)) for tails, mask in bytes_.items()])
 
 
 def _sequences(first: int, last: int) -> Iterator[tuple[Range, ...]]:

@@ -23,6 +23,9 @@ from etl.scanner.tree import (
 )
 
 _EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
+_BACKTRACKING_EDGES = {**_EDGES, "\\z": "\\Z", "\\b": "(?a:\\b)", "\\B": "(?a:\\B)"}
+"""``regex`` knows all of Unicode, for classes like ``\\p{L}``; words are of ASCII all the same."""
+
 _SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
 
 
@@ -87,7 +90,7 @@ class _Writer:
         return f"(?:{self.text(node.part)})"
 
     def edge(self, node: Edge) -> str:
-        return "\\Z" if self.backtracking and node.kind == "\\z" else _EDGES[node.kind]
+        return (_BACKTRACKING_EDGES if self.backtracking else _EDGES)[node.kind]
 
     def look(self, node: Look) -> str:
         return f"(?{'' if node.ahead else '<'}{'!' if node.negative else '='}{self.text(node.part)})"

@@ -1,7 +1,7 @@
 """A tree as a pattern of ``re`` over bytes, in which a character is a well-formed UTF-8 sequence.
 
-A greedy or lazy loop over all characters beyond ASCII takes any bytes one by one, as the scanner does, and what neighbours
-a place is one byte.
+A greedy or lazy loop over all characters beyond ASCII takes any bytes one by one, as the scanner does, but does not stop
+inside a character; what neighbours a place is one byte.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import re
 from itertools import count
 
 from etl.scanner import masks
-from etl.scanner.program import asks_nothing, first_bytes, one_byte
+from etl.scanner.program import asks_nothing, one_byte
 from etl.scanner.tree import Capture, Chars, Choice, Edge, Group, Look, Node, Repeat, Sequence
-from etl.scanner.utf8 import byte_sequences, is_all, wide_ranges
+from etl.scanner.utf8 import byte_sequences, has_all_wide, wide_ranges
+
+_OUTSIDE = r"(?![\x80-\xbf])"
+"""Not inside a character."""
 
 _SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
 _EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\Z", "\\b": "\\b", "\\B": "\\B"}
@@ -24,9 +27,8 @@ def byte_pattern(tree: Node) -> re.Pattern[bytes] | None:
         text = _text(tree)
     except NotImplementedError:
         return None
-    entry = r"(?:\A|(?![\x80-\xbf]))" if first_bytes(tree)[1] else ""
     names = count()
-    numbered = re.sub(r"\(\?P<c>", lambda _: f"(?P<c{next(names)}>", f"{entry}(?:{text})")
+    numbered = re.sub(r"\(\?P<c>", lambda _: f"(?P<c{next(names)}>", f"{_OUTSIDE}(?:{text})")
     return re.compile(numbered.encode("latin-1"), re.DOTALL)
 
 
@@ -48,8 +50,8 @@ def _repeat(node: Repeat) -> str:
         raise NotImplementedError
     part = f"(?:{_text(node.part)})"
     bounds = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    if node.most is None and isinstance(node.part, Chars) and is_all(wide_ranges(node.part.of)):
-        return f"(?:{part}{{{node.least}}}){_set(node.part.of.ascii | masks.HIGH)}*{_SUFFIX[node.kind]}"
+    if node.most is None and isinstance(node.part, Chars) and has_all_wide(node.part.of):
+        return f"(?:{part}{{{node.least}}}){_set(node.part.of.ascii | masks.HIGH)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
     return f"{part}{bounds}{_SUFFIX[node.kind]}"
 
 

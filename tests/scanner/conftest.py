@@ -33,8 +33,12 @@ def at_the_end_of_memory() -> Callable[[bytes], pa.Buffer]:
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of its own for what scanners learn, and no scanner of earlier tests in memory; the folder of the files."""
+    """A folder of its own for what scanners learn, no scanner of earlier tests, time however busy the machine is.
+
+    Returns the folder of the files.
+    """
     monkeypatch.setattr(learning, "folder", lambda: tmp_path)
+    monkeypatch.setattr(learning, "FIRST_SECONDS", 60.0)
     _learner.cache_clear()
     yield tmp_path / "scanners"
     _learner.cache_clear()

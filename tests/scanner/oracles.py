@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import regex
 
+from etl.scanner.learning import Captured
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scan
 from etl.scanner.syntax import parse
+from etl.scanner.texts import Texts, view_array
 from etl.scanner.tree import Node
 
 Row = tuple[int, dict[str, str | None]] | None
@@ -78,6 +79,14 @@ def array_of_bytes(several: Sequence[bytes | None], type_: pa.DataType) -> pa.Ar
     return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count)
 
 
-def span_texts(text: bytes, begins: Any, ends: Any) -> list[bytes | None]:
-    """Spans (`Spans.begins`, `Spans.ends`) of one text as bytes."""
-    return [text[begin:end] or None if begin >= 0 else None for begin, end in np.stack([begins, ends], 1).tolist()]
+def listed(found: Captured, names: Sequence[str], texts: Texts) -> list[tuple[int, dict[str, bytes]]]:
+    """Of each text, the pattern and the captures that are not null."""
+    columns = [
+        view_array(views, valid, texts.buffer).cast(pa.string()).view(pa.binary()).to_pylist()
+        for views, valid in zip(found.views, found.valid, strict=True)
+    ]
+    rows = zip(*columns, strict=True) if columns else [()] * len(found.pattern)
+    return [
+        (pattern, {name: value for name, value in zip(names, row, strict=True) if value is not None})
+        for pattern, row in zip(found.pattern.tolist(), rows, strict=True)
+    ]

@@ -17,13 +17,28 @@ _classes = st.sampled_from(
 _single = st.one_of(_plain, _classes)
 _edges = st.sampled_from(["^", "$", r"\A", r"\b", r"\B"])
 _looks = st.sampled_from(
-    ["(?=c)", "(?!a)", "(?<=b)", "(?<![ab])", r"(?!\w)", "(?=[^b])", "(?!b|c)", "(?<!a|b)", "(?=.)", "(?<!.)", "(?=$|a)"]
+    [
+        "(?=c)",
+        "(?!a)",
+        "(?<=b)",
+        r"(?<=\W)",
+        r"(?=\W)",
+        "(?<![ab])",
+        r"(?!\w)",
+        "(?=[^b])",
+        "(?!b|c)",
+        "(?<!a|b)",
+        "(?=.)",
+        "(?<!.)",
+        "(?=$|a)",
+    ]
 )
 _long_looks = st.sampled_from(["(?!ab)", "(?!é)", "(?!a*b)", "(?!(?:b|ca)c)", "(?=ab)", "(?<=ab)", "(?<!é)"])
 _repeats = st.sampled_from(["*", "+", "?", "{1,2}", "{2}", "{0,2}", "{2,}", "*?", "+?", "??", "{1,2}?", "{0,3}?"])
 _possessive = st.sampled_from(["*+", "++", "?+"])
 
-_leaves = st.one_of(_single, _single, _single, _edges, _looks, _long_looks)
+_loops = st.sampled_from([".*", ".*", ".*?", ".+", ".+?", "[^a]*", r"\S+", r"\W*?", "[^b ]+?", r"\w*"])
+_leaves = st.one_of(_single, _single, _single, _loops, _edges, _looks, _long_looks)
 
 
 def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -60,9 +75,9 @@ long_texts = st.lists(st.tuples(_letters, st.sampled_from(LENGTHS)), max_size=4)
     lambda runs: "".join(letter * length for letter, length in runs)
 )
 raw_texts = st.lists(
-    st.sampled_from(
-        [*[letter.encode() for letter in LETTERS], b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f", b"\xff", b"\xed\xa0\x80"]
-    ),
-    max_size=12,
+    st.sampled_from([*[letter.encode() for letter in LETTERS], b"\xc0", b"\xc3", b"\xe2", b"\xf0", b"\xff"]), max_size=12
 ).map(b"".join)
-"""Bytes that are not always UTF-8."""
+"""Bytes that are not always UTF-8: characters are cut off behind their first byte, and bytes stand there that none has."""
+
+wild_texts = st.one_of(st.binary(max_size=20), st.lists(st.sampled_from([b"a", b"\x80", b"\xe2\x82", b"\xc3\xa9"])).map(b"".join))
+"""Any bytes."""

@@ -10,7 +10,7 @@ import pytest
 from oracles import array_of_bytes, rows, tree
 
 from etl.scanner.scanner import NO_PATTERN, Scanner
-from etl.scanner.stages import Engines
+from etl.scanner.stages import Engines, _learner
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LINE = r"(?P<key>\w+)=(?P<value>\S*)"
@@ -46,7 +46,9 @@ def test_a_column_without_texts_matches_nothing(type_: pa.DataType, column: list
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@pytest.mark.parametrize(("pattern", "matched"), [("", True), ("a*", True), ("^$", True), (r"\A\z", True), (r"\b", False), ("a", False)])
+@pytest.mark.parametrize(
+    ("pattern", "matched"), [("", True), ("a*", True), ("^$", True), (r"\A\z", True), (r"\b", False), ("a", False)]
+)
 def test_empty_texts(type_: pa.DataType, pattern: str, matched: bool) -> None:
     column = pa.array(["", None, ""], type_)
 
@@ -89,19 +91,20 @@ def test_bytes_that_are_no_characters_do_no_harm(pattern: str, type_: pa.DataTyp
 
 def test_atomic_groups_give_nothing_back() -> None:
     cases = {
-        r"(?>a+)ab": [None, None],
-        r"a++b": [None, (0, {})],
-        r"(?:(?>a|ab)c|(?P<x>abb))": [None, (0, {"x": "abb"})],
-        r"(?P<x>(?>a|ab)*+)b": [(0, {"x": "aa"}), (0, {"x": "a"})],
-        r"(?P<x>(?>[ab]*?)b)": [(0, {"x": "b"}), (0, {"x": "b"})],
+        r"(?P<x>(?>a+)b)": [None, "ab", "aab"],
+        r"(?P<x>(?>a+)ab)": [None, None, None],
+        r"(?P<x>a*+c)": ["aac", None, None],
+        r"(?P<x>^(?>a|ab)b)": [None, "ab", None],
+        r"(?P<x>^(?>ab|a)b)": [None, "abb", None],
+        r"(?P<x>^(?>a|ab)*+b)": [None, "ab", "aab"],
+        r"(?:^(?>a|ab)c|(?P<x>ab+))": [None, "abb", "ab"],
     }
-    column = pa.array(["aac", "abb"])
-    wanted_first = {r"(?P<x>(?>a|ab)*+)b": None, r"(?P<x>(?>[ab]*?)b)": None}
+    column = pa.array(["aac", "abb", "aab"])
 
-    for pattern, (first, second) in cases.items():
+    for pattern, wanted in cases.items():
         found = scanner(pattern)
-        assert found.ways[0].engine == "scanner"
-        assert rows(found.scan(column)) == [wanted_first.get(pattern, first), second], pattern
+        assert found.ways[0] == ("scanner", None)
+        assert found.scan(column).captures["x"].to_pylist() == wanted, pattern
 
 
 def test_texts_where_a_long_look_ahead_decides_are_left_to_others(own_cache: object, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +122,17 @@ def test_texts_where_a_long_look_ahead_decides_are_left_to_others(own_cache: obj
 
     assert found == [(0, {"name": "ann"}), None, (0, {"name": "ruth"}), None]
     assert left == ["user root", "user ruth"]
+
+
+def test_what_gave_up_at_the_beginning_is_found_further_on(own_cache: object) -> None:
+    found = scanner(LINE)
+    _learner(found.patterns, "beginning").given_up = True
+
+    assert rows(found.scan(pa.array(["a=1", "- b=2", "-"]))) == [
+        (0, {"key": "a", "value": "1"}),
+        (0, {"key": "b", "value": "2"}),
+        None,
+    ]
 
 
 def test_a_pattern_that_runs_out_of_time_says_so() -> None:

@@ -1,0 +1,93 @@
+"""The engines behind the scanner mean the same by a tree as the scanner does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from oracles import array_of_bytes, tree
+
+from etl.scanner.char_class import POSIX
+from etl.scanner.engines import Answer, _backtracking, _linear, prove, search
+from etl.scanner.scanner import Scanner
+from etl.scanner.tree import Node
+from etl.scanner.written import regex_text
+
+TIMEOUT = timedelta(seconds=5)
+CHARACTERS = "aZ5_-!~ \t\x00\x07\x7f\x85\xa0éßÀλЖ中٣²…€\u0301\u2028\u3000😀"
+
+
+def by_re2(node: Node, texts: pa.Array) -> Answer:
+    return _linear(node, regex_text(node))(texts)
+
+
+def by_regex(node: Node, texts: pa.Array) -> Answer:
+    return _backtracking(node, TIMEOUT)(texts)
+
+
+@pytest.mark.parametrize("not_", ["", "^"])
+@pytest.mark.parametrize("name", POSIX)
+def test_classes_of_unicode_are_the_same_everywhere(name: str, not_: str) -> None:
+    node = tree(rf"[{not_}[:{name}:]]")
+    texts = pa.array(list(CHARACTERS))
+
+    found = [Scanner([node]).matches(texts), by_re2(node, texts).matched, by_regex(node, texts).matched]
+
+    assert found[0].to_pylist() == found[1].to_pylist() == found[2].to_pylist()
+
+
+@pytest.mark.parametrize("pattern", [r"\bx", r"x\b", r"\Bx", r"x\B", r"\w", r"\W", r"[^\W_]", r"\d", r"\D", r"\s", r"\S"])
+def test_words_digits_and_spaces_are_of_ascii_everywhere(pattern: str) -> None:
+    node = tree(pattern)
+    texts = pa.array(["x", "éx", "xé", "axa", " x ", *CHARACTERS])
+
+    found = [Scanner([node]).matches(texts), by_re2(node, texts).matched, by_regex(node, texts).matched]
+
+    assert found[0].to_pylist() == found[1].to_pylist() == found[2].to_pylist()
+
+
+@pytest.mark.parametrize("by", [by_re2, by_regex])
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
+def test_captures(by: Any, type_: pa.DataType) -> None:
+    node = tree(r"(?:(?<x>a+)|(?<x>b+))(?<y>c*)")
+
+    answer = by(node, pa.array(["-aac", "bb", "", None, "c"], type_))
+
+    assert answer.matched.to_pylist() == [True, True, False, False, False]
+    assert answer.captures["x"].to_pylist() == ["aa", "bb", None, None, None]
+    assert answer.captures["y"].to_pylist() == ["c", None, None, None, None]
+
+
+@pytest.mark.parametrize("by", [by_re2, by_regex])
+def test_bytes_that_are_no_characters(by: Any) -> None:
+    texts = array_of_bytes([b"\xff k=v\x80", b"\xe2\x82=x", None, b"\xed\xa0\x80k=w"], pa.string())
+
+    answer = by(tree(r"(?<k>\w+)=(?<v>\w+)(?<rest>.?)"), texts)
+
+    assert answer.matched.to_pylist() == [True, False, False, True]
+    assert answer.captures["k"].to_pylist() == ["k", None, None, "k"]
+    assert answer.captures["v"].to_pylist() == ["v", None, None, "w"]
+
+
+def test_what_is_too_large_for_re2_is_run_all_the_same() -> None:
+    find = search(tree("(?<x>(?:[a-z]{1,1000}){1,1000})"), TIMEOUT)
+
+    assert find(pa.array(["-ab"])).captures["x"].to_pylist() == ["ab"]
+
+
+def test_time_runs_out_for_each_text_alone() -> None:
+    answer = _backtracking(tree(r"^(?<x>a|b)(?:a|aa|a?a)+\k<x>+$"), timedelta(milliseconds=10))(
+        pa.array(["a" * 60 + "c", "baab", None])
+    )
+
+    assert answer.timed_out is not None
+    assert answer.timed_out.to_pylist() == [True, False, False]
+    assert answer.matched.to_pylist() == [False, True, False]
+
+
+def test_a_pattern_that_no_engine_takes_is_told() -> None:
+    with pytest.raises(ValueError, match=r"."):
+        prove(tree(r"(?=a)\k<nobody>"))
+    prove(tree(r"(?<x>a)\k<x>"))

@@ -1,0 +1,141 @@
+"""Frozen tables do what the automaton says, whatever was merged and however states are ordered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from oracles import listed, tree
+from random_patterns import flat_patterns, long_texts, patterns, texts
+
+from etl.scanner import tables as module
+from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.learning import Captured, Learner
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.program import obstacle, program
+from etl.scanner.registers import HERE, UNSET
+from etl.scanner.tables import Tables, TooLargeError, tables
+from etl.scanner.texts import Texts
+
+Answer = tuple[int, dict[str, bytes]]
+"""The pattern, and where each capture that took part begins and ends."""
+
+
+def interpreted(automaton: Automaton, text: bytes) -> Answer:
+    """By the states themselves, one byte after the other."""
+    at, here, remembered = automaton.start, 0, {}
+    lists = list(automaton.registers.lists)
+    for here, byte in enumerate(text):
+        state = automaton.states[at]
+        if state.edges is None:
+            return UNKNOWN, {}
+        if state.accepts:
+            break
+        at, moves = state.edges[automaton.alphabet.of_byte[byte]]
+        if at < 0 or automaton.states[at].edges is None:
+            return (-1 if at == -1 else UNKNOWN), {}
+        for target, source in lists[moves]:
+            remembered[target] = here if source == HERE else remembered[source]
+    else:
+        here = len(text)
+    return _answer(automaton, automaton.states[at].final, {**remembered, HERE: here, UNSET: -1}, text)
+
+
+def _answer(automaton: Automaton, final: int, places: dict[int, int], text: bytes) -> Answer:
+    if final < 0:
+        return (-1 if final == -1 else UNKNOWN), {}
+    pattern, registers = list(automaton.finals)[final]
+    place = dict(registers)
+    found: dict[str, bytes] = {}
+    for tag in sorted(tag for tag in place if tag % 2 == 0):
+        begin, end = places[place[tag]], places[place[tag + 1]]
+        if begin >= 0 and end >= 0:
+            found.setdefault(automaton.program.names[tag // 2], text[begin:end])
+    return pattern, {name: value for name, value in found.items() if value}
+
+
+def run(frozen: Tables, column: pa.Array) -> list[Answer]:
+    """By the kernel."""
+    learner, texts = Learner((), "beginning"), Texts.of(column)
+    learner.names, learner._tables = frozen.names, frozen
+    found = Captured.room(len(frozen.names), len(column))
+    learner._run(texts, found)
+    return listed(found, learner.names, texts)
+
+
+def automaton_of(several: list[str], where: Any) -> Automaton:
+    try:
+        trees = [tree(pattern) for pattern in several]
+    except PatternError:
+        raise assume(False) from None
+    assume(not any(map(obstacle, trees)))
+    return Automaton(program(trees, where))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.one_of(patterns, flat_patterns), min_size=1, max_size=3),
+    st.sampled_from(["beginning", "anywhere"]),
+    st.lists(st.one_of(texts, long_texts), max_size=4),
+    st.lists(texts, min_size=1, max_size=6),
+    st.sampled_from([0.0, module.LONG_RUN, 1e9]),
+)
+def test_tables_say_what_the_states_say(
+    several: list[str], where: Any, learned: list[str], other: list[str], long: float
+) -> None:
+    """Known or unknown, with and without loops of their own for runs."""
+    automaton = automaton_of(several, where)
+    for text in ["", *learned]:
+        automaton.train(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LONG_RUN", long)
+        try:
+            frozen = tables(automaton)
+        except TooLargeError:
+            raise assume(False) from None
+    column = [text.encode() for text in [*learned, *other]]
+
+    found = run(frozen, pa.array(column, pa.binary()).view(pa.string()))
+
+    assert found == [interpreted(automaton, text) for text in column]
+
+
+def test_states_that_nobody_can_tell_apart_are_one() -> None:
+    automaton = Automaton(program([tree("(?:ab|cb|db)x")], "beginning"))
+    assert automaton.complete(100)
+
+    frozen = tables(automaton)
+
+    assert len(automaton.states) > 4
+    assert len(frozen.finals) == 7  # dead, unknown, start, after the letter, after b, at the match, matched
+    assert len(set(frozen.classes.tolist())) == 4
+
+
+def test_runs_get_loops_of_their_own() -> None:
+    automaton = Automaton(program([tree(r'"(?P<a>[^"]*)" (?P<b>\w+) .*')], "beginning"))
+    automaton.train(b'"' + b"x" * 50 + b'" ' + b"w" * 50 + b" " + b"z" * 50)
+
+    frozen = tables(automaton)
+
+    running, finding, skipping, decided = (frozen.kinds >> frozen.shift).tolist()
+    assert [running - 1, finding - running, skipping - finding] == [1, 1, 1]
+    assert decided < len(frozen.finals)
+    assert sorted({*frozen.found[0].tolist()}) == [ord('"')]
+
+
+def test_the_kernel_reads_nothing_behind_the_texts(at_the_end_of_memory: Any) -> None:
+    """Neither in its loops over 16 bytes nor at the end."""
+    automaton = Automaton(program([tree(r'"(?P<a>[^"]*)"(?P<b>.*)')], "beginning"))
+    for size in (0, 1, 15, 16, 17, 31, 32, 33, 100):
+        text = b'"' + b"x" * size + b'"' + b"y" * size
+        for part in (text, text[: size + 1]):
+            automaton.train(part)
+            buffer = at_the_end_of_memory(part)
+            offsets = pa.py_buffer(np.array([0, len(part)], np.int32))
+            found = run(tables(automaton), pa.Array.from_buffers(pa.string(), 1, [None, offsets, buffer]))
+            captured = {"a": b"x" * size, "b": b"y" * size} if size else {}
+            assert found == [(0, captured) if part == text else (-1, {})]
