@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,6 +40,10 @@ class Segments:
     def ended(self) -> bool:
         """Whether standard input has come to its end."""
         return (self.folder / _ENDED).exists()
+
+    def quiet(self, seconds: float) -> bool:
+        """Whether nothing was added for so long."""
+        return not self.starts or time.time() - self.path(self.starts[-1]).stat().st_mtime > seconds
 
     def skip(self, size: int) -> None:
         """Go forward or back."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
 from connectors.file.charset import charset
-from connectors.file.lines import Cutter
-from connectors.file.newlines import count_lines, last_line_end, next_line_end
+from connectors.file.ends import event_cutter, event_ends
+from connectors.file.multiline import Multiline
+from connectors.file.newlines import last_line_end
 from connectors.spool import Segments, Spool
 from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
 
@@ -26,7 +27,8 @@ class StdinSource(ReceivingSource):
     by the next run, before its own input. At most 1 GiB waits on disk, then the pipe waits.
 
     Lines are cut as by the `file` source: without their newline, over-long ones as dead letters (``line-too-long``),
-    unknown bytes as U+FFFD, the last one with or without newline.
+    unknown bytes as U+FFFD, the last one with or without newline; ``multiline`` gathers them into events as there. While
+    the pipe is open, its last event waits for the next one to begin, at most until nothing came for ``timeout``.
 
     ```yaml
     type: stdin
@@ -40,6 +42,7 @@ class StdinSource(ReceivingSource):
     max_line_bytes: Size = Field(
         default=1 << 20, description="A longer line is a dead letter, which keeps its first 64 KiB.", ge=1, le=1 << 30
     )
+    multiline: Multiline | None = Field(default=None, description="Which lines make an event; each does when nothing is said.")
     _folder: str = PrivateAttr(default="")
 
     def placed(self, folder: str) -> Self:
@@ -63,6 +66,8 @@ class StdinSource(ReceivingSource):
             charset(self.charset)
         except ValueError as error:
             yield Finding("unknown-charset", str(error), ("charset",))
+        if self.multiline:
+            yield from self.multiline.findings(self.charset)
 
     def fields(self) -> Schema:
         """A line is a `message`."""
@@ -73,32 +78,33 @@ class StdinSource(ReceivingSource):
         return {"offset": Segments(self._folder).first}
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
-        """Up to the last newline that is there, or to the end of the input."""
-        segments, form, begin = Segments(self._folder), charset(self.charset), start["offset"]
-        segments.skip(begin - segments.at)
+        """Up to the last whole event that is there, or to the end of the input."""
+        segments, begin = Segments(self._folder), start["offset"]
+        ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
         if limit.until:
             total = limit.until["offset"]
         elif segments.ended:
             total = Segments(self._folder).total  # looked at after the end was seen
         else:
-            total = last_line_end(segments, begin, segments.total, form)
+            total = last_line_end(segments, begin, segments.total, ends.charset)
+            if not segments.quiet(ends.patience):
+                total = ends.reached(segments, begin, total, limit.max_bytes)
         end = total
         if total - begin > limit.max_bytes:
-            end = last_line_end(segments, begin, begin + limit.max_bytes, form)
+            end = ends.last(segments, begin, begin + limit.max_bytes)
             if end == begin:
-                end = next_line_end(segments, begin, total, form) or total
+                end, _ = ends.count(segments, begin, total, 1)
         if limit.max_events is not None and end > begin:
-            segments.skip(begin - segments.at)
-            end, _ = count_lines(segments, end, limit.max_events, form) if limit.max_events else (begin, 0)
+            end, _ = ends.count(segments, begin, end, limit.max_events) if limit.max_events else (begin, 0)
         return {"offset": end}
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """Equal parts that end at lines."""
-        segments, form = Segments(self._folder), charset(self.charset)
+        """Equal parts that end where events do."""
+        segments, ends = Segments(self._folder), event_ends(self.charset, self.max_line_bytes, self.multiline)
         first, last = start["offset"], end["offset"]
         parts = max(1, min(parallelism, (last - first) // _SMALLEST))
-        wanted = [first + form.whole((last - first) * part // parts) - form.unit for part in range(1, parts)]
-        cuts = {found for at in wanted if (found := next_line_end(segments, at, last, form))}
+        wanted = [first + ends.charset.whole((last - first) * part // parts) for part in range(1, parts)]
+        cuts = {found for at, until in pairwise([*wanted, last]) if (found := ends.after(segments, at, until))}
         bounds = sorted({first, last, *cuts})
         return [Split("stdin", a, b) for a, b in pairwise(bounds)]
 
@@ -110,7 +116,7 @@ class StdinSource(ReceivingSource):
         def readinto(view: memoryview) -> int:
             return segments.readinto(view[: split.end - segments.at]) if segments.at < split.end else 0
 
-        return Cutter(charset(self.charset), self.max_line_bytes).lines(readinto, split.start)
+        return event_cutter(self.charset, self.max_line_bytes, self.multiline).lines(readinto, split.start)
 
     def commit(self, end: Offset) -> None:
         """Delete segments that are delivered."""

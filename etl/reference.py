@@ -126,8 +126,8 @@ def _options(schemas: Mapping[str, Json], required: Any, prefix: str) -> Iterato
         type_ = _type(schema)
         default = None if name in required else _default(schema.get("default"), type_)
         yield Option(f"{prefix}{name}", type_, default, str(schema.get("description", "")))
-        if "properties" in schema:
-            yield from _options(schema["properties"], schema.get("required", ()), f"{prefix}{name}.")
+        for model in (part for part in (schema, *schema.get("anyOf", ())) if "properties" in part):
+            yield from _options(model["properties"], model.get("required", ()), f"{prefix}{name}.")
 
 
 def _default(value: Any, type_: str) -> str:

@@ -26,9 +26,9 @@ class Grok(PatternParser):
     of the captures can take part, else an array.
 
     All patterns together become one automaton, which reads each text once, in linear time, and learns its states from
-    the texts it meets; what it learned is kept for the next run. Back-references, and look-around that needs more than
-    the next or the last character, run event by event under ``timeout``: `etl lint` warns of them, and an event that
-    takes longer goes to the dead letters as ``grok-timeout``.
+    the texts it meets; what it learned is kept for the next run. Back-references, and look-around of more than a
+    character, run event by event under ``timeout`` (a negative look-ahead only for texts in which it may decide):
+    `etl lint` warns of them, and an event that takes longer goes to the dead letters as ``grok-timeout``.
 
     ```yaml
     type: grok

@@ -21,11 +21,12 @@ from parsers.captures import conflicts, distinct, field_types, gathering, merged
 TIMED_OUT = "took longer than"
 """How the reason of an event begins that ran out of time."""
 
-_SLOW = {
-    "scanner": "texts in which it decides run one by one and",
-    "RE2": "it runs on RE2 and",
-    "regex": "it runs event by event and",
+_HOW = {
+    "scanner": "texts in which it decides run one by one",
+    "RE2": "it runs on RE2",
+    "regex": "it runs event by event",
 }
+"""What an engine that is not the scanner alone does with a pattern."""
 
 
 class PatternParser(Parser):
@@ -66,7 +67,7 @@ class PatternParser(Parser):
         """Which engine runs each pattern, and why."""
         for n, tree in enumerate(self._good(), 1):
             engine, reason = way(tree)
-            yield f"pattern {n}: {engine}" + ("" if reason is None else f", {_SLOW[engine]} slower, because of {reason}")
+            yield f"pattern {n}: {engine}" + ("" if reason is None else f" ({reason}: {_HOW[engine]}, slower)")
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """All patterns over the whole column."""
@@ -119,7 +120,7 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
         yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
     engine, reason = way(tree)
     if reason is not None:
-        message = f"the pattern needs {reason}, so {_SLOW[engine]} many times slower"
+        message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"
         yield Finding("slow-pattern", message, path, "write it without, if its meaning allows", severity="warning")
     for message in conflicts(tree):
         yield Finding("field-conflict", message, path, "capture it with one type, or under two names")

@@ -41,6 +41,14 @@ class Charset:
         return size - size % self.unit
 
 
+def wide(name: str) -> bool:
+    """Whether a codec is known and its characters have two bytes or more."""
+    try:
+        return charset(name).unit > 1
+    except ValueError:
+        return False
+
+
 def charset(name: str) -> Charset:
     """Codec name → Charset. Raises ValueError that says what is accepted."""
     try:

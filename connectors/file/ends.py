@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectors.file.charset import Charset
+from connectors.file.blocks import ReadInto
+from connectors.file.charset import Charset, charset
 from connectors.file.grouping import Grouping
-from connectors.file.lines import Cutter, ReadInto
+from connectors.file.lines import Cutter
+from connectors.file.multiline import Multiline
 from connectors.file.newlines import Seekable, count_lines, last_line_end, next_line_end
 from etl.api import OFFSET, Rejects
 
@@ -43,6 +45,11 @@ class LineEnds:
         """The same up to a line's end."""
         return end
 
+    def reached(self, stream: Seekable, start: int, end: int, most: int) -> int:
+        """The same, or ``end`` where that is so far that a batch of ``most`` bytes is cut back anyway: a long file is not
+        looked through for every batch."""
+        return end
+
     def after(self, stream: Seekable, at: int, end: int) -> int | None:
         """Where a next event begins, at ``at`` or behind; None when none is found before ``end``."""
         return next_line_end(stream, at - self.charset.unit, end, self.charset)
@@ -64,6 +71,12 @@ class EventEnds(LineEnds):
         for cut in self.cutter.cuts(_bounded(stream, begin, end), begin, closed=False):
             begin = cut.end
         return begin
+
+    def reached(self, stream: Seekable, start: int, end: int, most: int) -> int:
+        grouping = self.cutter.grouping
+        assert grouping is not None
+        largest = max(grouping.max_bytes, self.cutter.max_line_bytes) + 1
+        return end if end - start > max(most, largest) else self.closed(stream, start, end)
 
     def after(self, stream: Seekable, at: int, end: int) -> int | None:
         begin, size = next_line_end(stream, at - 1, end, self.charset), NEAR
@@ -107,6 +120,19 @@ class EventEnds(LineEnds):
             places = batch.column(OFFSET).to_numpy()[1:][grouping.begins(batch.column("message"))[1:]]
             if len(places):
                 yield places
+
+
+def event_cutter(codec: str, max_line_bytes: int, multiline: Multiline | None) -> Cutter:
+    """What cuts the events of a source with these options."""
+    return Cutter(charset(codec), max_line_bytes, multiline.grouping() if multiline else None)
+
+
+def event_ends(codec: str, max_line_bytes: int, multiline: Multiline | None) -> LineEnds:
+    """Where they end."""
+    if multiline is None:
+        return LineEnds(charset(codec))
+    cutter = event_cutter(codec, max_line_bytes, multiline)
+    return EventEnds(cutter.charset, multiline.timeout.total_seconds(), cutter=cutter)
 
 
 def _bounded(stream: Seekable, begin: int, end: int) -> ReadInto:

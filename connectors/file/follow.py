@@ -38,8 +38,8 @@ class Look:
     exclude: tuple[str, ...]
     ends: LineEnds
     bounded: bool = False
-    most: int | None = None
-    """Bytes beyond which a file is cut back anyway, so that it does not matter where an event ends there."""
+    most: int = 0
+    """Bytes of text beyond which a file is cut back anyway."""
 
     def at(self, position: Position) -> Position:
         """Every file known or new, each as far as it can be read now."""
@@ -109,9 +109,9 @@ class Look:
     def _event_end(self, stream: Stream, file: Known, here: Place) -> int:
         """Where its last whole event ends; an event that may go on is whole when it has waited long enough."""
         end = self._line_end(stream, file, here)
-        if here.quiet(self.ends.patience) or (self.most is not None and end - file.offset > self.most):
+        if here.quiet(self.ends.patience):
             return end
-        return self.ends.closed(stream, file.offset, end)
+        return self.ends.reached(stream, file.offset, end, self.most)
 
     def _line_end(self, stream: Stream, file: Known, here: Place) -> int:
         begin, searched = _without_newline.get(here.inode, (-1, 0))

@@ -26,7 +26,7 @@ beginning, and of one that another follows, at its end."""
 
 
 class Lines(NamedTuple):
-    """The lines of a block that begins where an event does. Places are counted from the block's first byte."""
+    """The lines of a block that begins where an event does."""
 
     text: pa.Buffer
     """The block as UTF-8."""
@@ -35,10 +35,13 @@ class Lines(NamedTuple):
     """string_view[n] into ``text``."""
 
     at: Array
-    """int64[n]: where each line's text begins in ``text``."""
+    """int64[n]: where each line begins in ``text``."""
+
+    skip: int
+    """Bytes of ``text`` that are none of the first line's text."""
 
     starts: Array
-    """int64[n]: where each line begins in the file's own bytes."""
+    """int64[n]: where each line begins in the file."""
 
     ends: Array
     """int64[n]: where its newline stands there."""
@@ -90,7 +93,8 @@ class Grouping:
         self._close_large(begins, lines)
         first = np.flatnonzero(begins)
         count = len(begins)
-        if not (closed or self._is_whole(scan.pattern, count - first[-1])):
+        broken = lines.long is not None and bool(lines.long[-1])
+        if not (closed or broken or self._is_whole(scan.pattern, count - first[-1])):
             first, count = first[:-1], int(first[-1])
         last = np.append(first[1:], count) - 1 if len(first) else first
         gaps = _spliced(scan.captures) if self.spliced else _returns
@@ -111,17 +115,20 @@ class Grouping:
         first = np.flatnonzero(begins)
         after = np.append(first[1:], len(begins))
         large = (after - first > self.max_lines) | (lines.ends[after - 1] - lines.starts[first] > self.max_bytes)
-        for begin, end in zip(first[large].tolist(), after[large].tolist(), strict=True):
-            at = begin
-            while (at := self._beyond(lines, at)) < end:
+        if not large.any():
+            return
+        beyond = self._beyond(lines).tolist()
+        for at, end in zip(first[large].tolist(), after[large].tolist(), strict=True):
+            while (at := beyond[at]) < end:
                 begins[at] = True
 
-    def _beyond(self, lines: Lines, first: int) -> int:
-        """The first line that an event which begins at ``first`` cannot hold; it holds one, however long."""
+    def _beyond(self, lines: Lines) -> Array:
+        """int64[n]: the first line that an event which begins at a line cannot hold; it holds one, however long."""
         import numpy as np
 
-        fitting = int(np.searchsorted(lines.ends, lines.starts[first] + self.max_bytes, "right"))
-        return max(first + 1, min(first + self.max_lines, fitting))
+        first = np.arange(len(lines.starts))
+        fitting = np.searchsorted(lines.ends, lines.starts + self.max_bytes, "right")
+        return np.maximum(first + 1, np.minimum(first + self.max_lines, fitting))
 
     def _is_whole(self, classes: Array, size: int) -> bool:
         """Whether an event of ``size`` lines, the last in the block, takes no other line."""
@@ -155,7 +162,9 @@ def _joined(lines: Lines, first: Array, last: Array, gaps: Gaps) -> pa.Array:
     import numpy as np
 
     length = _lengths(lines.texts)
+    length[0] += lines.skip
     begins, ends = lines.at[first], lines.at[last] + length[last]
+    begins[:1] += lines.skip
     inner = np.ones(int(last[-1]) + 1 if len(last) else 0, np.bool_)
     inner[last] = False
     rows = np.flatnonzero(inner)

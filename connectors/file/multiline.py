@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from connectors.file.charset import wide
 from connectors.file.grouping import Grouping, table
 from connectors.file.presets import PRESETS, Name, Preset
 from etl.api import Duration, Finding, Size
@@ -36,10 +38,10 @@ class Multiline(BaseModel):
     """Which lines make an event: one of `start`, `continue`, `end` and `preset` says it.
 
     Patterns are those of the `regex` parser and are searched anywhere in the line; begin them with ``^``. The lines of
-    an event are joined by a newline, a return in front of it is dropped.
+    an event are joined by a newline; a return in front of it is dropped.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: str | None = Field(
         default=None, min_length=1, description="A line that matches begins an event.", examples=["^\\d{4}-\\d\\d-\\d\\d "]
@@ -69,7 +71,7 @@ class Multiline(BaseModel):
     )
     timeout: Duration = Field(
         default=timedelta(seconds=5),
-        description="How long the last event may wait for more lines while nothing is written; what comes later is another event.",
+        description="How long the last event may wait for more lines while nothing is written; later ones make another event.",
     )
 
     @property
@@ -78,12 +80,20 @@ class Multiline(BaseModel):
         given = {"start": self.start, "continue": self.continued, "end": self.end}
         return {name: pattern for name, pattern in given.items() if pattern is not None}
 
-    def check(self) -> Iterator[Finding]:
-        """No way or several of telling events apart; bad and slow patterns. Paths begin at this option."""
+    def findings(self, codec: str) -> Iterator[Finding]:
+        """About a source's option ``multiline``, whose character set is ``codec``."""
+        for finding in self._findings():
+            yield replace(finding, path=("multiline", *finding.path))
+        if wide(codec):
+            hint = "leave multiline out, or convert the text to utf-8"
+            yield Finding("unknown-charset", f"lines in charset {codec!r} cannot be gathered into events", ("charset",), hint)
+
+    def _findings(self) -> Iterator[Finding]:
+        """No way or several of telling events apart; bad and slow patterns."""
         given = [*self.patterns, *(["preset"] if self.preset else [])]
         if len(given) != 1:
             found = "none is given" if not given else f"{' and '.join(given)} are given"
-            yield Finding("multiline-way", f"one of {', '.join(WAYS)} says which lines make an event, and {found}")
+            yield Finding("one-of", f"one of {', '.join(WAYS)} says which lines make an event, and {found}")
         for name, pattern in self.patterns.items():
             yield from _findings(name, pattern)
 

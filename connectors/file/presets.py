@@ -8,7 +8,6 @@ format of the Kubernetes container runtime interface.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from connectors.file.grouping import table
@@ -80,7 +79,7 @@ _GO = _after(
         "place": r"^\t",
         "created": r"^created by ",
         "exit": r"^exit status \d+",
-        "call": r"^[\w./\-%~]+\.(?:\([^)]*\)|[\w.\[\]·\-])+\(.*\)$|^\.\.\.(?:additional|\d+) .*frames elided\.\.\.$",
+        "call": r"^\S+\(.*\)$|^\.\.\.(?:additional|\d+) .*frames elided\.\.\.$",
         "empty": r"^$",
     },
     {

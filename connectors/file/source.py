@@ -10,10 +10,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors.file.charset import charset
-from connectors.file.ends import EventEnds, LineEnds
+from connectors.file.ends import LineEnds, event_cutter, event_ends
 from connectors.file.follow import Look
 from connectors.file.identity import END, Position
-from connectors.file.lines import BLOCK, Cutter
+from connectors.file.lines import BLOCK
 from connectors.file.locate import LostError, located
 from connectors.file.multiline import Multiline
 from connectors.file.places import shown
@@ -36,6 +36,16 @@ class FileSource(Source):
     A last line without newline waits for it while the file is followed, and is taken when the run is bounded or the
     file was rotated away and has not changed for ten seconds. Bytes that the character set does not know become
     U+FFFD; a byte order mark at a file's beginning is dropped.
+
+    With ``multiline`` an event is one line or more, joined by ``\\n``, and its offset is that of the first: a line that
+    matches ``start`` begins an event, one that matches ``continue`` belongs to the event before it, one that matches
+    ``end`` ends its event (patterns as in the `regex` parser), or a ``preset`` knows the stack traces of a language or
+    the parts of container log lines: ``multiline: {preset: java}``. Events are the same whatever the parallelism and
+    wherever a run was stopped. One that has ``max_lines``, or would exceed ``max_bytes``, ends there, and what follows
+    is an event of its own; nothing is dropped. A line longer than ``max_line_bytes`` ends the event before it. While a
+    file is followed, its last event waits for the next one to begin, at most until nothing was written for ``timeout``;
+    lines that come later are an event of their own. What waits is lost when the file is deleted or truncated meanwhile
+    and no copy is kept. With ``start: end`` the first event may lack its beginning.
 
     Delivery: exactly once, up to the sinks' guarantees. Events of a file keep their order; a rotated file comes
     before its successor. Parallelism: byte ranges of at least 4 MiB; a compressed file is one task, small files
@@ -70,6 +80,7 @@ class FileSource(Source):
     max_line_bytes: Size = Field(
         default=1 << 20, description="A longer line is a dead letter, which keeps its first 64 KiB.", ge=1, le=1 << 30
     )
+    multiline: Multiline | None = Field(default=None, description="Which lines make an event; each does when nothing is said.")
     path_field: FieldName | None = Field(
         default=None, description="Field that takes the file's path.", examples=["log.file.path"]
     )
@@ -85,7 +96,7 @@ class FileSource(Source):
             yield Finding("unknown-charset", str(error), ("charset",))
 
         if self.multiline:
-            yield from gathering_findings(self.multiline, self.charset)
+            yield from self.multiline.findings(self.charset)
 
     def fields(self) -> Schema:
         """A line is a `message`."""

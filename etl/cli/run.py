@@ -123,7 +123,7 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)
         stack.callback(session.stop)
-        spark.warm(session)
+        spark.warm(session, spark.cores(master) if spark.is_local(master) else 1)
         stack.enter_context(_signals(runs, progress))  # behind the session, which installs handlers of its own
         stack.enter_context(_relayed(log, progress, options))
         progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))

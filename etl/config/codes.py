@@ -74,7 +74,7 @@ _FIELDS = {
     "unnamed-column": "A column of the query has no name: add `AS` and one.",
     "no-fields": "The step would leave events without any field.",
     "reserved-field": "Names with a leading `_` that identify an event cannot be given.",
-    "slow-pattern": "The pattern needs look-around or back-references and runs outside RE2, many times slower. A warning.",
+    "slow-pattern": "The pattern needs back-references or look-around of several characters, so texts run one by one. A warning.",
 }
 
 _COMPONENTS = {

@@ -27,11 +27,11 @@ class RunOptions(BaseModel):
         default=timedelta(milliseconds=500), description="How often a following run looks for new events.", examples=["500ms"]
     )
     max_batch_bytes: Size = Field(
-        default=512 * 2**20,
+        default=4 * 2**30,
         ge=1,
-        description="Most bytes of input in one micro-batch.",
-        examples=["512MiB"],
-        json_schema_extra={"default": "512MiB"},
+        description="Most bytes of input in one micro-batch; of a backlog it takes what is worked off in about four seconds.",
+        examples=["64MiB"],
+        json_schema_extra={"default": "4GiB"},
     )
     parallelism: int | None = Field(
         default=None, ge=1, description="Splits worked on at the same time; none means one for each core."

@@ -6,6 +6,8 @@ Where the two are known to differ, Arrow rejects the event and Spark goes on, or
   that always fails (``1 / 0``) stops it before the first event.
 - A text that is a time without a day, which Spark takes for today's, or names its zone by a place (``CET``), is no timestamp.
 - Parts and texts of dates more than 30,000 years away.
+- ``\\b`` in a regular expression knows ASCII only, as in Java from version 19 on; a match does not begin inside of a
+  character beyond U+FFFF, where Java looks too (``\\B`` in ``😀``).
 - ``try_to_timestamp`` with a pattern is null for a year that a timestamp cannot hold, where Spark raises an overflow.
 """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from etl.api import parse_type
-from etl.expressions import arithmetic, choices, logic, number_calls, text_calls, texts, time_calls
+from etl.expressions import arithmetic, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
 from etl.expressions.arguments import no_form
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
@@ -48,12 +48,15 @@ FUNCTIONS: dict[str, Function] = {
     "replace": Function(2, 3, text_calls.replace),
     "startswith": Function(2, 2, text_calls.part_test(pc.starts_with, "startswith")),
     "endswith": Function(2, 2, text_calls.part_test(pc.ends_with, "endswith")),
-    "contains": Function(2, 2, text_calls.part_test(texts.contains, "contains")),
+    "contains": Function(2, 2, text_calls.contains),
     "concat": Function(0, None, text_calls.concat),
     "concat_ws": Function(1, None, text_calls.concat_ws),
-    **{name: Function(2, 2, text_calls.rlike) for name in ("rlike", "regexp_like", "regexp")},
-    "regexp_extract": Function(2, 3, text_calls.regexp_extract),
-    "regexp_replace": Function(3, 4, text_calls.regexp_replace),
+    **{name: Function(2, 2, regex_calls.rlike) for name in ("rlike", "regexp_like", "regexp")},
+    "regexp_extract": Function(2, 3, regex_calls.regexp_extract),
+    "regexp_substr": Function(2, 2, regex_calls.regexp_substr),
+    "regexp_instr": Function(2, 2, regex_calls.regexp_instr),
+    "regexp_count": Function(2, 2, regex_calls.regexp_count),
+    "regexp_replace": Function(3, 4, regex_calls.regexp_replace),
     "year": Function(1, 1, time_calls.date_part(pc.year)),
     "quarter": Function(1, 1, time_calls.date_part(pc.quarter)),
     "month": Function(1, 1, time_calls.date_part(pc.month)),

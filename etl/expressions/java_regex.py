@@ -1,287 +1,216 @@
-"""Java regular expressions → RE2 patterns of the same meaning, for the subset where there is one.
+"""Java regular expressions → the scanner's trees, with Java's meaning.
 
-Sources: java.util.regex.Pattern (Java 17) and RE2's syntax page. Java's ``.`` stops at five line ends, its ``\\s`` has
-the vertical tab, its ``$`` stands in front of a last line end, its ``(?i)`` folds ASCII only: RE2 is told so. ``\\b``
-has the ASCII meaning that Java gives it from version 19 on.
+Source: java.util.regex.Pattern (Java 17). The dot stops at five line ends, ``$`` stands in front of a last line end,
+``(?i)`` folds ASCII only, each turn of a possessive loop is taken once and for all. ``\\b`` has the ASCII meaning that Java
+gives it from version 19 on. Of the flags ``i`` and ``s`` are translated.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
+from etl.expressions.java_characters import LINE_ENDS, CharacterReader, NoFormError
+from etl.scanner.char_class import ANY, one_of
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.program import first_bytes
+from etl.scanner.tree import Atomic, Chars, Choice, Edge, Group, Look, Node, Repeat, sequence
 
-class NoRe2FormError(ValueError):
-    """The pattern is right for Java, and RE2 cannot say it."""
+_CR, _LF = Chars(one_of("\r")), Chars(one_of("\n"))
+_LAST_LINE_END = Choice(
+    (
+        sequence([_CR, _LF]),
+        sequence([Look(_CR, ahead=False, negative=True), _LF]),
+        Chars(LINE_ENDS.without(one_of("\n"))),
+    )
+)
+LAST = Look(sequence([Repeat(_LAST_LINE_END, 0, 1), Edge("\\z")]), ahead=True, negative=False)
+"""``$``: in front of nothing but a line end."""
+
+MOST_DEPTH = 100
+"""Nested groups; deeper ones are left to Java before Python's stack ends."""
+
+_EDGES: Mapping[str, Node] = {"A": Edge("\\A"), "z": Edge("\\z"), "b": Edge("\\b"), "B": Edge("\\B"), "Z": LAST}
+_SIGNS: Mapping[str, Node] = {"^": Edge("\\A"), "$": LAST}
+_LOOKS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
+_QUOTED = re.compile(r"\\Q(?P<text>.*?)(?:\\E|\Z)|\\.", re.DOTALL)
+_NAMED = re.compile(r"\(\?<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
+_COUNT = re.compile(r"(?P<sign>[*+?])|\{(?P<least>\d+)(?P<comma>,(?P<most>\d*))?\}")
+_COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_KINDS: Mapping[str, Literal["greedy", "lazy", "possessive"]] = {"?": "lazy", "+": "possessive"}
 
 
 @dataclass(frozen=True, slots=True)
-class Re2:
-    """A pattern with every group unnamed."""
+class Regex:
+    """A pattern's tree, with every capturing group a plain numbered one, and how many of these it has."""
 
-    body: str
-    tail: str
-    """What `$` at the end became: outside the body, for it takes the last line end."""
+    tree: Node
     groups: int
-    nullable: bool
-    """Whether it may match the empty text."""
-    repeats_group: bool
-    """Whether a capturing group is repeated: what it holds in the end may differ."""
-
-    @property
-    def pattern(self) -> str:
-        return f"(?:{self.body}){self.tail}" if self.tail else self.body
-
-
-_LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
-_DOLLAR = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
-_CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\x0B\f\r"}
-_CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "a": r"\x07", "e": r"\x1B"}
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{(\d+)(,(\d*))?\})(\??)(\+?)")
-_MOST_REPEATS = 1000
-_JAVA_ONLY = (r"\p", r"\P", r"\Q", "&&", "[[", r"\h", r"\R", r"\G", r"\X", r"\k", "(?", "++", "*+", "?+", "}+")
-"""What Java reads and Python's `re` may not: a pattern with these is left to Java."""
 
 
 @lru_cache(maxsize=256)
-def translate(pattern: str) -> Re2:
-    """Raises NoRe2FormError with the construct that stands in the way, ValueError where the pattern is wrong."""
-    _must_compile(pattern)
-    return _Translation(pattern).result()
+def parse(pattern: str) -> Regex:
+    """Raises PatternError where the pattern is wrong, NoFormError where only Java reads it."""
+    reader = _Reader(_QUOTED.sub(_unquoted, pattern))
+    tree = reader.choice(0)
+    if reader.at < len(reader.text):
+        raise PatternError(f"the ')' at {reader.at} closes nothing", reader.at)
+    return Regex(tree, reader.groups)
 
 
-def _must_compile(pattern: str) -> None:
-    """Wrong patterns are found by Python's `re`, whose grammar is Java's where it matters here."""
-    try:
-        re.compile(_pythonic(pattern))
-    except (re.error, RecursionError, OverflowError) as error:
-        if any(mark in pattern for mark in _JAVA_ONLY):
-            return
-        raise ValueError(str(error)) from error
+def _unquoted(found: re.Match[str]) -> str:
+    return found[0] if found["text"] is None else re.sub(r"(?a:[^\w\s])", r"\\\g<0>", found["text"])
 
 
-def _pythonic(pattern: str) -> str:
-    return re.sub(r"\\z", r"\\Z", re.sub(r"\(\?<(?![=!])", "(?P<", pattern))
+class _Reader(CharacterReader):
+    """A recursive-descent parser: ``at`` moves over the text."""
 
-
-class _Translation:
-    """One pass over the pattern, from left to right."""
-
-    def __init__(self, pattern: str) -> None:
-        self.text = pattern
-        self.at = 0
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.dot_all = False
         self.groups = 0
-        self.repeats_group = False
-        self.fold = self.dot_all = False
-        self.tail = ""
+        self.names: set[str] = set()
 
-    def result(self) -> Re2:
-        self._flags()
-        body, least = self._alternatives()
-        if self.at < len(self.text):
-            raise ValueError(f"unmatched ')' at {self.at}")
-        return Re2(body, self.tail, self.groups, least == 0, self.repeats_group)
+    def choice(self, depth: int) -> Node:
+        if depth > MOST_DEPTH:
+            raise NoFormError(f"more than {MOST_DEPTH} nested groups")
+        flags = self.fold, self.dot_all
+        branches = [self._branch(depth)]
+        while self.take("|"):
+            branches.append(self._branch(depth))
+        self.fold, self.dot_all = flags
+        return branches[0] if len(branches) == 1 else Choice(tuple(branches))
 
-    def _flags(self) -> None:
-        while found := re.match(r"\(\?([a-zA-Z]+)\)", self.text[self.at :]):
-            if set(found[1]) - set("is"):
-                raise NoRe2FormError(f"the flags {found[0]}")
-            self.fold |= "i" in found[1]
-            self.dot_all |= "s" in found[1]
-            self.at += found.end()
-
-    def _alternatives(self) -> tuple[str, int]:
-        branches = [self._sequence()]
-        while self.text[self.at : self.at + 1] == "|":
-            self.at += 1
-            branches.append(self._sequence())
-        if len(branches) > 1 and self.tail:
-            raise NoRe2FormError("'$' in one alternative")
-        return "|".join(part for part, _ in branches), min(least for _, least in branches)
-
-    def _sequence(self) -> tuple[str, int]:
-        parts: list[str] = []
-        least = 0
+    def _branch(self, depth: int) -> Node:
+        parts: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            piece, width, capturing = self._atom()
-            quantifier, times = self._quantifier()
-            if quantifier and capturing and quantifier[0] != "?":
-                self.repeats_group = True
-            if quantifier and width == 0 and piece.startswith((r"\b", r"\B", r"\A", "^")):
-                raise NoRe2FormError("a repeated boundary")
-            parts.append(piece + quantifier)
-            least += width * times
-        return "".join(parts), least
+            if not self._flags():
+                parts.append(self._repeated(self._atom(depth)))
+        return sequence(parts)
 
-    def _quantifier(self) -> tuple[str, int]:
-        found = _QUANTIFIER.match(self.text, self.at)
-        if not found:
-            return "", 1
-        self.at = found.end()
-        if found[5] or _QUANTIFIER.match(self.text, self.at):
-            raise NoRe2FormError("a possessive quantifier")
-        if max(int(found[1] or 0), int(found[3] or 0)) > _MOST_REPEATS:
-            raise NoRe2FormError(f"a repetition of more than {_MOST_REPEATS}")
-        times = int(found[1]) if found[1] else (1 if found[0][0] == "+" else 0)
-        return found[0], times
-
-    def _atom(self) -> tuple[str, int, bool]:
+    def _atom(self, depth: int) -> Node:
         char = self.text[self.at]
-        self.at += 1
         if char == "(":
-            return self._group()
+            return self._group(depth)
         if char == "[":
-            return self._class(), 1, False
+            return Chars(self.char_class())
         if char == "\\":
             return self._escape()
+        if char in "*+?":
+            raise PatternError(f"the {char!r} at {self.at} has nothing to repeat", self.at)
+        if char == "{":
+            raise self._count_of_nothing()
+        self.at += 1
         if char == ".":
-            return (r"(?s:.)" if self.dot_all else f"[^{_LINE_ENDS}]"), 1, False
-        if char == "^":
-            return r"\A", 0, False
-        if char == "$":
-            return self._dollar(_DOLLAR)
-        if char in "*+?{":
-            raise ValueError(f"nothing to repeat at {self.at - 1}")
-        return self._literal(char), 1, False
+            return Chars(ANY if self.dot_all else LINE_ENDS.inverted())
+        return _SIGNS.get(char) or self._literal(char)
 
-    def _dollar(self, tail: str) -> tuple[str, int, bool]:
-        if self.at < len(self.text):
-            raise NoRe2FormError("'$' before the end")
-        self.tail = tail
-        return "", 0, False
+    def _count_of_nothing(self) -> Exception:
+        if _COUNT.match(self.text, self.at):
+            return NoFormError("a count of nothing")
+        return PatternError(f"the '{{' at {self.at} begins no count", self.at)
 
-    def _group(self) -> tuple[str, int, bool]:
-        rest = self.text[self.at :]
-        capturing = not rest.startswith("?")
-        if not capturing:
-            named = re.match(r"\?<([a-zA-Z][a-zA-Z0-9]*)>", rest)
-            if named:
-                self.at += named.end()
-                capturing = True
-            elif rest.startswith("?:"):
-                self.at += 2
-            else:
-                raise NoRe2FormError("look-around, an atomic group or inline flags")
-        if capturing:
-            self.groups += 1
-        number = self.groups
-        inner, least = self._alternatives()
-        if self.text[self.at : self.at + 1] != ")":
-            raise ValueError("a group is not closed")
-        self.at += 1
-        return (f"(?P<g{number}>{inner})" if capturing else f"(?:{inner})"), least, capturing or "(?P<" in inner
+    def _literal(self, char: str) -> Node:
+        return Chars(self.folded(one_of(char)))
 
-    def _escape(self) -> tuple[str, int, bool]:
-        char = self.text[self.at : self.at + 1]
-        self.at += 1
-        if char.lower() in _CLASSES and char:
-            return f"[{'^' if char.isupper() else ''}{_CLASSES[char.lower()]}]", 1, False
-        if char in ("b", "B", "A"):
-            return f"\\{char}", 0, False
-        if char == "z":
-            return self._dollar(r"\z")
-        return self._literal(self._escaped_char(char)), 1, False
+    def _escape(self) -> Node:
+        char = self.text[self.at + 1 : self.at + 2]
+        if char in _EDGES and self.text[self.at + 2 : self.at + 3] != "{":
+            self.at += 2
+            return _EDGES[char]
+        if char.isdigit() or char == "k":
+            raise NoFormError("a back-reference or an octal number")
+        found = self.escape()
+        return self._literal(found) if isinstance(found, str) else Chars(found)
 
-    def _escaped_char(self, char: str) -> str:
-        """The character an escape stands for."""
-        if char in _CONTROLS:
-            return {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}[char]
-        for letter, digits in (("x", 2), ("u", 4)):
-            code = self.text[self.at : self.at + digits]
-            if char == letter and len(code) == digits and re.fullmatch("[0-9a-fA-F]+", code):
-                self.at += digits
-                return chr(int(code, 16))
-        if not char or (char.isalnum() and char.isascii()):
-            raise NoRe2FormError(f"\\{char}")
-        return char
+    # ── Groups ────────────────────────────────────────────────────────────────────────────────────
 
-    def _literal(self, char: str) -> str:
-        if self.fold and char.isascii() and char.isalpha():
-            return f"[{char.lower()}{char.upper()}]"
-        return _quoted(char)
+    def _flags(self) -> bool:
+        """Flags that hold up to the end of the group."""
+        found = _FLAGS.match(self.text, self.at)
+        if found is None or found["end"] == ":":
+            return False
+        self._set(found)
+        return True
 
-    def _class(self) -> str:
-        negated = self.text[self.at : self.at + 1] == "^"
-        self.at += negated
-        parts: list[str] = []
-        while True:
-            if self.at >= len(self.text):
-                raise ValueError("a character class is not closed")
-            if self.text[self.at] == "]" and parts:
-                break
-            parts.append(self._class_part())
-        self.at += 1
-        return f"[{'^' if negated else ''}{''.join(parts)}]"
+    def _set(self, found: re.Match[str]) -> None:
+        on, off = found["on"], found["off"] or ""
+        if set(on + off) - set("is"):
+            raise NoFormError(f"the flags {found[0]!r}")
+        self.at = found.end()
+        self.fold = ("i" in on or self.fold) and "i" not in off
+        self.dot_all = ("s" in on or self.dot_all) and "s" not in off
 
-    def _class_part(self) -> str:
-        first = self._class_char()
-        if len(first) > 1:
-            return first
-        if self.text[self.at : self.at + 1] != "-" or self.text[self.at + 1 : self.at + 2] in ("]", ""):
-            return self._folded(first, first)
-        self.at += 1
-        last = self._class_char()
-        if len(last) > 1 or last < first:
-            raise NoRe2FormError("an unusual range in a character class")
-        return self._folded(first, last)
-
-    def _class_char(self) -> str:
-        """One character, or the inside of a class such as ``\\d``."""
-        char = self.text[self.at]
-        self.at += 1
-        if char in "[]&" or (char == "^"):
-            raise NoRe2FormError(f"{char!r} inside a character class")
-        if char != "\\":
-            return char
-        char = self.text[self.at : self.at + 1]
-        self.at += 1
-        if char in _CLASSES:
-            return _CLASSES[char]
-        return self._escaped_char(char)
-
-    def _folded(self, first: str, last: str) -> str:
-        text = _range(first, last)
-        if self.fold:
-            for low, high, shift in (("a", "z", -32), ("A", "Z", 32)):
-                inner = max(first, low), min(last, high)
-                if inner[0] <= inner[1]:
-                    text += _range(chr(ord(inner[0]) + shift), chr(ord(inner[1]) + shift))
-        return text
-
-
-def _range(first: str, last: str) -> str:
-    return _quoted(first) if first == last else f"{_quoted(first)}-{_quoted(last)}"
-
-
-def _quoted(char: str) -> str:
-    if char.isascii() and not char.isalnum() and char not in "_ ":
-        return f"\\x{{{ord(char):x}}}" if ord(char) < 0x20 or ord(char) == 0x7F else f"\\{char}"
-    return char
-
-
-def replacement(text: str, groups: int) -> str:
-    """Java's replacement text → RE2's. Raises ValueError for groups that are not there."""
-    out: list[str] = []
-    at = 0
-    while at < len(text):
-        char = text[at]
-        at += 1
-        if char == "\\":
-            if at == len(text):
-                raise ValueError("the replacement ends in a backslash")
-            out.append(text[at].replace("\\", r"\\"))
-            at += 1
-        elif char == "$":
-            if not re.match(r"[0-9]", text[at : at + 1]):
-                raise NoRe2FormError("a named group in the replacement" if text[at : at + 1] == "{" else "'$' in the replacement")
-            number = int(text[at])
-            at += 1
-            if number > groups:
-                raise ValueError(f"the pattern has no group {number}")
-            if at < len(text) and text[at].isdigit() and number * 10 + int(text[at]) <= groups:
-                raise NoRe2FormError("a group past 9 in the replacement")
-            out.append(f"\\{number}")
+    def _group(self, depth: int) -> Node:
+        start = self.at
+        for opening, (ahead, negative) in _LOOKS.items():
+            if self.take(opening):
+                return Look(self._inside(start, depth), ahead, negative)
+        if self.take("(?>"):
+            return Atomic(self._inside(start, depth))
+        if found := _FLAGS.match(self.text, start):
+            return self._flagged(found, depth)
+        if found := _NAMED.match(self.text, start):
+            self._name(found)
+        elif self.text.startswith("(?", start):
+            raise NoFormError(f"the group {self.text[start : start + 4]!r}")
         else:
-            out.append(char)
-    return "".join(out)
+            self.at += 1
+        self.groups += 1
+        number = self.groups
+        return Group(self._inside(start, depth), number)
+
+    def _flagged(self, found: re.Match[str], depth: int) -> Node:
+        flags = self.fold, self.dot_all
+        self._set(found)
+        inside = self._inside(found.start(), depth)
+        self.fold, self.dot_all = flags
+        return inside
+
+    def _name(self, found: re.Match[str]) -> None:
+        if found["name"] in self.names:
+            raise PatternError(f"the name {found['name']!r} is given twice", found.start())
+        self.names.add(found["name"])
+        self.at = found.end()
+
+    def _inside(self, start: int, depth: int) -> Node:
+        node = self.choice(depth + 1)
+        if not self.take(")"):
+            raise PatternError(f"the group at {start} is not closed", start)
+        return node
+
+    # ── Repeats ───────────────────────────────────────────────────────────────────────────────────
+
+    def _repeated(self, node: Node) -> Node:
+        found = _COUNT.match(self.text, self.at)
+        if found is None:
+            return node
+        least, most = self._counts(found)
+        self.at = found.end()
+        kind = _KINDS.get(self.text[self.at : self.at + 1], "greedy")
+        self.at += kind != "greedy"
+        if self.text.startswith("{", self.at):
+            raise NoFormError("a count of a count")
+        _must_repeat(node, least, most)
+        atom = Atomic(node) if kind == "possessive" and not isinstance(node, Chars) else node
+        return Repeat(atom, least, most, kind)
+
+    def _counts(self, found: re.Match[str]) -> tuple[int, int | None]:
+        if found["sign"]:
+            return _COUNTS[found["sign"]]
+        least = int(found["least"])
+        most = least if not found["comma"] else int(found["most"]) if found["most"] else None
+        if most is not None and most < least:
+            raise PatternError(f"the count at {self.at} falls", self.at)
+        return least, most
+
+
+def _must_repeat(node: Node, least: int, most: int | None) -> None:
+    if isinstance(node, Edge | Look):
+        raise NoFormError("a repeated boundary or look-around")
+    if first_bytes(node)[1] and (least > 1 or most not in (1, None)):  # in Java an empty turn is the last, whatever the count
+        raise NoFormError("a count of what may be empty")

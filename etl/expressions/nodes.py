@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions import arithmetic, choices, logic, text_calls, texts
+from etl.expressions import arithmetic, choices, logic, regex_calls, text_calls, texts
 from etl.expressions import bound as b
 from etl.expressions.arguments import MisuseError, as_text
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
+from etl.expressions.likes import like
 from etl.expressions.widening import (
     BOOLEAN,
     DATE,
@@ -146,15 +147,18 @@ def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
     if type(node.expression).__name__ not in ("Literal", "RawString"):
         binder.bind(node.expression)
         return b.spark_only("LIKE with a computed pattern or a list has no Arrow form", BOOLEAN)
+    pattern = node.expression.this
+    if type(node).__name__ == "ILike":  # in Spark too, both sides in lower case
+        value, pattern = text_calls.text_function(texts.lower)(value), pattern.lower()
     try:
-        kernel = texts.like(node.expression.this, escape)
+        kernel = like(pattern, escape)
     except ValueError as error:
         raise MisuseError(f"LIKE {node.expression.this!r}: {error}", "bad-pattern") from error
-    return b.apply(BOOLEAN, kernel, as_text(value))
+    return b.apply_failing(BOOLEAN, kernel, as_text(value))
 
 
 def _escape(binder: Binder, node: Node) -> Bound:
-    if type(node.this).__name__ != "Like" or len(node.expression.name) != 1:
+    if type(node.this).__name__ not in ("Like", "ILike") or len(node.expression.name) != 1:
         return binder.foreign(node)
     found = _like(binder, node.this, node.expression.name)
     return logic.negated(found) if node.this.args.get("negate") else found
@@ -230,8 +234,9 @@ NODES: dict[str, Callable[[Binder, Node], Bound]] = {
     "In": _in,
     "Between": _between,
     "Like": _like,
+    "ILike": _like,
     "Escape": _escape,
-    "RegexpLike": lambda binder, node: text_calls.rlike(binder.bind(node.this), binder.bind(node.expression)),
+    "RegexpLike": lambda binder, node: regex_calls.rlike(binder.bind(node.this), binder.bind(node.expression)),
     "Case": _case,
     "If": _if,
     "Add": _arithmetic(arithmetic.add_like, "+"),

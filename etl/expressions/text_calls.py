@@ -1,4 +1,4 @@
-"""Calls of functions of texts, with and without regular expressions."""
+"""Calls of functions of texts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import addresses, java_regex, texts
+from etl.expressions import addresses, likes, texts
 from etl.expressions import bound as b
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.bound import Bound
-from etl.expressions.java_regex import NoRe2FormError
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
@@ -64,6 +63,13 @@ def replace(text: Bound, old: Bound, new: Bound | None = None) -> Bound:
     return b.apply(STRING, partial(texts.replace, searched, given), as_text(text))
 
 
+def contains(text: Bound, part: Bound) -> Bound:
+    searched = text_literal(part)
+    if searched is None:
+        return no_form("contains() with a computed text", BOOLEAN)
+    return b.apply_failing(BOOLEAN, likes.contains(searched), as_text(text))
+
+
 def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[Bound, Bound], Bound]:
     def build(text: Bound, part: Bound) -> Bound:
         searched = text_literal(part)
@@ -109,61 +115,3 @@ def ip_in(address: Bound, *networks: Bound) -> Bound:
     except ValueError as error:
         raise MisuseError(str(error), "bad-network") from error
     return b.apply(BOOLEAN, inside, as_text(address))
-
-
-# ── Regular expressions ─────────────────────────────────────────────────────────────────────────────────
-
-
-def rlike(text: Bound, pattern: Bound) -> Bound:
-    """``rlike``."""
-    found = _re2(pattern, BOOLEAN)
-    return (
-        found
-        if isinstance(found, Bound)
-        else b.apply(BOOLEAN, lambda x: pc.match_substring_regex(x, found.pattern), as_text(text))
-    )
-
-
-def regexp_extract(text: Bound, pattern: Bound, group: Bound | None = None) -> Bound:
-    number = 1 if group is None else whole_literal(group)
-    found = _re2(pattern, STRING)
-    if isinstance(found, Bound) or number is None:
-        return found if isinstance(found, Bound) else no_form("regexp_extract() of a computed group", STRING)
-    if not 0 <= number <= found.groups:
-        raise MisuseError(f"the pattern has {found.groups} groups, and group {number} is asked for", "bad-regex")
-    if found.repeats_group:
-        return no_form("regexp_extract() with a repeated group", STRING)
-    return b.apply(STRING, partial(texts.extract, found, number), as_text(text))
-
-
-def regexp_replace(text: Bound, pattern: Bound, new: Bound, position: Bound | None = None) -> Bound:
-    found, given = _re2(pattern, STRING), text_literal(new)
-    if isinstance(found, Bound):
-        return found
-    if given is None or position is not None:
-        return no_form("regexp_replace() with a computed replacement or a position", STRING)
-    if found.nullable or found.tail or found.repeats_group:
-        return no_form("regexp_replace() of a pattern that can match nothing, ends in '$' or repeats a group", STRING)
-    try:
-        rewrite = java_regex.replacement(given, found.groups)
-    except NoRe2FormError as error:
-        return no_form(str(error), STRING)
-    except ValueError as error:
-        raise MisuseError(f"replacement {given!r}: {error}", "bad-regex") from error
-    return b.apply(STRING, lambda x: pc.replace_substring_regex(x, found.pattern, rewrite), as_text(text))
-
-
-def _re2(pattern: Bound, type_: pa.DataType) -> java_regex.Re2 | Bound:
-    text = text_literal(pattern)
-    if text is None:
-        return no_form("a computed regular expression", type_)
-    try:
-        found = java_regex.translate(text)
-        pc.match_substring_regex(pa.nulls(1, STRING), found.pattern)
-    except NoRe2FormError as error:
-        return b.spark_only(f"{error} in {text!r} has no RE2 form", type_)
-    except pa.ArrowInvalid:
-        return b.spark_only(f"RE2 cannot take {text!r}", type_)
-    except ValueError as error:
-        raise MisuseError(f"{text!r} is no regular expression: {error}", "bad-regex") from error
-    return found

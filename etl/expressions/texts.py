@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions.java_regex import Re2
 from etl.expressions.widening import INT32
 
 
@@ -86,74 +85,8 @@ def concat_ws(separator: Any, first: Any, *others: Any) -> Any:
     return pc.binary_join_element_wise(pc.if_else(missing, "", first), *others, separator, null_handling="skip")
 
 
-def contains(text: Any, part: str) -> Any:
-    """By RE2, which finds a plain text four times as fast as Arrow's own search."""
-    return pc.match_substring_regex(text, escaped(part))
-
-
 def replace(old: str, new: str, text: Any) -> Any:
     return pc.replace_substring(text, old, new) if old else text
-
-
-def extract(pattern: Re2, group: int, text: Any) -> Any:
-    """The group of the first match; empty where the pattern or the group did not match."""
-    name = f"g{group}"
-    whole = f"(?P<g0>{pattern.body}){pattern.tail}" if group == 0 else pattern.pattern
-    for number in range(1, pattern.groups + 1):
-        if number != group:
-            whole = whole.replace(f"(?P<g{number}>", "(?:")
-    found = pc.struct_field(pc.extract_regex(text, whole), name)
-    return pc.if_else(pc.is_valid(text), pc.fill_null(found, ""), pa.scalar(None, pa.string()))
-
-
-def like(pattern: str, escape: str) -> Callable[[Any], Any]:
-    """A LIKE pattern → the cheapest kernel that decides it. Raises ValueError for a lonely escape character."""
-    parts = _like_parts(pattern, escape)
-    texts = [part for part in parts if part not in (_ANY, _ONE)]
-    inner = "".join(str(part) for part in texts)
-    shape = ["%" if part is _ANY else "_" if part is _ONE else "x" for part in parts]
-    if len(texts) <= 1 and "_" not in shape:
-        squeezed = "".join(shape).replace("%%", "%")
-        simple = _SIMPLE.get(squeezed)
-        if simple is not None:
-            return simple(inner)
-    regex = "".join("(?s:.*)" if part is _ANY else "(?s:.)" if part is _ONE else escaped(str(part)) for part in parts)
-    return lambda text: pc.match_substring_regex(text, rf"\A{regex}\z")
-
-
-_ANY, _ONE = object(), object()
-_SIMPLE: dict[str, Callable[[str], Callable[[Any], Any]]] = {
-    "": lambda inner: lambda text: pc.equal(text, ""),
-    "x": lambda inner: lambda text: pc.equal(text, inner),
-    "x%": lambda inner: lambda text: pc.starts_with(text, inner),
-    "%x": lambda inner: lambda text: pc.ends_with(text, inner),
-    "%x%": lambda inner: lambda text: contains(text, inner),
-}
-
-
-def _like_parts(pattern: str, escape: str) -> list[object]:
-    parts: list[object] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char == escape:
-            if at == len(pattern) or pattern[at] not in ("_", "%", escape):
-                raise ValueError(f"the escape character {escape!r} stands in front of neither '_', '%' nor itself")
-            _add_text(parts, pattern[at])
-            at += 1
-        elif char in "%_":
-            parts.append(_ANY if char == "%" else _ONE)
-        else:
-            _add_text(parts, char)
-    return parts
-
-
-def _add_text(parts: list[object], char: str) -> None:
-    if parts and isinstance(parts[-1], str):
-        parts[-1] += char
-    else:
-        parts.append(char)
 
 
 def escaped(text: str) -> str:

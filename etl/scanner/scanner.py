@@ -46,8 +46,8 @@ class Scanner:
     """A picklable value: what it compiles and learns stays in the process and, for the next run, on disk.
 
     Leftmost match, then the order of Perl: greedy and lazy loops, alternatives in order. Captures of one name are one
-    column, which holds the first of them that took part. Time is linear in the text, but for the patterns whose `ways`
-    say ``regex``: those take at most ``timeout`` a text.
+    column, which holds the first of them that took part. Time is linear in the text, but for patterns whose
+    `ways` give a reason: the texts that go to ``regex`` take at most ``timeout`` each.
     """
 
     def __init__(self, patterns: Sequence[Node], timeout: timedelta = timedelta(milliseconds=100)) -> None:

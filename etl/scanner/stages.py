@@ -33,6 +33,10 @@ def _learner(trees: tuple[Node, ...], where: Where) -> Learner:
     return Learner(trees, where)
 
 
+WORTH_TRYING, ENOUGH_TEXTS = 0.1, 1_000
+"""Share of texts that must match at their beginning for it to be tried first, and how many texts show it."""
+
+
 class Engines:
     """Patterns that RE2 or ``regex`` run, one after the other on what the ones before left."""
 
@@ -58,24 +62,41 @@ class Automata:
     def __init__(self, trees: Sequence[Node], timeout: timedelta) -> None:
         self.trees = tuple(trees)
         self.behind = Engines(trees, timeout)
+        self._tried = self._begun = 0
         self.only_at_beginning = all(starts_with(tree, Edge("\\A")) for tree in trees)
 
     @cached_property
+    def beginning(self) -> Learner:
+        return _learner(self.trees, "beginning")
+
+    @cached_property
+    def anywhere(self) -> Learner:
+        return _learner(self.trees, "anywhere")
+
     def learners(self) -> list[Learner]:
         """What to try, each on the texts where the one before found nothing."""
-        first = [_learner(self.trees, "beginning")] if len(self.trees) == 1 or self.only_at_beginning else []
-        return first if self.only_at_beginning else [*first, _learner(self.trees, "anywhere")]
+        if self.only_at_beginning:
+            return [self.beginning]
+        tries_beginning = len(self.trees) == 1 and self._begun >= self._tried * WORTH_TRYING
+        return [self.beginning, self.anywhere] if tries_beginning else [self.anywhere]
 
     def run(self, found: Found, rows: Array, first: int) -> None:
         """Put the answers for rows."""
-        left = rows
-        for learner in self.learners:
+        left, beyond = rows, rows[:0]
+        for learner in self.learners():
             captured = learner.scan(found.texts_at(left))
             found.put(left, learner.names, captured, first)
             unmatched = captured.pattern < 0
+            self._weigh(learner, unmatched)
+            beyond = left[captured.pattern == UNKNOWN]
             left = left[unmatched]
             if not len(left):
                 return
-        beyond = left[captured.pattern[unmatched] == UNKNOWN]
         if len(beyond):
             self.behind.run(found, beyond, first)
+
+    def _weigh(self, learner: Learner, unmatched: Array) -> None:
+        """See whether matches do begin at the beginning; the first texts decide."""
+        if learner.where == "beginning" and self._tried < ENOUGH_TEXTS:
+            self._tried += len(unmatched)
+            self._begun += len(unmatched) - int(unmatched.sum())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from etl.api import BatchId, Committer
 from etl.plan.model import Output, Plan, QueryPlan, segments
 from etl.receipts import Receipt
+from etl.spark import pace
 from etl.spark.splits import Job, made
 from etl.spark.state import State, read_json, write_json
 from etl.spark.totals import Totals
@@ -101,6 +102,9 @@ class Batches:
     def _remember(self, receipts: Sequence[Receipt]) -> None:
         """What the planning process wants to know before the next micro-batch."""
         home = self.job.state.query(self.job.query)
+        seconds = time.time() - min((r.began for r in receipts), default=0.0)
+        if rate := pace.speed(sum(r.bytes_read for r in receipts), seconds):
+            write_json(home / "pace.json", rate)
         times = [r.event_time for r in receipts if r.event_time is not None]
         if times:
             known = read_json(home / "clock.json") or {}

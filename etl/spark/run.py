@@ -37,7 +37,7 @@ class Mode:
     drain: bool = False
     limit: int | None = None
     trigger_millis: int = 500
-    max_batch_bytes: int = 512 << 20
+    max_batch_bytes: int = 4 << 30
     parallelism: int = 1
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,10 +102,18 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path) -> Spar
         return builder.getOrCreate()
 
 
-def warm(session: SparkSession) -> None:
-    """Start the worker daemon while Spark still plans: a job of one task that does nothing, in a thread of its own."""
-    job = session.sparkContext.parallelize([0], 1)
-    threading.Thread(target=job.count, name="warm", daemon=True).start()
+def warm(session: SparkSession, workers: int) -> None:
+    """Start the worker daemon and its workers while Spark still plans: tasks that only wait for each other, in a thread."""
+    tasks = session.sparkContext.parallelize(range(workers), workers)
+    threading.Thread(target=lambda: tasks.foreach(_wait), name="warm", daemon=True).start()
+
+
+def _wait(_: int) -> None:
+    time.sleep(WARM_SECONDS)
+
+
+WARM_SECONDS = 0.2
+"""Long enough for one task each to every worker."""
 
 
 def _place(master: str) -> dict[str, str]:

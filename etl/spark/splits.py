@@ -24,7 +24,7 @@ import pyarrow as pa
 from etl.api import Limit, Offset, Source, Split
 from etl.plan.model import Output, Read, Segment
 from etl.segment.runner import Place, Run, heartbeat
-from etl.spark import relay
+from etl.spark import pace, relay
 from etl.spark.state import State, read_json, write_json
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ class Reader:
             everything = Limit(WHOLE, None, bounded=True)
             self._target = {name: source.latest(begun[name], everything) for name, source in self._sources.items()}
         ends = dict(begun)
-        share = max(1, self._job.max_batch_bytes // len(self._sources))
+        speed = read_json(self._job.state.query(self._job.query) / "pace.json")
+        share = max(1, pace.batch_bytes(speed, self._job.max_batch_bytes) // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             ends[name] = source.latest(begun[name], Limit(share, left, self._job.bounded, until))

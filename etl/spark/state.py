@@ -6,6 +6,7 @@
     plan.json                 fingerprints of the queries, checked before a run
     queries/NAME/checkpoint   Spark's offsets, commits and state
     queries/NAME/clock.json   largest event time committed
+    queries/NAME/pace.json    bytes a second of the last large micro-batch
     sources/NAME/             what a receiver took and no sink holds yet
     sinks/NAME/               what a sink's committer remembers
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start

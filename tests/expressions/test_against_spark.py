@@ -105,20 +105,27 @@ def test_texts(agree: Agree) -> None:
 
 def test_patterns(agree: Agree) -> None:
     likes = ["a%", "%c", "%b%", "_", "__", "a_c", "", "%", "a\\\\%b", "%\\\\\\\\%", "a%c", "%\n%", "é%", "[a]", "a.c"]
-    agree([f"s like '{p}'" for p in likes] + [f"s not like '{p}'" for p in likes[:3]] + ["s like 'a/%b' escape '/'"])
+    agree([f"s {word} '{p}'" for p, word in product(likes, ("like", "ilike"))] + [f"s not like '{p}'" for p in likes[:3]])
+    agree(["s like 'a/%b' escape '/'", "s ilike 'A/%B' escape '/'", "s not ilike 'É%'", "s ilike '%ς'", "'a\nb' like '%_b'"])
     regexes = [
         "a", "^a", "c$", "^abc$", "a.c", "[a-c]+", "[^a]", r"\\d+", r"\\s", r"\\w+$", r"^\\W", "(?i)ABC", "(?i)[a-b]É", "a|é",
         "(ab|x)c?",
         ".", "^$", "", r"\\.", r"[\\d,]+", r"a{1,2}", "x$", r"\\A.\\z", "(?s)a.b", r"\\x61", r"\\u00e9", "^.$", "(?i)k", "[-a]",
-        "[a-]$",
+        "[a-]$", "a|b$", r"(\\s|$)", "a(?=b|$)", r"(?<![a-z])b", r"(?<=^|,)b", "(?>a|ab)c", "a++b", "x*?x", "(?!a)b", r"\\Z",
+        r"\\Qa.\\E|,", r"[^\\W\\d]", r"\\p{Upper}", "a(?i)B", r"\\x{1F600}x", r"[\\v]", r"a\\h?b", ".*b.*", "^(?s).*c", "(?-i)a",
     ]  # fmt: skip
     agree([f"s rlike '{p}'" for p in regexes] + [f"regexp_like(s, '{p}')" for p in regexes[:2]])
     agree(
         [
             f"regexp_extract(s, '{p}', {n})"
-            for p, n in [("(a)(b)?", 1), ("(a)(b)?", 2), ("([0-9]+)", 0), ("^(.)", 1), ("(c)$", 0), ("(x)|(a)", 1)]
+            for p, n in [("(a)(b)?", 1), ("(a)(b)?", 2), ("([0-9]+)", 0), ("^(.)", 1), ("(c)$", 0), ("(x)|(a)", 1),
+                         (r"(\\w+)(?=\\W|$)", 1), (r"(\\s|$)", 1), ("(?<n>b|c$)", 1), (r"(\\d+)+", 1), ("a(?:b(c))?", 1),
+                         ("(?>a|ab)(c?+)", 0), (".*?([^,]*)$", 1)]
         ]
-    )
+        + ["regexp_extract('xay', '(a)', 1)", "'abc' rlike 'b'", "regexp_substr(s, '[a-c]+')", "regexp_substr(s, 'x*')"]
+        + [f"regexp_instr(s, '{p}')" for p in ("b", "x$", r"(?<!a)b", "é|b", "[^a]x")]
+        + [f"regexp_count(s, '{p}')" for p in ("a", "[a-c]", r"\\d+", "aa|a", r"\\W")]
+    )  # fmt: skip
     agree(
         [
             f"regexp_replace(s, '{p}', '{r}')"

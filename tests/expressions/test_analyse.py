@@ -145,7 +145,7 @@ def test_spark_reads_flat_fields_in_backticks(text: str, sql: str, fields: set[s
         ("tags[0] = 'x'", "reading an element has no Arrow form"),
         ("reverse(level) = 'x'", "reverse() has no Arrow form"),
         ("ts > now()", "only Spark records it"),
-        ("level rlike '(?=a)'", "look-around, an atomic group or inline flags in '(?=a)' has no RE2 form"),
+        ("level rlike '(?=ab)c'", "a look-ahead of more than one character in '(?=ab)c' has no Arrow form"),
         ("level rlike message", "a computed regular expression has no Arrow form"),
         ("level like message", "LIKE with a computed pattern or a list has no Arrow form"),
         ("to_timestamp(level, 'MMM d')", "to_timestamp() with the pattern 'MMM d'"),
@@ -171,7 +171,8 @@ def test_what_only_spark_can_compute_says_why(text: str, reason: str) -> None:
     [
         "n = 1", "n <> 1", "n < big", "n <=> null", "ok and not ok or ok", "level is not null", "n in (1, 2)",
         "x between 1 and n",
-        "level like 'a%_'", "level rlike '^a+$'", "case n when 1 then 2 else 3 end", "if(ok, 1, 2)", "coalesce(level, 'x')",
+        "level like 'a%_'", "level rlike '^a+$'", "level ilike 'A_%'", "level rlike '(?<!a)b++(?=c|$)'",
+        "case n when 1 then 2 else 3 end", "if(ok, 1, 2)", "coalesce(level, 'x')",
         "n + 1 - big * 2", "x / n", "n % 2", "cast(level as int)", "try_cast(level as double)", "lower(level)", "upper(level)",
         "trim(level)", "length(level)", "substring(level, 2, 3)", "concat(level, '-', n)", "concat_ws('-', level, n)",
         "replace(level, 'a', 'b')", "split_part(level, ',', 1)", "startswith(level, 'a')", "endswith(level, 'a')",

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from byte_patterns import byte_pattern
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from oracles import array_of_bytes, compiled, expected, filled, listed, rows, tree
 from random_patterns import flat_patterns, long_texts, patterns, raw_texts, texts, uncaptured, wild_texts
@@ -43,7 +43,12 @@ TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 counted: dict[str, int] = {}
 """Cases that each law has compared."""
 
-law = settings(max_examples=-(-CASES // (LAWS * TEXTS)), deadline=None, suppress_health_check=list(HealthCheck))
+law = settings(
+    max_examples=-(-CASES // (LAWS * TEXTS)),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
 several_texts = st.lists(texts, min_size=TEXTS, max_size=TEXTS)
 around = st.lists(st.one_of(st.none(), texts), max_size=3)
 """What a slice leaves out."""

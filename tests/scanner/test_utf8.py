@@ -97,7 +97,7 @@ def texts_of(made: Branches) -> set[bytes]:
     "of",
     [
         CharClass(0, ("é",)),
-        CharClass(0, ("à-ÿ", "߀-ࡀ", "퟿-\ue010", "😀-😂")),
+        CharClass(0, ("à-ÿ", "\u07c0-\u0840", "퟿-\ue010", "😀-😂")),
         POSIX["upper"],
         CharClass(0, ("\x80-\ufff0",), True),
     ],

@@ -1,0 +1,78 @@
+"""LIKE: a pattern → the cheapest kernel that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.compute as pc
+
+from etl.expressions.rows import Rows
+from etl.expressions.searches import Kernel, matches
+from etl.scanner.char_class import ANY, one_of
+from etl.scanner.tree import Chars, Edge, Node, Repeat, sequence
+
+_ANY, _ONE = object(), object()
+_SIMPLE: dict[str, Callable[[str, Any], Any]] = {
+    "": lambda inner, text: pc.equal(text, ""),
+    "x": lambda inner, text: pc.equal(text, inner),
+    "x%": lambda inner, text: pc.starts_with(text, inner),
+    "%x": lambda inner, text: pc.ends_with(text, inner),
+}
+
+
+def like(pattern: str, escape: str) -> Kernel:
+    """Raises ValueError for a lonely escape character."""
+    parts = _parts(pattern, escape)
+    simple = _SIMPLE.get("".join("%" if part is _ANY else "_" if part is _ONE else "x" for part in parts))
+    if simple is None:
+        return matches(_tree(parts))
+    inner = "".join(part for part in parts if isinstance(part, str))
+
+    def run(rows: Rows, text: Any) -> Any:
+        return simple(inner, text)
+
+    return run
+
+
+def contains(part: str) -> Kernel:
+    """Whether a text has this part."""
+    return matches(literal(part))
+
+
+def literal(text: str) -> Node:
+    """The text itself."""
+    return sequence([Chars(one_of(char)) for char in text])
+
+
+def _tree(parts: list[object]) -> Node:
+    inner = [literal(part) if isinstance(part, str) else _WILD[part] for part in parts]
+    return sequence([Edge("\\A"), *inner] if parts[-1] is _ANY else [Edge("\\A"), *inner, Edge("\\z")])
+
+
+_WILD: dict[object, Node] = {_ANY: Repeat(Chars(ANY), 0, None), _ONE: Chars(ANY)}
+
+
+def _parts(pattern: str, escape: str) -> list[object]:
+    parts: list[object] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == escape:
+            if at == len(pattern) or pattern[at] not in ("_", "%", escape):
+                raise ValueError(f"the escape character {escape!r} stands in front of neither '_', '%' nor itself")
+            _add_text(parts, pattern[at])
+            at += 1
+        elif char in "%_":
+            parts.append(_ANY if char == "%" else _ONE)
+        else:
+            _add_text(parts, char)
+    return parts
+
+
+def _add_text(parts: list[object], char: str) -> None:
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += char
+    else:
+        parts.append(char)

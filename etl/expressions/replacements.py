@@ -1,0 +1,66 @@
+"""Finding and replacing every match, which RE2 does: Java's pattern and replacement as RE2 reads them."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions.endings import captured
+from etl.expressions.java_characters import NoFormError
+from etl.expressions.java_regex import Regex
+from etl.scanner.program import first_bytes
+from etl.scanner.tree import Group, Node, Repeat, backtracking_reason, walk
+from etl.scanner.written import regex_text
+
+
+def re2_pattern(regex: Regex) -> str:
+    """The pattern with Java's groups, in their order. Raises NoFormError where RE2 might find anything else."""
+    tree = regex.tree
+    if reason := backtracking_reason(tree):
+        raise NoFormError(f"'$' or a look-around: {reason}" if reason.startswith("look") else reason)
+    if first_bytes(tree)[1] or any(_is_doubtful(node) for node in walk(tree)):
+        raise NoFormError("a pattern that can match nothing, or repeats a group or what may be empty")
+    for number in range(1, regex.groups + 1):
+        tree = captured(tree, number, str(number))
+    pattern = regex_text(tree)
+    try:
+        pc.match_substring_regex(pa.nulls(1, pa.string()), pattern)
+    except pa.ArrowInvalid as error:
+        raise NoFormError("a pattern beyond RE2") from error
+    return pattern
+
+
+def _is_doubtful(node: Node) -> bool:
+    """Whether what a loop's last turn leaves in a group, or an empty turn, may differ."""
+    if not isinstance(node, Repeat) or node.most == 1:
+        return False
+    return first_bytes(node.part)[1] or any(isinstance(inner, Group) for inner in walk(node.part))
+
+
+def re2_replacement(text: str, groups: int) -> str:
+    """Raises ValueError for groups that are not there."""
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if char == "\\":
+            if at == len(text):
+                raise ValueError("the replacement ends in a backslash")
+            out.append(text[at].replace("\\", r"\\"))
+            at += 1
+        elif char == "$":
+            if not re.match(r"[0-9]", text[at : at + 1]):
+                raise NoFormError("a named group in the replacement" if text[at : at + 1] == "{" else "'$' in the replacement")
+            number = int(text[at])
+            at += 1
+            if number > groups:
+                raise ValueError(f"the pattern has no group {number}")
+            if at < len(text) and text[at].isdigit() and number * 10 + int(text[at]) <= groups:
+                raise NoFormError("a group past 9 in the replacement")
+            out.append(f"\\{number}")
+        else:
+            out.append(char)
+    return "".join(out)

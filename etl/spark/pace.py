@@ -1,0 +1,27 @@
+"""How much of a backlog a micro-batch takes: what is worked off in a few seconds, as the batch before has shown.
+
+A batch costs Spark a third of a second whatever it holds, so a fast pipeline wants large ones. A slow one wants small
+ones, for what a batch delivers is seen, and safe, when it ends.
+"""
+
+from __future__ import annotations
+
+FIRST = 256 << 20
+"""Bytes of a batch while the speed is not known."""
+
+SECONDS = 4.0
+"""How long a batch is to take."""
+
+LEAST = 16 << 20
+"""Bytes of the smallest batch of a backlog; batches smaller than it say nothing about the speed."""
+
+
+def speed(read: int, seconds: float) -> float | None:
+    """Bytes a second of a batch, where it tells; None where it is too small."""
+    return read / max(seconds, 0.001) if read >= LEAST else None
+
+
+def batch_bytes(speed: float | None, most: int) -> int:
+    """Most bytes of the next batch; ``most`` is the user's bound."""
+    wanted = FIRST if speed is None else max(LEAST, int(speed * SECONDS))
+    return min(wanted, most)

@@ -1,0 +1,171 @@
+"""Java's regular expressions: what is read, what is left to Java, and that the rest finds what Java finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from java_patterns import patterns, texts
+
+from etl.expressions import analyse, compile_expression, java_regex
+from etl.expressions.endings import at_end, captured
+from etl.expressions.java_characters import NoFormError
+from etl.expressions.java_groups import is_sure
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.ways import way
+
+TEXT = pa.schema([("s", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(", "a)", "(?:a", "[", "[a", "[b-a]", "*", "a**", "a|+", "{", "a{x}", "a{,3}", "a{2,1}", "a{1", "\\", r"\y", r"[\y]",
+        r"[a-\y]", r"\x{110000}", "(?<n>a)(?<n>b)", "(?i)*",
+    ],
+)  # fmt: skip
+def test_what_java_refuses_is_wrong(pattern: str) -> None:
+    with pytest.raises(PatternError):
+        java_regex.parse(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "construct"),
+    [
+        (r"(a)\1", "a back-reference"), (r"(?<n>a)\k<n>", "a back-reference"), (r"\011", "an octal number"), ("(?m)^a", "flags"),
+        ("(?x:a )", "flags"), (r"\p{L}", r"\\p{L}"), (r"(?i)\p{Lower}", "Lower"), ("[a[b]]", "a class inside"),
+        ("[a-z&&[^b]]", "a class inside"), ("^*a", "a repeated boundary"), ("(?=a)?", "a repeated boundary"),
+        ("a{2}{3}", "a count of a count"),
+        ("(a|){2}", "a count of what may be empty"), ("(?:a*){0,2}", "a count of what may be empty"),
+        ("{1}", "a count of nothing"), (r"\G", r"\\G"), (r"\R", r"\\R"), (r"[\b]", r"\\b"),
+        (r"\b{g}", r"\\b"), ("[\x80-\uffff]", "surrogates"), (r"\ud83d\ude00", "half of a character"),
+        (r"[a-\d]", "a range that ends"), ("(?#a)", "the group"), ("(" * 101 + ")" * 101, "nested groups"),
+        (r"[^é[^ü]]", "a class inside"), (r"[\Hé]", "mix"),
+    ],
+)  # fmt: skip
+def test_what_only_java_reads_is_named(pattern: str, construct: str) -> None:
+    with pytest.raises(NoFormError) as error:
+        java_regex.parse(pattern)
+
+    assert construct.replace("\\\\", "\\") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "group"),
+    [
+        ("a$", 0), ("(a$)", 1), (r"(\S+)(?=\s|$)", 1), (r"(\s|$)", 1), ("a$|b", 0), ("x(a|b$)", 1), ("(?>ab(?=cd))", 0),
+        (r"a(?=b+c)", 0), ("(a)(?=b$)", 1),
+    ],
+)  # fmt: skip
+def test_a_look_ahead_at_the_end_is_read(pattern: str, group: int) -> None:
+    tree = java_regex.parse(pattern).tree
+
+    assert way(tree).engine != "scanner" or way(tree).reason
+    assert way(at_end(captured(tree, group, "x"))) == ("scanner", None)
+
+
+@pytest.mark.parametrize(
+    ("longer", "shorter"),
+    [
+        ("ab.*", "ab"),
+        ("ab+", "ab"),
+        ("a(?:b|c)*(?:d?)", "a"),
+        ("a|b*", "a|"),
+        ("a(?:bc*)", "ab"),
+        ("a{2,5}", "a{2}"),
+        ("(?>a)b*+", "a"),
+    ],
+)
+def test_what_need_not_be_read_is_left(longer: str, shorter: str) -> None:
+    assert at_end(java_regex.parse(longer).tree) == at_end(java_regex.parse(shorter).tree)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sure"),
+    [
+        ("(a)", True), ("(a)?b", True), ("(?:x(a))?b", True), ("(a|bc)+", True), ("(?:(a)|b)", True), ("(a)*?b", True),
+        ("(a*)+", False), ("(?:(a)|b)*", False), ("(?>(a)|b)", False), ("(?=(a))", False), ("(a)++", False),
+        ("(?:(a)?)*", False),
+    ],
+)  # fmt: skip
+def test_groups_that_java_may_leave_filled_are_known(pattern: str, sure: bool) -> None:
+    assert is_sure(java_regex.parse(pattern).tree, 1) is sure
+
+
+def test_only_the_group_that_is_asked_for_has_to_be_sure() -> None:
+    assert analyse(r"regexp_extract(s, '(a)((b)|c)*', 1)", TEXT).spark_reason is None
+    assert "Java may leave" in (analyse(r"regexp_extract(s, '(a)((b)|c)*', 3)", TEXT).spark_reason or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (r"s rlike 'a$b'", "'$' in front of the end in 'a$b' has no Arrow form"),
+        (r"s rlike 'a(?=bc)d'", "a look-ahead of more than one character in"),
+        (r"s rlike '(?<!ab)c'", "a look-behind of more than one character in"),
+        (r"s rlike 'a(?!bc)'", "a look-ahead of more than one character in"),
+        (r"s rlike '((a{1,200}){1,200}){1,200}b'", "counted repeats that multiply in"),
+        ("regexp_instr(s, 'a*')", "a pattern that can match nothing"),
+        ("regexp_count(s, '(?=a)b')", "regexp_count() with '$' or a look-around"),
+        ("regexp_count(s, '^a')", "regexp_count() with '^' or a boundary"),
+        ("regexp_replace(s, 'a$', 'b')", "'$' or a look-around"),
+        ("regexp_replace(s, 'a++', 'b')", "atomic group or possessive repeat"),
+        ("regexp_replace(s, 'a*', 'b')", "a pattern that can match nothing"),
+        ("regexp_replace(s, '(a)+', 'b')", "repeats a group"),
+        ("regexp_replace(s, '(?:a|)+b', 'b')", "repeats a group or what may be empty"),
+    ],
+)
+def test_what_the_scanner_cannot_do_stays_with_spark(text: str, reason: str) -> None:
+    analysis = analyse(text, TEXT)
+
+    assert analysis.findings == ()
+    assert reason in (analysis.spark_reason or "")
+
+
+def test_columns_are_ordinary_strings() -> None:
+    column = pa.array(["-", "to a b c d e f g h i j", None, "", "to b", "by"])[1:]
+    batch = pa.record_batch([column], names=["s"])
+
+    found = compile_expression("regexp_extract(s, 'to (.+)', 1)", TEXT)(batch)
+
+    assert found.failed is None
+    assert found.values.to_pylist() == ["a b c d e f g h i j", None, "", "b", ""]
+    assert found.values.type == pa.string()
+
+
+def test_a_search_that_takes_too_long_fails_its_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    from etl.scanner.scanner import Scan, Scanner
+
+    late = Scan({}, np.array([0, -1], np.int32), np.array([False, True]))
+    monkeypatch.setattr(Scanner, "scan", lambda scanner, column: late)
+
+    found = compile_expression("s rlike 'a'", TEXT)(pa.record_batch({"s": ["a", "b"]}))
+
+    assert found.failed.to_pylist() == [False, True]
+    assert found.reasons.to_pylist() == [None, "a regular expression took more than 0.1 s"]
+
+
+FORMS = ["s rlike r'{}'", "regexp_extract(s, r'{}', 0)", "regexp_extract(s, r'{}', 1)", "regexp_extract(s, r'{}', 2)",
+         "regexp_substr(s, r'{}')", "regexp_instr(s, r'{}')", "regexp_count(s, r'{}')",
+         "regexp_replace(s, r'{}', '<$0>')"]  # fmt: skip
+
+
+@pytest.mark.spark
+@settings(
+    max_examples=6, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(written=st.lists(patterns, min_size=20, max_size=30, unique=True), values=st.lists(texts, min_size=40, max_size=60))
+def test_generated_patterns_find_what_java_finds(
+    agree: Callable[..., None], schema: pa.Schema, written: Sequence[str], values: Sequence[str | None]
+) -> None:
+    tried = [form.format(pattern) for pattern in written for form in FORMS]
+    usable = [text for text in tried if (found := analyse(text, schema)).spark_reason is None and not found.findings]
+
+    assert len(usable) > len(tried) / 4
+    agree(usable, pa.RecordBatch.from_pylist([{"s": value} for value in values], schema=schema))

@@ -1,0 +1,26 @@
+"""Batches of a backlog grow with the speed of the pipeline."""
+
+from __future__ import annotations
+
+from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, speed
+
+
+def test_a_fast_pipeline_gets_large_batches() -> None:
+    known = speed(FIRST, 0.5)
+
+    assert batch_bytes(known, 4 << 30) == FIRST * 2 * SECONDS
+
+
+def test_a_slow_one_gets_small_ones_but_not_tiny_ones() -> None:
+    assert batch_bytes(speed(FIRST, 60), 4 << 30) == int(FIRST / 60 * SECONDS)
+    assert batch_bytes(speed(FIRST, 10_000), 4 << 30) == LEAST
+
+
+def test_the_users_bound_holds() -> None:
+    assert batch_bytes(None, 1000) == 1000
+    assert batch_bytes(1e12, 1 << 30) == 1 << 30
+
+
+def test_a_small_batch_says_nothing() -> None:
+    assert speed(LEAST - 1, 0.1) is None
+    assert batch_bytes(None, 4 << 30) == FIRST
