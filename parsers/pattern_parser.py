@@ -114,12 +114,12 @@ def _types(trees: list[Node]) -> Iterable[tuple[str, pa.DataType]]:
 
 def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Finding]:
     path = ("patterns", n)
-    try:
-        prove(tree)
-    except ValueError as error:
-        yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
     engine, reason = way(tree)
     if reason is not None:
+        try:
+            prove(tree)
+        except ValueError as error:
+            yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
         message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"
         yield Finding("slow-pattern", message, path, "write it without, if its meaning allows", severity="warning")
     for message in conflicts(tree):

@@ -129,15 +129,15 @@ def _tree(pattern: str) -> Node:
 def _findings(name: str, pattern: str) -> Iterator[Finding]:
     try:
         tree = _tree(pattern)
-        prove(tree)
     except PatternError as error:
         yield Finding(error.code, error.message, (name,), error.hint, at=error.at)
         return
-    except ValueError as error:
-        yield Finding("bad-pattern", f"the pattern does not compile: {error}", (name,))
-        return
     engine, reason = way(tree)
     if reason is not None:
+        try:
+            prove(tree)
+        except ValueError as error:
+            yield Finding("bad-pattern", f"the pattern does not compile: {error}", (name,))
         slow = "it runs on RE2 and" if engine == "RE2" else "some lines or all run one by one and"
         hint = "write it without, if its meaning allows"
         yield Finding("slow-pattern", f"the pattern needs {reason}, so {slow} many times slower", (name,), hint, "warning")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +34,17 @@ def version() -> str:
 def kernels() -> Path:
     """Where kernels of this version lie once they have been compiled."""
     return folder() / f"kernels-{version()}"
+
+
+def tidy() -> None:
+    """Remove what nobody has written to for a month: kernels and scanners of earlier versions."""
+    for old in [*folder().glob("kernels-*"), *folder().glob("scanners/*")]:
+        with suppress(OSError):
+            if old.stat().st_mtime < time.time() - KEPT_SECONDS:
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+KEPT_SECONDS = 30 * 86_400
 
 
 def _temporary() -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
+
+from etl.scanner.folder import kernels, tidy
 
 if TYPE_CHECKING:
     from etl.scanner.tree import Node
@@ -27,3 +31,14 @@ def warm() -> None:
 
 def _no_name(name: str, at: int) -> Node:
     raise AssertionError(f"%{{{name}}} at {at}")
+
+
+def compile_apart() -> None:
+    """Compile what this machine has not compiled yet in a process that ends: compiling leaves 60 MB behind."""
+    if not kernels().exists():
+        tidy()
+        subprocess.run([sys.executable, "-m", "etl.scanner.warm"], check=False, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    warm()

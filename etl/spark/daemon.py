@@ -14,8 +14,9 @@ if __name__ == "__main__":
     import etl.spark.splits  # noqa: F401
     from etl.api import EtlError
     from etl.catalogue import installed
-    from etl.scanner.warm import warm
+    from etl.scanner.warm import compile_apart, warm
 
+    compile_apart()
     warm()
     with suppress(EtlError):  # a component that cannot be loaded is told of by the driver
         installed()

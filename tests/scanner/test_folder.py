@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.scanner.folder import folder
+from etl.scanner.folder import folder, tidy
 
 
 @pytest.fixture
@@ -85,3 +85,23 @@ def test_the_last_resort_is_a_new_folder(places: Path, monkeypatch: pytest.Monke
     assert found.parent == places / "temporary"
     assert found != planted
     assert stat.S_IMODE(found.stat().st_mode) == 0o700
+
+
+def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = places / "home/.cache/sluice"
+    for name in (
+        "kernels-old/__pycache__/scan.nbi",
+        "kernels-new/scan.nbi",
+        "scanners/old.tables",
+        "scanners/new.tables",
+        "mine",
+    ):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    for name in ("kernels-old", "scanners/old.tables", "mine"):
+        os.utime(home / name, (0, 0))
+    monkeypatch.setattr("etl.scanner.folder.folder", lambda: home)
+
+    tidy()
+
+    assert sorted(path.name for path in home.rglob("*")) == ["kernels-new", "mine", "new.tables", "scan.nbi", "scanners"]
