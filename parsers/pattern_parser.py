@@ -14,6 +14,7 @@ from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema,
 from etl.scanner.engines import prove
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
+from etl.scanner.texts import filtered
 from etl.scanner.tree import Node
 from etl.scanner.ways import way
 from parsers.captures import conflicts, distinct, field_types, gathering, merged_types
@@ -102,7 +103,7 @@ class PatternParser(Parser):
         late = pc.starts_with(reject.reasons, TIMED_OUT)
         for code, rows in ((f"{self.type}-timeout", late), (reject.code, pc.invert(late))):
             if rows.true_count:
-                yield Rejects(reject.events.filter(rows), code, reject.reasons.filter(rows))
+                yield Rejects(filtered(reject.events, rows), code, reject.reasons.filter(rows))
 
     def _good(self) -> list[Node]:
         return [tree for tree in self.trees() if not isinstance(tree, PatternError)]
@@ -117,7 +118,7 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
     engine, reason = way(tree)
     if reason is not None:
         try:
-            prove(tree)
+            prove(distinct(tree))
         except ValueError as error:
             yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
         message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"

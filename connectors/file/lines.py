@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 BLOCK = 4 << 20
 """Bytes read at once; also about the size of a batch. A multiple of every character width."""
 
+MOST_ROWS = 1 << 17
+"""Events of a batch: what steps make of them is bounded, too."""
+
 SHOWN = 64 << 10
 """Bytes of an over-long line that its dead letter keeps."""
 
@@ -58,7 +61,7 @@ class Cutter:
         """The events of a stream whose first byte is at offset ``at``, an event's beginning; the last may lack its newline."""
         for cut in self.cuts(readinto, at):
             while cut.batches:
-                yield cut.batches.pop(0)
+                yield from _pieces(cut.batches.pop(0))
 
     def cuts(self, readinto: ReadInto, at: int, closed: bool = True) -> Iterator[Cut]:
         """The same block by block; ``closed``: nothing behind the stream belongs to its last event."""
@@ -77,7 +80,8 @@ class Cutter:
             if ended:
                 return
             if taken:  # events point into the block from now on: what it holds of the next is continued in another
-                block, filled, at = continued(block[taken:filled], len(block)), filled - taken, at + taken
+                rest = block[taken:filled]
+                block, filled, at = continued(rest, _room(len(rest))), len(rest), at + taken
             if long:
                 line = LongLine(at, bytes(block[:SHOWN]))
                 filled = line.skip(self.charset, readinto, block, filled)
@@ -158,6 +162,22 @@ class Cutter:
         reasons = [f"the line has {length} bytes, more than max_line_bytes {self.max_line_bytes}" for length in lengths]
         events = pa.record_batch([pa.array(texts, pa.string()), pa.array(starts, pa.int64())], names=["message", OFFSET])
         return Rejects(events, "line-too-long", pa.array(reasons, pa.string()))
+
+
+def _room(rest: int) -> int:
+    """Bytes of a block that goes on with what is left of one."""
+    size = BLOCK
+    while size <= rest:
+        size *= 2
+    return size
+
+
+def _pieces(batch: pa.RecordBatch | Rejects) -> Iterator[pa.RecordBatch | Rejects]:
+    """A batch in parts of bounded rows: a block of newlines alone is four million events."""
+    if isinstance(batch, Rejects) or len(batch) <= MOST_ROWS:
+        yield batch
+    else:
+        yield from (batch.slice(at, MOST_ROWS) for at in range(0, len(batch), MOST_ROWS))
 
 
 def _batch(texts: pa.Array, offsets: Array) -> pa.RecordBatch:

@@ -74,7 +74,8 @@ _FIELDS = {
     "unnamed-column": "A column of the query has no name: add `AS` and one.",
     "no-fields": "The step would leave events without any field.",
     "reserved-field": "Names with a leading `_` that identify an event cannot be given.",
-    "slow-pattern": "The pattern needs back-references or look-around of several characters, so texts run one by one. A warning.",
+    "slow-pattern": "The pattern needs back-references, look-around of several characters or very many counted repeats: another "
+    "engine than the scanner runs it, or some texts, many times slower. A warning.",
 }
 
 _COMPONENTS = {

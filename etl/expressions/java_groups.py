@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from etl.scanner.program import first_bytes
+from etl.scanner.demands import first_bytes
 from etl.scanner.tree import Atomic, Group, Look, Node, Repeat, children, walk
 
 

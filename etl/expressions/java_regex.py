@@ -15,8 +15,8 @@ from typing import Literal
 
 from etl.expressions.java_characters import LINE_ENDS, CharacterReader, NoFormError
 from etl.scanner.char_class import ANY, one_of
+from etl.scanner.demands import first_bytes
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import first_bytes
 from etl.scanner.tree import Atomic, Chars, Choice, Edge, Group, Look, Node, Repeat, sequence
 
 _CR, _LF = Chars(one_of("\r")), Chars(one_of("\n"))

@@ -17,8 +17,8 @@ from etl.expressions.java_groups import is_sure
 from etl.expressions.java_regex import Regex
 from etl.expressions.replacements import re2_pattern, re2_replacement
 from etl.expressions.widening import BOOLEAN, INT32, STRING
+from etl.scanner.demands import first_bytes
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import first_bytes
 from etl.scanner.tree import Edge, Node, walk
 from etl.scanner.ways import way
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from etl.expressions.endings import captured
 from etl.expressions.java_characters import NoFormError
 from etl.expressions.java_regex import Regex
-from etl.scanner.program import first_bytes
+from etl.scanner.demands import first_bytes
 from etl.scanner.tree import Group, Node, Repeat, backtracking_reason, walk
 from etl.scanner.written import regex_text
 

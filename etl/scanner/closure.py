@@ -146,6 +146,8 @@ class _Walk:
         self.go(path._replace(scopes=(*path.scopes, next(_entries) * 2)))
 
     def leave(self, path: _Path) -> None:
+        if path.poisoned:  # whether the group is left at all depends on more than the next character
+            raise BeyondError("a negative look-ahead of more than one character decides")
         scopes = path.scopes
         innermost = max(n for n, scope in enumerate(scopes) if not scope & 1)
         self.left.add(scopes[innermost] >> 1)

@@ -31,22 +31,24 @@ Search = Callable[[pa.StringArray], Answer]
 
 def search(tree: Node, timeout: timedelta) -> Search:
     """Compile a pattern for the first engine that takes it. Raises ValueError where neither does."""
-    if backtracking_reason(tree) is None:
-        expression = regex_text(tree)
-        try:
-            pc.match_substring_regex(pa.array([""], pa.string()), expression)
-            return _linear(tree, expression)
-        except pa.ArrowInvalid:  # larger than RE2 allows
-            pass
-    return _backtracking(tree, timeout)
+    return _linear(tree, regex_text(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
 
 
 def prove(tree: Node) -> None:
     """Raise ValueError, with the engine's words, where no engine takes the pattern. Does not load ``regex`` needlessly."""
-    if backtracking_reason(tree) is None:
-        pc.match_substring_regex(pa.nulls(0, pa.string()), regex_text(tree))
-    else:
+    if not _suits_re2(tree):
         _compiled(tree)
+
+
+def _suits_re2(tree: Node) -> bool:
+    """Whether RE2 has a form of the pattern, and one that is not larger than it allows."""
+    if backtracking_reason(tree) is not None:
+        return False
+    try:
+        pc.match_substring_regex(pa.nulls(1, pa.string()), regex_text(tree))
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 # ── RE2 ───────────────────────────────────────────────────────────────────────────────────────────

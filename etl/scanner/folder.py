@@ -21,14 +21,17 @@ def folder() -> Path:
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
-    return next((Path(place) for place in places if place and _ours(place)), None) or Path(tempfile.mkdtemp(prefix="sluice-"))
+    ours = (Path(place) for place in places if place and os.path.isabs(place) and _ours(place))
+    return next(ours, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
 @cache
 def version() -> str:
     """A name for the state of this package's code; what other code compiled or learned is of no use to it."""
-    files = sorted((path.name, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(repr(files).encode()).hexdigest()[:12]
+    seen = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        seen.update(path.read_bytes())
+    return seen.hexdigest()[:12]
 
 
 def kernels() -> Path:

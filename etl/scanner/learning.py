@@ -136,7 +136,7 @@ class Learner:
     def _weigh(self, texts: int, left: int) -> None:
         self._texts += texts
         self._left += left
-        self.given_up = self._texts > GIVE_UP_AFTER and self._left > self._texts * GIVE_UP_SHARE
+        self.given_up |= self._texts > GIVE_UP_AFTER and self._left > self._texts * GIVE_UP_SHARE
 
     # ── Learning ──────────────────────────────────────────────────────────────────────────────────
 
@@ -211,5 +211,10 @@ def _save(file: Path, kept: object) -> None:
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-            draft.write(pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+            try:
+                draft.write(pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+                draft.flush()
+            except OSError:
+                os.unlink(draft.name)
+                raise
         os.replace(draft.name, file)

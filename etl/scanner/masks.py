@@ -19,8 +19,3 @@ NEWLINE = 1 << ord("\n")
 WORDS = WORD.ascii
 NO_WORDS = ANY & ~WORDS
 """What is no word character; characters beyond ASCII are none."""
-
-
-def byte_range(first: int, last: int) -> int:
-    """The bytes from ``first`` to ``last``, both included."""
-    return ((1 << (last - first + 1)) - 1) << first

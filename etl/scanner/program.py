@@ -6,7 +6,7 @@ in Laurikari, "NFAs with tagged transitions" (2000).
 
 Conditions on one neighbouring byte (``^ $ \\b``, look-around of one character) are instructions of their own. A longer
 negative look-ahead becomes a path that is poisoned once the byte after it may begin what must not follow: a text that
-takes such a path is left to another engine. `obstacle` says what no program can do.
+takes such a path is left to another engine. `etl.scanner.demands.obstacle` says what no program can do.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from itertools import count
 from typing import Any, Literal
 
 from etl.scanner import masks
+from etl.scanner.demands import EDGES, asks_nothing, first_bytes, one_byte
 from etl.scanner.tree import (
-    AnyByte,
     Atomic,
-    Backreference,
     Capture,
     Chars,
     Choice,
@@ -32,11 +31,9 @@ from etl.scanner.tree import (
     Repeat,
     Sequence,
     captures,
-    children,
     renamed,
-    walk,
 )
-from etl.scanner.utf8 import Branches, branches, has_all_wide, has_wide
+from etl.scanner.utf8 import Branches, branches, has_all_wide
 
 BYTE, SPLIT, TAG, AHEAD, BEHIND, ENTER, LEAVE, LOOP, AGAIN, MATCH, POISON = range(11)
 """What an instruction does: read a byte of a mask; go on in several ways; note the place; ask for the next or the last
@@ -171,9 +168,6 @@ class _Writer:
             ways.append(self.made.add(BYTE, mask, (written[rest],)))
         return ways
 
-    def any_byte(self, node: AnyByte, then: int) -> int:
-        return self.made.add(BYTE, masks.BYTES, (then,))
-
     def sequence(self, node: Sequence, then: int) -> int:
         for part in reversed(node.parts):
             then = self.write(part, then)
@@ -223,7 +217,7 @@ class _Writer:
         return at
 
     def edge(self, node: Edge, then: int) -> int:
-        ways = [self._between(behind, ahead, then) for behind, ahead in _EDGES[node.kind]]
+        ways = [self._between(behind, ahead, then) for behind, ahead in EDGES[node.kind]]
         return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
 
     def _between(self, behind: int, ahead: int, then: int) -> int:
@@ -244,7 +238,6 @@ class _Writer:
 
 _WRITE: Mapping[type, Callable[[_Writer, Any, int], int]] = {
     Chars: _Writer.chars,
-    AnyByte: _Writer.any_byte,
     Sequence: _Writer.sequence,
     Choice: _Writer.choice,
     Capture: _Writer.capture,
@@ -254,109 +247,3 @@ _WRITE: Mapping[type, Callable[[_Writer, Any, int], int]] = {
     Edge: _Writer.edge,
     Look: _Writer.look,
 }
-
-_LINE_EDGE = masks.EDGE | masks.NEWLINE
-_EDGES: Mapping[str, list[tuple[int, int]]] = {
-    "^": [(_LINE_EDGE, masks.ANY)],
-    "$": [(masks.ANY, _LINE_EDGE)],
-    "\\A": [(masks.EDGE, masks.ANY)],
-    "\\z": [(masks.ANY, masks.EDGE)],
-    "\\b": [(masks.WORDS, masks.NO_WORDS), (masks.NO_WORDS, masks.WORDS)],
-    "\\B": [(masks.WORDS, masks.WORDS), (masks.NO_WORDS, masks.NO_WORDS)],
-}
-"""What must stand behind and ahead of an edge; one of the pairs."""
-
-
-# ── What a node can do ────────────────────────────────────────────────────────────────────────────
-
-
-def first_bytes(node: Node) -> tuple[int, bool]:
-    """The bytes that a match of the node can begin with, and whether it can be empty."""
-    if isinstance(node, Chars):
-        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0), False
-    if isinstance(node, AnyByte):
-        return masks.BYTES, False
-    if isinstance(node, Sequence):
-        return _first_of_sequence(node)
-    if isinstance(node, Choice):
-        firsts = [first_bytes(part) for part in node.parts]
-        return _union(mask for mask, _ in firsts), any(empty for _, empty in firsts)
-    if isinstance(node, Repeat):
-        mask, empty = first_bytes(node.part)
-        return mask, empty or node.least == 0
-    if isinstance(node, Capture | Group | Atomic):
-        return first_bytes(node.part)
-    return 0, True
-
-
-def _first_of_sequence(node: Sequence) -> tuple[int, bool]:
-    found = 0
-    for part in node.parts:
-        mask, empty = first_bytes(part)
-        found |= mask
-        if not empty:
-            return found, False
-    return found, True
-
-
-def _union(found: Iterator[int]) -> int:
-    union = 0
-    for mask in found:
-        union |= mask
-    return union
-
-
-def one_byte(node: Node, *, ahead: bool) -> int | None:
-    """The neighbouring bytes (or the text's edge) that a look-around asks for, if it asks for no more than one."""
-    if isinstance(node, Sequence) and len(node.parts) == 1:
-        return one_byte(node.parts[0], ahead=ahead)
-    if isinstance(node, Group):
-        return one_byte(node.part, ahead=ahead)
-    if isinstance(node, Chars):
-        if has_wide(node.of) and not has_all_wide(node.of):
-            return None
-        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0)
-    if isinstance(node, Choice):
-        found = [one_byte(part, ahead=ahead) for part in node.parts]
-        return None if None in found else _union(mask for mask in found if mask is not None)
-    if isinstance(node, Edge) and len(sides := _EDGES[node.kind]) == 1:
-        behind, beyond = sides[0]
-        mine, other = (beyond, behind) if ahead else (behind, beyond)
-        return mine if other == masks.ANY else None
-    return None
-
-
-def asks_nothing(node: Look) -> bool:
-    """Whether what is looked for is found everywhere, as in ``(?=.*)``."""
-    return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
-
-
-def is_poisoned(tree: Node) -> bool:
-    """Whether there are texts whose match it leaves to another engine."""
-    looks = [node for node in walk(tree) if isinstance(node, Look) and not asks_nothing(node)]
-    return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
-
-
-def size(node: Node) -> int:
-    """About how many instructions a node becomes."""
-    if isinstance(node, Chars):
-        return 1 + 8 * len(node.of.wide)
-    if isinstance(node, Repeat):
-        return (max(node.least, node.most or 0) + 1) * (size(node.part) + 1)
-    return 1 + sum(map(size, children(node)))
-
-
-def obstacle(tree: Node) -> str | None:
-    """Why no program can do what the tree says, or None. Cheap: looks at the nodes only."""
-    for node in walk(tree):
-        if isinstance(node, Backreference):
-            return "a back-reference"
-        if not isinstance(node, Look) or asks_nothing(node) or one_byte(node.part, ahead=node.ahead) is not None:
-            continue
-        if not node.ahead:
-            return "a look-behind of more than one character"
-        if not node.negative:
-            return "a look-ahead of more than one character"
-        if first_bytes(node.part)[1]:
-            return "a negative look-ahead that may be empty"
-    return None

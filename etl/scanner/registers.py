@@ -35,7 +35,8 @@ class Registers:
         Raises BeyondError.
         """
         values = list(values)
-        free = next(register for register in count() if register not in values)
+        taken = set(values)
+        free = next(register for register in count() if register not in taken)
         if max([free, *values]) >= MOST_REGISTERS:
             raise BeyondError(f"more than {MOST_REGISTERS} places to remember")
         return [free if value == HERE else value for value in values]

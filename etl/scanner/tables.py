@@ -219,8 +219,9 @@ def _moves(automaton: Automaton, graph: _Graph) -> tuple[Array, Array, Array, Ar
     touched |= {register for final in finals for _, register in final.places if register >= 0}
     registers = {register: n for n, register in enumerate(sorted(touched))}
     lists = np.zeros(len(every), np.int64)
-    starts, to, of = [0], [0], [HERE]  # never empty: numba wants to see a type
-    to, of = [], []
+    starts: list[int] = [0]
+    to: list[int] = []
+    of: list[int] = []
     for n, number in enumerate(used):
         lists[number] = n
         to += [registers[target] for target, _ in every[number]]

@@ -59,7 +59,8 @@ def reachable(array: pa.Array) -> list[pa.Array]:
     Texts of several buffers are copied. A text longer than that is in a piece of its own, as null.
     """
     if array.type == pa.string_view():
-        return [array] if len(array.buffers()) <= 3 else reachable(owned_array(array))
+        data = array.buffers()[2:]
+        return [array] if len(data) <= 1 and all(one.size <= LARGEST for one in data) else reachable(owned_array(array))
     return _pieces(array) if array.type == pa.large_string() and array.nbytes > LARGEST else [array]
 
 

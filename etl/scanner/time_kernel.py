@@ -37,7 +37,6 @@ FIELDS = {
 ABSENT = np.int64(-(2**62))
 """In a field that the text does not fill."""
 
-_FIRST_MILLENNIUM = 2000
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _ZERO = np.uint8(ord("0"))
 

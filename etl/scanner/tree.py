@@ -17,11 +17,6 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class AnyByte:
-    """One byte, for RE2 only."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sequence:
     """One part after the other; the empty sequence matches the empty text."""
 
@@ -92,10 +87,9 @@ class Backreference:
     group: int | str
 
 
-Node: TypeAlias = "Chars | AnyByte | Sequence | Choice | Repeat | Capture | Group | Edge | Look | Atomic | Backreference"
+Node: TypeAlias = "Chars | Sequence | Choice | Repeat | Capture | Group | Edge | Look | Atomic | Backreference"
 
 EMPTY = Sequence(())
-ANY_BYTE = AnyByte()
 
 
 def children(node: Node) -> tuple[Node, ...]:

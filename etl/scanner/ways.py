@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from etl.scanner.program import MOST_INSTRUCTIONS, is_poisoned, obstacle, size
+from etl.scanner.demands import is_poisoned, obstacle, size
+from etl.scanner.program import MOST_INSTRUCTIONS
 from etl.scanner.tree import Node, backtracking_reason
 
 Engine = Literal["scanner", "RE2", "regex"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from etl.scanner.tree import (
-    AnyByte,
     Atomic,
     Backreference,
     Capture,
@@ -34,20 +33,20 @@ def group_name(index: int) -> str:
     return f"c{index}"
 
 
-def regex_text(node: Node, wanted: Collection[int] | None = None, *, backtracking: bool = False) -> str:
-    """The expression that captures the captures numbered in ``wanted`` (all: None).
+def regex_text(node: Node, *, backtracking: bool = False) -> str:
+    """The expression, whose n-th capture is named `group_name` of n.
 
     ``backtracking`` writes it for the package ``regex``; RE2 has no look-around, atomic groups and back-references.
     """
-    return _Writer(node, wanted, backtracking).text(node)
+    return _Writer(node, backtracking).text(node)
 
 
 class _Writer:
     """Captures are numbered in the order in which they are written, which is that of `captures`."""
 
-    def __init__(self, root: Node, wanted: Collection[int] | None, backtracking: bool) -> None:
+    def __init__(self, root: Node, backtracking: bool) -> None:
         self.numbers = count()
-        self.wanted, self.backtracking = wanted, backtracking
+        self.backtracking = backtracking
         self.referred = {node.group for node in walk(root) if isinstance(node, Backreference)}
         self.fields: dict[str, int] = {}
 
@@ -57,13 +56,10 @@ class _Writer:
     def atom(self, node: Node) -> str:
         """Text that a repeat can follow."""
         text = self.text(node)
-        return text if isinstance(node, Chars | AnyByte) else f"(?:{text})"
+        return text if isinstance(node, Chars) else f"(?:{text})"
 
     def chars(self, node: Chars) -> str:
         return f"[^\\x00-{chr(0x10FFFF)}]" if node.of.empty else node.of.text()
-
-    def any_byte(self, node: AnyByte) -> str:
-        return "\\C"
 
     def sequence(self, node: Sequence) -> str:
         return "".join(f"(?:{self.text(part)})" if isinstance(part, Choice) else self.text(part) for part in node.parts)
@@ -79,10 +75,8 @@ class _Writer:
 
     def capture(self, node: Capture) -> str:
         number = next(self.numbers)
-        self.fields.setdefault(node.field, number)
-        if self.wanted is None or number in self.wanted:
-            return f"(?P<{group_name(number)}>{self.text(node.part)})"
-        return f"(?:{self.text(node.part)})"
+        self.fields.setdefault(node.field.partition("#")[0], number)
+        return f"(?P<{group_name(number)}>{self.text(node.part)})"
 
     def group(self, node: Group) -> str:
         if self.backtracking and node.number in self.referred:
@@ -105,7 +99,6 @@ class _Writer:
 
 _WRITERS: dict[type, Callable[[_Writer, Any], str]] = {
     Chars: _Writer.chars,
-    AnyByte: _Writer.any_byte,
     Sequence: _Writer.sequence,
     Choice: _Writer.choice,
     Repeat: _Writer.repeat,

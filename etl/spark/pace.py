@@ -12,13 +12,16 @@ FIRST = 256 << 20
 SECONDS = 4.0
 """How long a batch is to take."""
 
+SHORTEST = 0.02
+"""Seconds that a batch takes at least."""
+
 LEAST = 16 << 20
 """Bytes of the smallest batch of a backlog; batches smaller than it say nothing about the speed."""
 
 
 def speed(read: int, seconds: float) -> float | None:
-    """Bytes a second of a batch, where it tells; None where it is too small."""
-    return read / max(seconds, 0.001) if read >= LEAST else None
+    """Bytes a second of a batch, where it tells; None where it is too small, or clocks of two hosts disagree."""
+    return read / seconds if read >= LEAST and seconds >= SHORTEST else None
 
 
 def batch_bytes(speed: float | None, most: int) -> int:

@@ -110,3 +110,22 @@ def test_overlong_line_keeps_its_beginning_and_says_its_length(small_blocks: Cal
 
 def test_no_bytes_are_no_lines() -> None:
     assert cut(b"") == []
+
+
+def test_a_block_of_newlines_is_batches_of_bounded_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MOST_ROWS", 10)
+
+    batches = list(Cutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(b"\n" * 25).readinto, 100))
+
+    assert [len(batch) for batch in batches] == [10, 10, 5]
+    assert [offset for batch in batches for offset in batch.column(OFFSET).to_pylist()] == list(range(100, 125))
+
+
+def test_blocks_are_small_again_behind_a_long_line(small_blocks: Callable[[int], None]) -> None:
+    small_blocks(64)
+    data = b"x" * 1000 + b"\n" + b"short\n" * 100
+
+    batches = [batch for batch in Cutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(data).readinto, 0) if len(batch)]
+
+    assert sum(len(batch) for batch in batches) == 101
+    assert max(len(batch) for batch in batches[3:]) <= 64 // 6

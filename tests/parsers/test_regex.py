@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from etl.scanner.texts import owned
 from parsers.regex import Regex
 
 
@@ -56,3 +57,22 @@ def test_look_ahead_at_the_end_keeps_the_order_of_choices() -> None:
 def test_captures_inside_look_around() -> None:
     assert parse("(?=(?<all>.*))(?<first>\\w)", "ab") == [{"all": "ab", "first": "a"}]
     assert parse("(?<a>x)(?!(?<b>y))(?<c>z)", "xz") == [{"a": "x", "b": None, "c": "z"}]
+
+
+def test_a_timeout_in_a_column_of_views_is_a_dead_letter() -> None:
+    parser = Regex(patterns=[r"^(?<x>(a+)+)\k<x>b$", "never"], timeout="1ms")  # type: ignore[arg-type]
+    events = pa.record_batch({"message": pa.array(["a" * 3000, "b"]).cast(pa.string_view()), "_offset": pa.array([0, 1])})
+
+    outcome = parser.open(events.schema)(events)
+
+    assert {(reject.code, owned(reject.events).column("message")[0].as_py()[0]) for reject in outcome.rejects} == {
+        ("regex-timeout", "a"),
+        ("regex-failed", "b"),
+    }
+
+
+def test_a_back_reference_to_a_field_that_is_captured_twice() -> None:
+    parser = Regex(patterns=[r"(?<a>x)-(?<a>y)-\k<a>"])
+
+    assert [finding.code for finding in parser.check(pa.schema({"message": pa.string()}))] == ["slow-pattern"]
+    assert parse(r"(?<a>x)-(?<a>y)-\k<a>", "x-y-x") == [{"a": ["x", "y"]}]

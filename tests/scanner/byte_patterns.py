@@ -10,7 +10,7 @@ import re
 from itertools import count
 
 from etl.scanner import masks
-from etl.scanner.program import asks_nothing, one_byte
+from etl.scanner.demands import asks_nothing, one_byte
 from etl.scanner.tree import Capture, Chars, Choice, Edge, Group, Look, Node, Repeat, Sequence
 from etl.scanner.utf8 import byte_sequences, has_all_wide, wide_ranges
 

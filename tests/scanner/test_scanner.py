@@ -7,10 +7,14 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+import regex
 from oracles import array_of_bytes, rows, tree
 
+from etl.scanner.automaton import UNKNOWN
+from etl.scanner.learning import Learner
 from etl.scanner.scanner import NO_PATTERN, Scanner
 from etl.scanner.stages import Engines, _learner
+from etl.scanner.texts import Texts
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LINE = r"(?P<key>\w+)=(?P<value>\S*)"
@@ -159,3 +163,25 @@ def test_it_travels_without_what_it_has_learned() -> None:
 
     assert len(message) < 4_000
     assert rows(pickle.loads(message).scan(column)) == before
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"^(?<k>(?>(?!ab)|a))b$", "ab"), (r"x(?>(?!foo)|f)(?<k>oo)", "xfoo"), (r"(?>(?!aa)|a)(?<k>a)b", "aab")]
+)
+def test_a_long_look_ahead_at_the_end_of_an_atomic_group_is_left_to_others(pattern: str, text: str) -> None:
+    found = Scanner([tree(pattern)]).scan(pa.array([text]))
+
+    wanted = regex.search(pattern, text, regex.VERSION1)
+    assert wanted is not None
+    assert found.captures["k"].to_pylist() == [wanted["k"]]
+
+
+def test_a_program_that_is_too_large_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = Learner([tree("(?:abc){2,9}d")], "anywhere")
+    monkeypatch.setattr("etl.scanner.program.MOST_INSTRUCTIONS", 10)
+    texts = Texts.of(pa.array(["abcabcd"]))
+    assert learner.scan(texts).pattern.tolist() == [UNKNOWN]
+    monkeypatch.undo()
+
+    assert learner.scan(texts).pattern.tolist() == [UNKNOWN]
+    assert learner.given_up

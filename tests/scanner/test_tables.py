@@ -14,9 +14,10 @@ from random_patterns import flat_patterns, long_texts, patterns, texts
 
 from etl.scanner import tables as module
 from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.demands import obstacle
 from etl.scanner.learning import Captured, Learner
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import obstacle, program
+from etl.scanner.program import program
 from etl.scanner.registers import HERE, UNSET
 from etl.scanner.tables import Tables, TooLargeError, tables
 from etl.scanner.texts import Texts

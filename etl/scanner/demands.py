@@ -1,0 +1,129 @@
+"""What a tree asks of a text: what it begins with, which neighbours it looks at; and what no program can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from etl.scanner import masks
+from etl.scanner.tree import (
+    Atomic,
+    Backreference,
+    Capture,
+    Chars,
+    Choice,
+    Edge,
+    Group,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    captures,
+    children,
+    walk,
+)
+from etl.scanner.utf8 import has_all_wide, has_wide
+
+_LINE_EDGE = masks.EDGE | masks.NEWLINE
+EDGES: Mapping[str, list[tuple[int, int]]] = {
+    "^": [(_LINE_EDGE, masks.ANY)],
+    "$": [(masks.ANY, _LINE_EDGE)],
+    "\\A": [(masks.EDGE, masks.ANY)],
+    "\\z": [(masks.ANY, masks.EDGE)],
+    "\\b": [(masks.WORDS, masks.NO_WORDS), (masks.NO_WORDS, masks.WORDS)],
+    "\\B": [(masks.WORDS, masks.WORDS), (masks.NO_WORDS, masks.NO_WORDS)],
+}
+"""What must stand behind and ahead of an edge; one of the pairs."""
+
+
+def first_bytes(node: Node) -> tuple[int, bool]:
+    """The bytes that a match of the node can begin with, and whether it can be empty."""
+    if isinstance(node, Chars):
+        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0), False
+    if isinstance(node, Sequence):
+        return _first_of_sequence(node)
+    if isinstance(node, Choice):
+        firsts = [first_bytes(part) for part in node.parts]
+        return _union(mask for mask, _ in firsts), any(empty for _, empty in firsts)
+    if isinstance(node, Repeat):
+        mask, empty = first_bytes(node.part)
+        return mask, empty or node.least == 0
+    if isinstance(node, Capture | Group | Atomic):
+        return first_bytes(node.part)
+    return 0, True
+
+
+def _first_of_sequence(node: Sequence) -> tuple[int, bool]:
+    found = 0
+    for part in node.parts:
+        mask, empty = first_bytes(part)
+        found |= mask
+        if not empty:
+            return found, False
+    return found, True
+
+
+def _union(found: Iterator[int]) -> int:
+    union = 0
+    for mask in found:
+        union |= mask
+    return union
+
+
+def one_byte(node: Node, *, ahead: bool) -> int | None:
+    """The neighbouring bytes (or the text's edge) that a look-around asks for, if it asks for no more than one."""
+    if isinstance(node, Sequence) and len(node.parts) == 1:
+        return one_byte(node.parts[0], ahead=ahead)
+    if isinstance(node, Group):
+        return one_byte(node.part, ahead=ahead)
+    if isinstance(node, Chars):
+        if has_wide(node.of) and not has_all_wide(node.of):
+            return None
+        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0)
+    if isinstance(node, Choice):
+        found = [one_byte(part, ahead=ahead) for part in node.parts]
+        return None if None in found else _union(mask for mask in found if mask is not None)
+    if isinstance(node, Edge) and len(sides := EDGES[node.kind]) == 1:
+        behind, beyond = sides[0]
+        mine, other = (beyond, behind) if ahead else (behind, beyond)
+        return mine if other == masks.ANY else None
+    return None
+
+
+def asks_nothing(node: Look) -> bool:
+    """Whether what is looked for is found everywhere, as in ``(?=.*)``."""
+    return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
+
+
+def is_poisoned(tree: Node) -> bool:
+    """Whether there are texts whose match it leaves to another engine."""
+    looks = [node for node in walk(tree) if isinstance(node, Look) and not asks_nothing(node)]
+    return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
+
+
+OF_PROPERTY = 300
+"""About how many instructions a property such as ``\\p{L}`` becomes, without looking its characters up."""
+
+
+def size(node: Node) -> int:
+    """About how many instructions a node becomes."""
+    if isinstance(node, Chars):
+        return 1 + sum(OF_PROPERTY if text.startswith("\\p") else 8 for text in node.of.wide)
+    if isinstance(node, Repeat):
+        return (max(node.least, node.most or 0) + 1) * (size(node.part) + 1)
+    return 1 + sum(map(size, children(node)))
+
+
+def obstacle(tree: Node) -> str | None:
+    """Why no program can do what the tree says, or None. Cheap: looks at the nodes only."""
+    for node in walk(tree):
+        if isinstance(node, Backreference):
+            return "a back-reference"
+        if not isinstance(node, Look) or asks_nothing(node) or one_byte(node.part, ahead=node.ahead) is not None:
+            continue
+        if not node.ahead:
+            return "a look-behind of more than one character"
+        if not node.negative:
+            return "a look-ahead of more than one character"
+        if first_bytes(node.part)[1]:
+            return "a negative look-ahead that may be empty"
+    return None
