@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,7 @@ MEMORY = Path("/dev/shm")
 """Files in memory, where Linux has them."""
 
 
+@cache
 def work() -> Path:
     """Where contenders write: in memory where there is room, for a disk of 200 MB/s would be all that is measured."""
     given = os.environ.get("SLUICE_BENCH_WORK")

@@ -77,6 +77,11 @@ class Captured:
         nothing = np.zeros((captures, texts, 4), np.uint32), np.zeros((captures, texts), np.uint8)
         return cls(np.full(texts, UNKNOWN, np.int32), *nothing)
 
+    def forget(self, rows: Array) -> None:
+        """Nothing is known of these texts but what was left to others."""
+        self.pattern[rows] = np.minimum(self.pattern[rows], -1)
+        self.valid[:, rows] = 0
+
     def put(self, rows: Array, other: Captured) -> None:
         """``other`` is the answer for these texts."""
         self.pattern[rows] = other.pattern

@@ -2,7 +2,8 @@
 
 A match at a text's first byte *is* the leftmost. So a single pattern is first tried there, by an automaton that needs
 no search, stays small and skips what nothing asks for; only the texts where it fails are searched. Of several patterns an
-earlier one may match further on, and must win over a later one at the beginning, so they are searched for at once.
+earlier one may match further on, and must win over a later one at the beginning, so they are searched for at once; but
+patterns that begin with ``^`` are tried at the beginning, and searched for in texts of several lines only.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Automata:
         self.trees = tuple(trees)
         self.behind = Engines(trees, timeout)
         self._tried = self._begun = 0
+        self.only_at_lines = all(starts_with(tree, Edge("^")) or starts_with(tree, Edge("\\A")) for tree in trees)
         self.only_at_beginning = all(starts_with(tree, Edge("\\A")) for tree in trees)
 
     @cached_property
@@ -73,30 +75,37 @@ class Automata:
     def anywhere(self) -> Learner:
         return _learner(self.trees, "anywhere")
 
-    def learners(self) -> list[Learner]:
-        """What to try, each on the texts where the one before found nothing."""
-        if self.only_at_beginning:
-            return [self.beginning]
-        tries_beginning = len(self.trees) == 1 and self._begun >= self._tried * WORTH_TRYING
-        return [self.beginning, self.anywhere] if tries_beginning else [self.anywhere]
-
     def run(self, found: Found, rows: Array, first: int) -> None:
         """Put the answers for rows."""
         left, beyond = rows, rows[:0]
-        for learner in self.learners():
-            captured = learner.scan(found.texts_at(left))
-            found.put(left, learner.names, captured, first)
-            unmatched = captured.pattern < 0
-            self._weigh(learner, unmatched)
+        if self._begins():
+            captured = self.beginning.scan(found.texts_at(left))
+            open_ = self._open(found, left, captured.pattern)
+            captured.forget(np.flatnonzero(open_))
+            found.put(left, self.beginning.names, captured, first)
+            beyond, left = left[captured.pattern == UNKNOWN], left[open_]
+        if len(left) and not self.only_at_beginning:
+            captured = self.anywhere.scan(found.texts_at(left))
+            found.put(left, self.anywhere.names, captured, first)
             beyond = left[captured.pattern == UNKNOWN]
-            left = left[unmatched]
-            if not len(left):
-                return
         if len(beyond):
             self.behind.run(found, beyond, first)
 
-    def _weigh(self, learner: Learner, unmatched: Array) -> None:
-        """See whether matches do begin at the beginning; the first texts decide."""
-        if learner.where == "beginning" and self._tried < ENOUGH_TEXTS:
-            self._tried += len(unmatched)
-            self._begun += len(unmatched) - int(unmatched.sum())
+    def _begins(self) -> bool:
+        """Whether to try the beginning first."""
+        if self.only_at_beginning or self.only_at_lines:
+            return True
+        return len(self.trees) == 1 and self._begun >= self._tried * WORTH_TRYING
+
+    def _open(self, found: Found, rows: Array, pattern: Array) -> Array:
+        """Which texts (truth values) the beginning says nothing final about."""
+        if self.only_at_beginning:
+            return np.zeros(len(rows), bool)
+        open_ = pattern != 0
+        if self.only_at_lines:  # a text of one line has no other place where they may match
+            asked = np.flatnonzero(open_ & (pattern != UNKNOWN))
+            open_[asked] = found.texts_at(rows[asked]).have(ord("\n")) if len(asked) else False
+        elif self._tried < ENOUGH_TEXTS:
+            self._tried += len(open_)
+            self._begun += len(open_) - int(open_.sum())
+        return open_

@@ -48,6 +48,16 @@ class Texts(NamedTuple):
         """The texts of a string, large_string, string_view or null array, sliced or not."""
         return _LOCATE[array.type](array)
 
+    def have(self, byte: int) -> np.ndarray[Any, Any]:
+        """bool[n]: which of them hold a byte."""
+        import numpy as np
+
+        from etl.scanner.views import have_byte
+
+        found = np.empty(len(self.address), np.uint8)
+        have_byte(self.address, self.length, np.uint8(byte), found)
+        return found.view(bool)
+
     def at(self, rows: np.ndarray[Any, Any]) -> Texts:
         """Some of them."""
         return self._replace(address=self.address[rows], length=self.length[rows])

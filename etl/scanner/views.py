@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import copy_block, load_byte, load_long, load_word, store_byte, store_long, store_word
+from etl.scanner.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
 from etl.scanner.texts import INLINE
 
 _PAGE = np.uint64(4096)
@@ -129,3 +129,20 @@ def gather(address: Any, length: Any, target: Any) -> None:
             for at in range(left):
                 store_byte(target + np.uint64(at), load_byte(source + np.uint64(at)))
         target += np.uint64(left)
+
+
+@kernel
+def have_byte(address: Any, length: Any, byte: Any, found: Any) -> None:
+    """Which texts hold a byte: answers go to ``found`` (uint8[n]); a null text holds none."""
+    for row in range(address.shape[0]):
+        source, left = address[row], length[row]
+        found[row] = 0
+        while left >= 16:
+            if equal_bytes(source, byte) != 0:
+                found[row] = 1
+                break
+            source, left = source + _BLOCK, left - 16
+        if left < 16:
+            for at in range(left):
+                if load_byte(source + np.uint64(at)) == byte:
+                    found[row] = 1

@@ -8,7 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 import regex
-from oracles import array_of_bytes, rows, tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import array_of_bytes, expected, filled, rows, tree
 
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Learner
@@ -185,3 +187,14 @@ def test_a_program_that_is_too_large_is_written_once(monkeypatch: pytest.MonkeyP
 
     assert learner.scan(texts).pattern.tolist() == [UNKNOWN]
     assert learner.given_up
+
+
+@pytest.mark.parametrize(
+    "patterns", [["^(?P<a>b+)", r"^(?P<a>a)|\A(?P<b>c)"], ["^(?P<a>b)"], ["^x(?P<a>a)", "^(?P<a>a)", "^(?P<a>.)"]]
+)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("abcx\n", max_size=40), min_size=1, max_size=8))
+def test_patterns_at_line_starts(patterns: list[str], several: list[str]) -> None:
+    found = Scanner([tree(pattern) for pattern in patterns]).scan(pa.array(several))
+
+    assert rows(found) == [filled(expected(patterns, text), tuple(found.captures)) for text in several]
