@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.tree import Node, backtracking_reason, captures
+from etl.scanner.tree import Edge, Node, backtracking_reason, captures, walk
 from etl.scanner.written import group_name, regex_text
 
 
@@ -44,6 +44,8 @@ def _suits_re2(tree: Node) -> bool:
     """Whether RE2 has a form of the pattern, and one that is not larger than it allows."""
     if backtracking_reason(tree) is not None:
         return False
+    if Edge("\\B") in walk(tree):
+        return False  # RE2 finds it inside characters, too
     try:
         pc.match_substring_regex(pa.nulls(1, pa.string()), regex_text(tree))
     except pa.ArrowInvalid:

@@ -91,3 +91,9 @@ def test_a_pattern_that_no_engine_takes_is_told() -> None:
     with pytest.raises(ValueError, match=r"."):
         prove(tree(r"(?=a)\k<nobody>"))
     prove(tree(r"(?<x>a)\k<x>"))
+
+
+def test_no_word_edge_is_not_found_inside_a_character() -> None:
+    answer = search(tree(r"(?P<c>x?)\B"), timedelta(seconds=1))(pa.array(["béa", "bb"]))
+
+    assert answer.matched.to_pylist() == [False, True]
