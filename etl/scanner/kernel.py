@@ -49,6 +49,15 @@ def _place(source: Any, end: Any, remembered: Any) -> Any:
     return end if source == HERE else NONE
 
 
+@part
+def _put_capture(view: Any, text: Any, begin: Any, end: Any, base: Any) -> Any:
+    """The view of what lies between two places of a text (-1: nothing); whether there is anything."""
+    size = np.int64(end) - np.int64(begin)
+    source = text + np.uint64(max(np.int64(begin), np.int64(0)))
+    put_view(view, source, size, source - base)
+    return size > 0
+
+
 @kernel
 def scan(
     address: Any, length: Any, base: Any, entries: Any, classes: Any, shift: Any, start: Any, kinds: Any, runs: Any,
@@ -64,7 +73,7 @@ def scan(
     captures, texts = valid.shape
     remembered = np.empty(registers + 1, np.int32)
     running, finding, skipping, decided = kinds[0], kinds[1], kinds[2], kinds[3]
-    wide, column = np.uint64(shift), np.uint64(texts) * BLOCK
+    wide = np.uint64(shift)
     for n in range(texts):
         final, text = NONE, address[n]
         here = text
@@ -103,13 +112,11 @@ def scan(
                 state = entry & STATE
                 here += ONE
         pattern[n] = patterns[final] if final >= 0 else NONE
-        view = views + np.uint64(n) * BLOCK
+        at = np.int32(here - text)
         for k in range(captures):
-            begin, size = np.int64(0), np.int64(0)
+            begin, end = NONE, NONE
             if final >= 0:
-                begin = np.int64(_place(places[final, 2 * k], np.int32(here - text), remembered))
-                size = np.int64(_place(places[final, 2 * k + 1], np.int32(here - text), remembered)) - begin
-            source = text + np.uint64(max(begin, np.int64(0)))
-            put_view(view, source, size, source - base)
-            valid[k, n] = size > 0
-            view += column
+                begin = _place(places[final, 2 * k], at, remembered)
+                end = _place(places[final, 2 * k + 1], at, remembered)
+            view = views + (np.uint64(k) * np.uint64(texts) + np.uint64(n)) * BLOCK
+            valid[k, n] = _put_capture(view, text, begin, end, base)
