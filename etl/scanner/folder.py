@@ -29,7 +29,7 @@ def folder() -> Path:
 def version() -> str:
     """A name for the state of this package's code; what other code compiled or learned is of no use to it."""
     seen = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         seen.update(path.read_bytes())
     return seen.hexdigest()[:12]
 

@@ -8,23 +8,17 @@ looked at again and learned from. What it costs is bounded by states and by time
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import pickle
-import platform
-import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.folder import folder, version
+from etl.scanner.kept import load, place, save
 from etl.scanner.kernel import scan
+from etl.scanner.machine.compiler import Compiler
 from etl.scanner.program import BeyondError, Where, program
 from etl.scanner.tables import Tables, TooLargeError, tables
 from etl.scanner.texts import Texts
@@ -46,10 +40,11 @@ FIRST_SECONDS, SHARE = 0.5, 0.25
 KEEP_AFTER = 1_000
 """Texts after which what was learned is worth a file."""
 
+SETTLED_SECONDS = 0.3
+"""Time spent with tables that did not change, after which they are worth compiling: as much again pays for it."""
+
 GIVE_UP_AFTER, GIVE_UP_SHARE = 2_000, 0.5
 """After so many texts of which such a share was left to others, all are."""
-
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -90,17 +85,18 @@ class Captured:
 
 
 class Learner:
-    """Runs patterns, tried in order, over texts."""
+    """Runs patterns, tried in order, over texts: by machine code where there is some, by tables what that does not know."""
 
     def __init__(self, trees: Sequence[Node], where: Where) -> None:
         self.trees, self.where = tuple(trees), where
         self.names = tuple(dict.fromkeys(capture.field for tree in trees for capture in captures(tree)))
         self.given_up = False
-        self._file = _file(repr((self.trees, where)))
+        self._file = place(repr((self.trees, where)))
         self._automaton: Automaton | None = None
-        self._tables: Tables | None = _load(self._file.with_suffix(".tables"), Tables)
+        self._tables: Tables | None = load(self._file.with_suffix(".tables"), Tables)
+        self._compiler = Compiler(self._file)
         self._frozen = 0  # states of the automaton in the tables; of tables from the disk it is not known
-        self._learned = self._scanned = 0.0
+        self._learned = self._scanned = self._settled = 0.0
         self._texts = self._left = 0
         self._kept = True
 
@@ -116,7 +112,7 @@ class Learner:
             most = FIRST_TEXTS
             while len(unknown) and self._learn(texts, _spread(unknown, most)):
                 again = Captured.room(len(self.names), len(unknown))
-                self._run(texts.at(unknown), again)
+                self._run_tables(texts.at(unknown), again)
                 found.put(unknown, again)
                 unknown = unknown[again.pattern == UNKNOWN]
                 most *= 3
@@ -125,9 +121,27 @@ class Learner:
         self._weigh(len(texts.address), len(unknown))
         if not self._kept and self._texts >= KEEP_AFTER:
             self._keep()
+        if self._kept and self._settled >= SETTLED_SECONDS:
+            self._settled = 0.0
+            self._compiler.ask()
         return found
 
     def _run(self, texts: Texts, found: Captured) -> None:
+        code = self._compiler.code
+        if code is None:
+            self._run_tables(texts, found)
+            return
+        began = time.perf_counter()
+        code.scan(texts, found)
+        self._scanned += time.perf_counter() - began
+        assert self._tables is not None
+        unknown = np.flatnonzero(found.pattern == UNKNOWN)
+        if len(unknown) and code.tables != self._tables.fingerprint:
+            again = Captured.room(len(self.names), len(unknown))
+            self._run_tables(texts.at(unknown), again)
+            found.put(unknown, again)
+
+    def _run_tables(self, texts: Texts, found: Captured) -> None:
         began = time.perf_counter()
         it = self._tables
         assert it is not None
@@ -136,7 +150,9 @@ class Learner:
             it.kinds, it.runs, it.found, it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.places,
             np.int64(it.registers), found.pattern, np.uint64(found.views.ctypes.data), found.valid,
         )  # fmt: skip
-        self._scanned += time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        self._scanned += seconds
+        self._settled += seconds
 
     def _weigh(self, texts: int, left: int) -> None:
         self._texts += texts
@@ -168,7 +184,7 @@ class Learner:
 
     def _known(self) -> Automaton:
         if self._automaton is None and self._tables is not None:
-            self._automaton = _load(self._file.with_suffix(".automaton"), Automaton)
+            self._automaton = load(self._file.with_suffix(".automaton"), Automaton)
         if self._automaton is None:
             self._automaton = Automaton(program(self.trees, self.where))
         return self._automaton
@@ -180,46 +196,15 @@ class Learner:
         except TooLargeError:
             return False
         self._kept = False
+        self._settled = 0.0
         return True
 
     def _keep(self) -> None:
-        _save(self._file.with_suffix(".automaton"), self._automaton)
-        _save(self._file.with_suffix(".tables"), self._tables)
+        save(self._file.with_suffix(".automaton"), self._automaton)
+        save(self._file.with_suffix(".tables"), self._tables)
         self._kept = True
 
 
 def _spread(rows: Array, most: int) -> Array:
     """At most so many of the rows, from all over the column."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
-
-
-# ── On disk ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _file(patterns: str) -> Path:
-    """Depends on the pattern, this package's code, numpy, Python and the machine."""
-    of = (version(), np.__version__, platform.python_version(), platform.machine(), patterns)
-    return folder() / "scanners" / hashlib.sha256(repr(of).encode()).hexdigest()[:32]
-
-
-def _load(file: Path, kind: type[Kept]) -> Kept | None:
-    """What was kept, or None: a file that is missing, cut or something else is no error."""
-    try:
-        kept = pickle.loads(file.read_bytes())
-    except Exception:
-        return None
-    return kept if isinstance(kept, kind) else None
-
-
-def _save(file: Path, kept: object) -> None:
-    """Whole or not at all; a full disk costs the next run some time, no more."""
-    with suppress(OSError):
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-            try:
-                draft.write(pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
-                draft.flush()
-            except OSError:
-                os.unlink(draft.name)
-                raise
-        os.replace(draft.name, file)

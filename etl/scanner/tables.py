@@ -6,6 +6,7 @@ bytes. States are ordered by kind, so that one comparison tells the kernel that 
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,11 @@ class Tables:
 
     registers: int
     names: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> int:
+        """Tells these tables from others of the same patterns, that know other states."""
+        return zlib.crc32(self.entries.tobytes())
 
 
 def tables(automaton: Automaton) -> Tables:

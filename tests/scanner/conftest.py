@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from etl.scanner import learning
+from etl.scanner import kept, learning
 from etl.scanner.stages import _learner
 
 
@@ -37,7 +37,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
     Returns the folder of the files.
     """
-    monkeypatch.setattr(learning, "folder", lambda: tmp_path)
+    monkeypatch.setattr(kept, "folder", lambda: tmp_path)
     monkeypatch.setattr(learning, "FIRST_SECONDS", 60.0)
     _learner.cache_clear()
     yield tmp_path / "scanners"

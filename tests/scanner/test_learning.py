@@ -174,8 +174,8 @@ _RUN = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from etl.scanner import learning
-learning.folder = lambda: Path(sys.argv[1])
+from etl.scanner import kept
+kept.folder = lambda: Path(sys.argv[1])
 from etl.scanner.scanner import Scanner
 from etl.scanner.syntax import parse
 scanner = Scanner([parse(sys.argv[2], None)])

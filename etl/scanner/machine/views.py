@@ -1,0 +1,80 @@
+"""Code that writes a capture as a view (`etl.scanner.views.put_view`, in a form without jumps)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from etl.scanner.machine.words import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, block_loads_safely, load, sixteen, store
+from etl.scanner.texts import INLINE
+
+
+def view_writer(module: Any) -> Any:
+    """A function ``(view, source, length, offset)``: the view of a text, of which a byte is there if its length is not 0."""
+    kind = ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD])
+    function = ir.Function(module, kind, "put_view")
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    view, source, length, offset = function.args
+    begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
+    build = ir.IRBuilder(begin)
+    something = build.icmp_unsigned("!=", length, WORD(0))
+    build.cbranch(build.and_(something, block_loads_safely(build, source)), fast, slow)
+    build.position_at_end(fast)
+    _write(build, view, load(build, source, BLOCK), length, offset, _masks(module))
+    build.ret_void()
+    build.position_at_end(slow)
+    build.call(_slow_writer(module), function.args)
+    build.ret_void()
+    return function
+
+
+def _masks(module: Any) -> Any:
+    """Of each length up to `INLINE`, which of sixteen bytes stay in a view."""
+    kind = ir.ArrayType(BLOCK, INLINE + 1)
+    masks = ir.GlobalVariable(module, kind, module.get_unique_name("masks"))
+    masks.global_constant, masks.linkage = True, "internal"
+    masks.initializer = kind([ir.Constant(BLOCK, [255] * n + [0] * (SIXTEEN - n)) for n in range(INLINE + 1)])
+    return masks
+
+
+def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: Any) -> None:
+    """From the first sixteen bytes of a text, whatever lies behind its end."""
+    short = build.icmp_unsigned("<=", length, WORD(INLINE))
+    kept = build.select(short, length, WORD(INLINE))
+    inline = build.and_(text, build.load(build.gep(masks, [WORD(0), kept])))
+    moved = ir.Constant(ir.VectorType(WORD, SIXTEEN), [16] * 4 + list(range(INLINE)))  # four zeros, then the text
+    inside = build.bitcast(build.shuffle_vector(inline, sixteen(0), moved), WORDS)
+    last = build.extract_element(inside, WORD(3))
+    second = build.select(short, build.extract_element(inside, WORD(2)), WORD(0))
+    for number, value in ((0, length), (2, second), (3, build.select(short, last, offset))):
+        inside = build.insert_element(inside, value, WORD(number))
+    store(build, inside, view)
+
+
+def _slow_writer(module: Any) -> Any:
+    """The same for a text behind which a page of memory may end: its bytes are copied one by one first."""
+    kind = ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD])
+    function = ir.Function(module, kind, "put_view_gently")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    view, source, length, offset = function.args
+    begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
+    build = ir.IRBuilder(begin)
+    copy = build.alloca(BLOCK)
+    build.store(sixteen(0), copy)
+    count = build.select(build.icmp_unsigned("<", length, WORD(SIXTEEN)), length, WORD(SIXTEEN))
+    build.cbranch(build.icmp_unsigned("!=", count, WORD(0)), loop, done)
+    build.position_at_end(loop)
+    at = build.phi(WORD)
+    byte = load(build, build.add(source, build.zext(at, LONG)), BYTE)
+    build.store(byte, build.gep(build.bitcast(copy, BYTE.as_pointer()), [at]))
+    further = build.add(at, WORD(1))
+    at.add_incoming(WORD(0), begin)
+    at.add_incoming(further, loop)
+    build.cbranch(build.icmp_unsigned("<", further, count), loop, done)
+    build.position_at_end(done)
+    _write(build, view, build.load(copy), length, offset, _masks(module))
+    build.ret_void()
+    return function
