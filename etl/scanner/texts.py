@@ -126,12 +126,14 @@ def owned_array(array: pa.Array) -> pa.Array:
 
 def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """`RecordBatch.filter` for batches with views, of which only the 16 bytes are copied."""
+    import numpy as np
+
     if not _has_views(batch):
         return batch.filter(mask)
     chosen = mask.fill_null(False) if mask.null_count else mask
+    rows = np.flatnonzero(_truth(chosen))
     columns = [
-        _chosen_views(column, _truth(chosen)) if column.type == pa.string_view() else column.filter(chosen)
-        for column in batch.columns
+        _chosen_views(column, rows) if column.type == pa.string_view() else column.filter(chosen) for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -233,12 +235,17 @@ def _gathered(address: Any, length: Any) -> pa.Array:
 
 
 def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
-    """The values at row numbers, or where truth values say so."""
+    """The values at row numbers."""
     import numpy as np
 
-    kept = _views(array).view(np.complex128)[:, 0][rows]  # complex: the one number of 16 bytes that numpy has
-    valid = _truth(array.is_valid())[rows] if array.null_count else None
-    return pa.Array.from_buffers(pa.string_view(), len(kept), [_bitmap(valid), pa.py_buffer(kept), *array.buffers()[2:]])
+    from etl.scanner.views import choose_views
+
+    rows = np.ascontiguousarray(rows, np.int64)
+    bits, views, *data = array.buffers()
+    kept, valid = np.empty((len(rows), 4), np.uint32), np.zeros(len(rows) + 7 >> 3, np.uint8)
+    at = np.uint64(kept.ctypes.data)
+    nulls = choose_views(_address(views), _address(bits), np.int64(array.offset), rows, at, valid)
+    return pa.Array.from_buffers(pa.string_view(), len(rows), [pa.py_buffer(valid) if nulls else None, pa.py_buffer(kept), *data])
 
 
 def _views(array: pa.Array) -> Any:

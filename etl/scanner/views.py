@@ -102,6 +102,21 @@ def span_views(starts: Any, ends: Any, address: Any, base: Any, empty_is_null: A
 
 
 @kernel
+def choose_views(views: Any, bits: Any, first: Any, rows: Any, target: Any, valid: Any) -> Any:
+    """Copy the views of ``rows`` (int64[m], counted from row ``first`` on) to ``target``, and their validity to the bitmap
+    ``valid`` (uint8, all 0). Returns how many are null."""
+    nulls = 0
+    for n in range(rows.shape[0]):
+        place = first + rows[n]
+        copy_block(target + _BLOCK * np.uint64(n), views + _BLOCK * np.uint64(place))
+        if _is_null(bits, place):
+            nulls += 1
+        else:
+            valid[n >> 3] |= np.uint8(1 << (n & 7))
+    return nulls
+
+
+@kernel
 def text_ends(length: Any, offsets: Any) -> Any:
     """Lengths → offsets of the texts laid end to end; returns how many are null."""
     total, nulls = np.int64(0), 0
