@@ -8,7 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from benchmarks.places import VENV
+from benchmarks.places import VENV, medium, work
 
 OURS = ("pyspark", "pyarrow", "polars", "numba")
 PEERS = ("chdb", "tenzir", "duckdb")
@@ -20,6 +20,7 @@ def describe() -> dict[str, str]:
         "CPU": f"{_cpu()}, {len(os.sched_getaffinity(0))} cores",
         "Memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "System": f"{platform.system()} {platform.release()}",
+        "Files of W1, apache, sshd": medium(work().parent),
         "Python": platform.python_version(),
         "Java": _java(),
         **{name: _version(name) for name in OURS},

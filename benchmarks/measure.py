@@ -51,6 +51,8 @@ class Command:
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
         self._argv, self._env, self._every = list(argv), {**_ENVIRONMENT, **(env or {})}, every
         self._samples: list[tuple[float, float]] = []
+        self._used: dict[tuple[int, float], float] = {}
+        """CPU seconds of each process (by id and birth) when it was last seen."""
         self._ended = threading.Event()
 
     def __enter__(self) -> Command:
@@ -84,12 +86,14 @@ class Command:
         self._ended.set()
         self._sampler.join()
         _reap()
-        return Cost(wall, _children_cpu() - self._cpu, code, self._samples)
+        told = _children_cpu() - self._cpu  # not of workers: Spark's daemon does not wait for them
+        return Cost(wall, max(told, sum(self._used.values())), code, self._samples)
 
     def _sample(self) -> None:
         pause = min(FIRST_SECONDS, self._every)
         while not self._ended.wait(pause):
             self._samples.append((time.monotonic() - self.began, tree_pss()))
+            self._used |= tree_cpu()
             pause = self._every
 
 
@@ -113,6 +117,18 @@ def tree_pss() -> float:
         except psutil.Error:  # it ended meanwhile
             continue
     return total / 1e6
+
+
+def tree_cpu() -> dict[tuple[int, float], float]:
+    """CPU seconds (user and system) of each of our descendants that lives, by its id and the time of its birth."""
+    used = {}
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times = process.cpu_times()
+            used[process.pid, process.create_time()] = times.user + times.system
+        except psutil.Error:
+            continue
+    return used
 
 
 def _is_vforked(process: psutil.Process) -> bool:

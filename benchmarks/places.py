@@ -7,6 +7,8 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
+
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("SLUICE_BENCH", Path.home() / ".cache" / "sluice-bench"))
@@ -31,6 +33,17 @@ def work() -> Path:
         return Path(given)
     roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
     return MEMORY / "sluice-bench" if roomy else CACHE / "work"
+
+
+def medium(folder: Path) -> str:
+    """The file system of a folder and, for one in memory, the size of its pages."""
+    mounts = {Path(mount.mountpoint): mount for mount in psutil.disk_partitions(all=True)}
+    where = folder.resolve()
+    mount = next((mounts[path] for path in (where, *where.parents) if path in mounts), None)
+    if mount is None:
+        return "unknown"
+    pages = [option for option in mount.opts.split(",") if option.startswith("huge=")]
+    return " ".join([mount.fstype, *pages])
 
 
 ROOM = 12 << 30

@@ -19,6 +19,10 @@ HEAD = """\
 Written by `python -m benchmarks` (`make bench`); `python -m benchmarks NAME…` repeats single benchmarks and replaces their
 sections. Values are medians, with the smallest and the largest in parentheses; CPU seconds (user and system) and PSS (shared
 memory counted once, peak of samples) are of all processes of a run. The remarks come from `notes.yaml`.
+
+W1, apache and sshd read and write files in memory: `/dev/shm`, or the folder that `SLUICE_BENCH_WORK` names. Where `/dev/shm`
+has small pages, the kernel takes as long to find a page for each 4 KB of output as we take to make it, so the numbers here are
+from a mount with large ones: `mount -t tmpfs -o huge=always,size=16g tmpfs FOLDER`.
 """
 
 

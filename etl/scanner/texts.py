@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.scanner.layout import INLINE
+
 if TYPE_CHECKING:
     import numpy as np
-
-INLINE = 12
-"""Bytes of the longest text that lies inside its view."""
 
 LARGEST = (1 << 31) - 1
 """Bytes that offsets of 32 bits reach."""

@@ -1,8 +1,6 @@
 """Kernels over texts at addresses: where they lie, views that point to them, and copies of them.
 
-A view is 16 bytes: the length as int32, then the text itself when it has at most 12 bytes, else its first 4 bytes,
-the number of its buffer (always 0 here) and its offset there as int32 (Arrow Columnar Format, "Variable-size Binary
-View Layout"). Addresses are ``uint64``; a null text has the length -1.
+A view's buffer is always number 0 here. Addresses are ``uint64``; a null text has the length -1.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import numpy as np
 
 from etl.scanner.compiled import kernel, part
 from etl.scanner.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
-from etl.scanner.texts import INLINE
+from etl.scanner.layout import INLINE
 
 _PAGE = np.uint64(4096)
 _BLOCK = np.uint64(16)

@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from etl.scanner.layout import INLINE
 from etl.scanner.machine.words import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, block_loads_safely, load, sixteen, store
-from etl.scanner.texts import INLINE
 
 
 def view_writer(module: Any) -> Any:
