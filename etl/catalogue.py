@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Literal, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from etl.api import Component, EtlError, FrameSource, Parser, Sink, Source, Step
 
@@ -24,6 +24,42 @@ _BASES: Mapping[Family, tuple[type[Component], ...]] = {
     "step": (Step,),
     "sink": (Sink,),
 }
+
+
+class PatternExample(Protocol):
+    """A line that a pattern reads, and what it finds there."""
+
+    @property
+    def line(self) -> str: ...
+    @property
+    def fields(self) -> Mapping[str, Any]: ...
+
+
+class NamedPattern(Protocol):
+    """A pattern that comes with a component and is called by its name, as those of `grok`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sets(self) -> tuple[str, ...]: ...  # that define it so
+    @property
+    def file(self) -> str: ...  # that defines it, such as ``httpd``
+    @property
+    def definition(self) -> str: ...
+    @property
+    def expanded(self) -> str: ...
+    @property
+    def fields(self) -> Mapping[str, str]: ...  # name → type
+    @property
+    def example(self) -> PatternExample | None: ...
+
+
+@runtime_checkable
+class HasPatterns(Protocol):
+    """A component class that brings named patterns; any component may."""
+
+    def named_patterns(self) -> Iterable[NamedPattern]:
+        """All of them, in the order of a list. A class method."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +79,12 @@ class Catalogue:
     def find(self, name: str) -> Iterator[type[Component]]:
         """The components of this type name, at most one in each family."""
         return (members[name] for members in self.families.values() if name in members)
+
+    @cached_property
+    def patterns(self) -> tuple[NamedPattern, ...]:
+        """The named patterns of all components; one name comes more than once where sets differ."""
+        classes: tuple[object, ...] = self.components
+        return tuple(pattern for c in classes if isinstance(c, HasPatterns) for pattern in c.named_patterns())
 
 
 def type_name(component: type[Component]) -> str:

@@ -13,6 +13,7 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node
 from parsers import patterns as library
 from parsers.grok_compiler import compiled
+from parsers.named_patterns import NamedPattern, named_patterns
 from parsers.pattern_parser import PatternParser
 
 
@@ -48,6 +49,11 @@ class Grok(PatternParser):
     pattern_files: list[str] = Field(
         default=[], description="Files of patterns, one a line: a name, a space, an expression; later files win."
     )
+
+    @classmethod
+    def named_patterns(cls) -> Iterator[NamedPattern]:
+        """The library, for `etl list patterns` and `etl describe`."""
+        return named_patterns()
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Files that cannot be read, then the patterns."""

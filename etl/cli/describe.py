@@ -8,29 +8,34 @@ import click
 
 from etl.api import nearest
 from etl.catalogue import installed, type_name
+from etl.cli import pattern_page
 from etl.reference import Option, Page, page
 
 _WIDTH = 100
 
 
 @click.command()
-@click.argument("type_name", metavar="TYPE")
-def command(type_name: str) -> None:
-    """Explain a component: what it does, its options, an example.
+@click.argument("name")
+def command(name: str) -> None:
+    """Explain a component: what it does, its options, an example. Or a pattern that `grok` knows: what it reads.
 
     \b
     Examples:
       etl describe grok
       etl describe file
+      etl describe SYSLOGBASE
     """
-    found = list(dict.fromkeys(installed().find(type_name)))
-    if not found:
-        raise click.UsageError(f"there is no component {type_name!r}; {_hint(type_name)}")
-    click.echo("\n\n".join(_text(page(component)) for component in found))
+    pages = [_text(page(component)) for component in dict.fromkeys(installed().find(name))]
+    pages = pages or [pattern_page.text(pattern) for pattern in installed().patterns if pattern.name == name]
+    if not pages:
+        raise click.UsageError(f"there is no component or pattern {name!r}; {_hint(name)}")
+    click.echo("\n\n".join(pages))
 
 
 def _hint(name: str) -> str:
-    return nearest(name, {type_name(component) for component in installed().components}) or "see: etl list"
+    components = {type_name(component) for component in installed().components}
+    patterns = {pattern.name for pattern in installed().patterns}
+    return nearest(name, components | patterns) or "see: etl list, etl list patterns"
 
 
 def _text(about: Page) -> str:

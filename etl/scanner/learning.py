@@ -163,13 +163,13 @@ class Learner:
 
     def _learn(self, texts: Texts, rows: Array) -> bool:
         """Make the states that these texts need; False when none were made: the budget is spent or the texts are beyond."""
-        began = time.perf_counter()
-        until = began + FIRST_SECONDS + SHARE * self._scanned - self._learned
         try:
             known = self._known()
         except BeyondError:
             self.given_up = True
             return False
+        began = time.perf_counter()
+        until = began + FIRST_SECONDS + SHARE * self._scanned - self._learned
 
         def may_grow() -> bool:
             return known.expanded < MOST_STATES and time.perf_counter() < until

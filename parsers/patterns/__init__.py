@@ -1,6 +1,7 @@
-"""The grok library: a file of shared definitions and one of its own for each set.
+"""The grok library: a folder of definitions that all sets share and one of its own for each set, a file a system.
 
-A line is a name, blanks and an expression; ``#`` begins a comment line.
+A line is a name, blanks and an expression; ``#`` begins a comment line. A name that begins with ``_`` is a part of
+other definitions, not meant for users.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 _NAME = re.compile(r"\w+")
+_FOLDER = Path(__file__).parent
+
+SETS = ("ecs-v1", "legacy")
 
 MOST_BYTES = 10_000_000
 """A pattern file that is larger is none."""
@@ -20,8 +24,20 @@ MOST_BYTES = 10_000_000
 @cache
 def load(pattern_set: str) -> Mapping[str, str]:
     """Name → expression of a set, ``ecs-v1`` or ``legacy``."""
-    folder = Path(__file__).parent
-    return MappingProxyType(read(folder / "shared.grok") | read(folder / f"{pattern_set}.grok"))
+    found: dict[str, str] = {}
+    for definitions in load_files(pattern_set).values():
+        found |= definitions
+    return MappingProxyType(found)
+
+
+@cache
+def load_files(pattern_set: str) -> Mapping[str, Mapping[str, str]]:
+    """File, such as ``httpd`` → name → expression, of a set and what it shares with others."""
+    found: dict[str, dict[str, str]] = {}
+    for folder in ("shared", pattern_set):
+        for path in sorted((_FOLDER / folder).glob("*.grok")):
+            found.setdefault(path.stem, {}).update(read(path))
+    return MappingProxyType(found)
 
 
 def read(path: Path) -> dict[str, str]:
