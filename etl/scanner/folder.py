@@ -27,11 +27,22 @@ def folder() -> Path:
 
 @cache
 def version() -> str:
-    """A name for the state of this package's code; what other code compiled or learned is of no use to it."""
+    """A name for the state of the code that kernels are made of; what other code compiled or learned is of no use to it.
+
+    That is this package, and of the components the modules with kernels: numba sees when a kernel's own file changes, not
+    when one does whose parts it calls.
+    """
+    here = Path(__file__).parent
+    components = (here.parents[1] / name for name in ("connectors", "parsers"))
+    others = (path.read_bytes() for folder in components for path in sorted(folder.rglob("*.py")))
     seen = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        seen.update(path.read_bytes())
+    for code in (*(path.read_bytes() for path in sorted(here.rglob("*.py"))), *(code for code in others if COMPILED in code)):
+        seen.update(code)
     return seen.hexdigest()[:12]
+
+
+COMPILED = b"etl.scanner.compiled"
+"""What a module with kernels imports."""
 
 
 def kernels() -> Path:
