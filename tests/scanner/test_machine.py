@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN, Automaton
 from etl.scanner.kept import load, save
 from etl.scanner.learning import Captured, Learner
-from etl.scanner.machine import compiler
+from etl.scanner.machine import compiler, make
 from etl.scanner.machine.code import Code, Loaded
 from etl.scanner.machine.passing import _pieces
 from etl.scanner.program import program
@@ -210,3 +211,20 @@ def test_what_was_not_learned_is_unknown() -> None:
     found, _ = by_code(learned(begun("(?P<c0>a+)(b|cd)"), ["aab"]), pa.array(["aab", "acd", "x"]))
 
     assert found.pattern.tolist() == [0, UNKNOWN, -1]
+
+
+def test_large_tables_stay_tables(at_once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = learned(begun(PATTERN), [LINE])
+    many = replace(frozen, finals=np.zeros(make.MOST_STATES + 1, np.int32))
+    save(at_once / "large.tables", many)
+
+    monkeypatch.setattr(sys, "argv", ["make", str(at_once / "large")])
+    monkeypatch.setattr(make.os, "nice", lambda by: 0)
+    monkeypatch.setattr(make.resource, "setrlimit", lambda what, limits: None)
+    monkeypatch.setattr(make.llvm, "set_option", lambda name, option: None)
+    make.main()
+
+    assert not (at_once / "large.code").exists()
+    save(at_once / "large.tables", frozen)
+    make.main()
+    assert (at_once / "large.code").exists()

@@ -17,6 +17,9 @@ from etl.scanner.kept import load, save
 from etl.scanner.machine.code import Code
 from etl.scanner.tables import Tables
 
+MOST_STATES = 1_000
+"""Of tables that are compiled: 3 s and 150 MB for so many; larger ones stay tables."""
+
 MOST_CPU_SECONDS = 60
 
 
@@ -32,7 +35,7 @@ def main() -> None:
         except BlockingIOError:
             return
         tables = load(file.with_suffix(".tables"), Tables)
-        if tables is not None:
+        if tables is not None and len(tables.finals) <= MOST_STATES:
             save(file.with_suffix(".code"), Code.of(tables))
 
 
