@@ -47,11 +47,14 @@ class Etl:
         path.write_text(textwrap.dedent(text).replace("{here}", str(self.folder)))
         return path
 
-    def start(self, *words: object) -> subprocess.Popen[str]:
-        """Start ``etl`` and do not wait."""
+    def start(self, *words: object, apart: bool = False) -> subprocess.Popen[str]:
+        """Start ``etl`` and do not wait; ``apart``: in a process group of its own."""
         line = [sys.executable, "-m", "etl", *map(str, words)]
         pipe = subprocess.PIPE
-        return subprocess.Popen(line, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+        nothing = subprocess.DEVNULL
+        return subprocess.Popen(
+            line, cwd=self.folder, stdin=nothing, stdout=pipe, stderr=pipe, text=True, start_new_session=apart
+        )
 
     def __call__(self, *words: object, stdin: str | None = None) -> Ran:
         """Run ``etl`` to its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -93,7 +94,7 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path) -> Spar
     settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
     jvm = settings.pop("spark.driver.extraJavaOptions", "")
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM} {jvm} {_logging()}" pyspark-shell'
-    with _printing_to(log):
+    with _printing_to(log), _deaf_to_termination():
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName(name)
@@ -125,6 +126,20 @@ def _place(master: str) -> dict[str, str]:
 
 def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+
+
+@contextmanager
+def _deaf_to_termination() -> Iterator[None]:
+    """What starts inside inherits that SIGTERM is ignored: service managers send it to all processes of a run, and the JVM
+    and its workers must outlive the micro-batch that this process still finishes. They end when it does."""
+    if threading.current_thread() is not threading.main_thread():  # where Python sets no handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -97,13 +98,13 @@ def delivered_bytes(path: Path) -> bytes:
 def test_following_ends_after_its_micro_batch_when_asked(etl: Etl, inbox: Path) -> None:
     out = etl.folder / "out.jsonl"
     inbox.write_text(lines(0, 100))
-    running = etl.start("run", etl.pipeline(COPY), "--master", "local[2]", "--state", etl.folder / "state")
+    running = etl.start("run", etl.pipeline(COPY), "--master", "local[2]", "--state", etl.folder / "state", apart=True)
     wait_for(lambda: len(delivered(out)) == 100, what="the first hundred lines")
     with inbox.open("a") as more:
         more.write(lines(100, 120))
     wait_for(lambda: len(delivered(out)) == 120, what="the appended lines")
 
-    running.send_signal(signal.SIGTERM)
+    os.killpg(running.pid, signal.SIGTERM)  # as systemd does: the JVM and its workers get it, too
     _, err = running.communicate(timeout=60)
 
     assert running.returncode == 0, err
