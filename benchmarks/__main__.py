@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from benchmarks import apache, follow, library, lint, machine, micro, ready, report, results, sshd, startup, w1, w1_window
+from benchmarks import apache, follow, library, lint, machine, micro, ready, report, results, sshd, startup, syslog, w1, w1_window
 from benchmarks.data import LINES
 from benchmarks.settings import Settings
 
@@ -18,6 +18,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "sshd": sshd.run,
     "w1_window": w1_window.run,
     "follow": follow.run,
+    "syslog": syslog.run,
     "startup": startup.run,
     "lint": lint.run,
     "micro": micro.run,

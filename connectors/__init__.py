@@ -7,5 +7,6 @@ from connectors.file.source import FileSource
 from connectors.generate import GenerateSource
 from connectors.spark_frames import SparkSource
 from connectors.stdin import StdinSource
+from connectors.syslog_receiver.source import SyslogSource
 
-COMPONENTS = (FileSource, StdinSource, GenerateSource, SparkSource, FileSink, ConsoleSink, DiscardSink)
+COMPONENTS = (FileSource, StdinSource, SyslogSource, GenerateSource, SparkSource, FileSink, ConsoleSink, DiscardSink)

@@ -6,8 +6,9 @@ import logging
 import os
 import threading
 import time
-from itertools import pairwise
 from pathlib import Path
+
+from connectors.journal import segments as journal
 
 SEGMENT = 64 << 20
 """Bytes after which a new segment is begun, so that old ones can be deleted."""
@@ -22,19 +23,15 @@ _ENDED = "ended"
 log = logging.getLogger("sluice.source.stdin")
 
 
-class Segments:
-    """A folder of segments as one run of bytes from `first` to `total`; a segment is named after its first offset."""
+class Segments(journal.Segments):
+    """A folder of segments as one run of bytes from `first` to `total`, read from `at` on.
+
+    They are a journal's files without its records: what comes over a pipe is cut into events when it is read.
+    """
 
     def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
-        self.starts = sorted(int(path.stem) for path in self.folder.glob("*.segment"))
-        self.first = self.starts[0] if self.starts else 0
-        self.total = self.starts[-1] + self.path(self.starts[-1]).stat().st_size if self.starts else 0
+        super().__init__(folder)
         self.at = self.first
-
-    def path(self, start: int) -> Path:
-        """Of the segment that begins there."""
-        return self.folder / f"{start:020d}.segment"
 
     @property
     def ended(self) -> bool:
@@ -67,12 +64,6 @@ class Segments:
             got = file.readinto(view)
         self.at += got
         return got
-
-    def forget(self, before: int) -> None:
-        """Delete segments that end at or before an offset; the last one stays, for it holds the count."""
-        for start, after in pairwise(self.starts):
-            if after <= before:
-                self.path(start).unlink(missing_ok=True)
 
 
 class Spool(threading.Thread):

@@ -1,35 +1,35 @@
-"""Columns of JSON objects → columns of their declared members."""
+"""Columns of JSON objects → columns of their declared members.
+
+Texts, numbers, truth values and times (which are texts first) are found by a kernel and converted a column at once; arrays
+are read by Arrow's reader; whatever is left is converted in Python, each distinct value once. What is no JSON is found by
+a kernel too, or by Arrow where it reads. Rows in which a kernel finds something odd (an escape in a name, a name twice, an
+object where none should be) and rows that are refused are read by Python, one at a time.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import TIMESTAMP, Parsed, Schema, nested_schema
-from parsers.json_rest import rest_of, tree_of
-from parsers.json_rows import MisfitError, converter, read_row
+from etl.api import TIMESTAMP, Parsed
+from parsers.json_arrow import ArrowReader, is_columnar
+from parsers.json_convert import MisfitError, converter
+from parsers.json_paths import JsonPath
+from parsers.json_rest import rest_column, tree_of
+from parsers.json_rows import RowLeaf, read_row
+from parsers.json_shape import shaped
+from parsers.json_spans import Spans, overlaid, present, spans
+from parsers.json_valid import mark_invalid
 from parsers.time_columns import read_texts
 from parsers.time_formats import Place, readers
 
 if TYPE_CHECKING:
     from parsers.instants import Bools
-
-PIECE_ROWS = 2048
-"""A column that the columnar reader refuses is cut into pieces of this many rows."""
-
-MISSES = 16
-"""Refusals in a piece before what is left of it is read one row at a time, which is then faster."""
-
-SPACE = "\ufeff \t\r\n"
-"""Around an object; a byte order mark stands at the beginning of some files."""
-
-_ROW = re.compile(r"in row (\d+)$")
 
 DEEP = 900
 """Brackets from which a text may be too deep for Python's reader."""
@@ -48,168 +48,148 @@ def read_as(type_: pa.DataType) -> pa.DataType:
     return _READ_AS.get(type_, type_)
 
 
-def is_columnar(type_: pa.DataType) -> bool:
-    """Whether the columnar reader reads this type as we mean it."""
-    if pa.types.is_list(type_):
-        return is_columnar(type_.value_type)
-    if pa.types.is_struct(type_):
-        return all(is_columnar(member.type) for member in type_)
-    return type_ in _COLUMNAR
+class Leaf(NamedTuple):
+    """A declared field without members of its own."""
 
+    name: str
+    type: pa.DataType
+    path: JsonPath
+    named: bool
+    """Whether its name is its path: then a member whose name has the dots in it counts, too."""
 
-_COLUMNAR = {pa.string(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64()}
+    @property
+    def dotted(self) -> bool:
+        """Whether such a member can be."""
+        return self.named and len(self.path) > 1
 
+    @property
+    def ways(self) -> tuple[JsonPath, ...]:
+        """Its path, and the name with dots."""
+        return (self.path, (self.name,)) if self.dotted else (self.path,)
 
-# ── Reading ───────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def read_as(self) -> pa.DataType:
+        """The type it is read as."""
+        return read_as(self.type)
 
 
 @dataclass(frozen=True)
 class Reader:
     """Declared leaves, compiled."""
 
-    leaves: tuple[tuple[str, pa.DataType], ...]
+    leaves: tuple[Leaf, ...]
     rest: str | None
 
-    @cached_property
-    def schema(self) -> Schema:
-        """What is read: flat, before the last conversions."""
-        return pa.schema([(name, read_as(type_)) for name, type_ in self.leaves])
-
-    @cached_property
-    def dotted(self) -> list[pa.Field]:
-        """Leaves that may also be members with dots in their names."""
-        return [field for field in self.schema if "." in field.name]
-
-    @cached_property
-    def wanted(self) -> pa.Schema:
-        """What the columnar reader is to find."""
-        return pa.schema([*nested_schema(self.schema), *self.dotted])
-
     def parse(self, texts: pa.StringArray) -> Parsed:
-        """Columnar where possible; the rows that this refuses one at a time."""
-        texts, odd = _shaped(texts.cast(pa.string()))
-        batch = self._columnar(pc.if_else(odd, "{}", texts) if odd.any() else texts, odd)
+        """Columnar where possible; rows that are odd or refused one at a time."""
+        texts, odd = shaped(texts.cast(pa.string()))
+        found = spans(texts, self._paths, odd)
         reasons: dict[int, str] = {}
+        columns = self._by_arrow(texts, odd, reasons)
+        columns |= {leaf.name: self._by_span(found, leaf, reasons) for leaf in self.leaves if leaf.name not in columns}
         if odd.any():
-            batch = self._overlaid(batch, texts, odd, reasons)
-        columns = {name: _finished(batch.column(k), type_, name, reasons) for k, (name, type_) in enumerate(self.leaves)}
+            columns = self._overlaid(columns, texts, odd, reasons)
+        finished = {leaf.name: _finished(columns[leaf.name], leaf.type, leaf.name, reasons) for leaf in self.leaves}
         if self.rest is not None:
-            columns[self.rest] = self._rest(texts, reasons)
-        return _parsed(columns, reasons, len(texts))
+            finished[self.rest] = rest_column(texts, self._tree, reasons)
+        return _parsed(finished, reasons, len(texts))
 
-    def _columnar(self, texts: pa.StringArray, odd: Bools) -> pa.RecordBatch:
-        if not all(is_columnar(type_) for type_ in self.schema.types):
-            odd[:] = True
-            return self._nulls(len(texts))
-        pieces = pa.Table.from_batches(self._pieces(texts, odd), self.schema)
-        return pieces.combine_chunks().to_batches()[0] if len(texts) else self._nulls(0)
+    # ── Arrow ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _pieces(self, texts: pa.StringArray, odd: Bools) -> Iterator[pa.RecordBatch]:
-        """The whole in one go, or else piece by piece; rows that are refused are marked odd and left null."""
-        batch, _ = self._read(texts)
-        if batch is not None:
-            yield batch
-            return
-        for start in range(0, len(texts), PIECE_ROWS):
-            yield from self._isolated(texts.slice(start, PIECE_ROWS), odd[start : start + PIECE_ROWS])
+    @cached_property
+    def _arrow_leaves(self) -> list[Leaf]:
+        """Leaves that Arrow reads: a name may not lead into another's."""
+        chosen: dict[str, Leaf] = {}
+        for leaf in sorted(self.leaves, key=lambda leaf: not leaf.named):
+            name = _arrow_name(leaf)
+            if name is not None and not any(_clash(name, other) for other in chosen):
+                chosen[name] = leaf
+        return list(chosen.values())
 
-    def _isolated(self, texts: pa.StringArray, odd: Bools) -> Iterator[pa.RecordBatch]:
-        """Cut around the row the columnar reader complains about, or in the middle where it names none."""
-        todo = [(0, len(texts))]
-        misses = 0
-        while todo:
-            start, end = todo.pop()
-            batch, row = self._read(texts.slice(start, end - start)) if end - start > 1 and misses < MISSES else (None, None)
-            if batch is not None:
-                yield batch
-            elif end - start <= 1 or misses >= MISSES:
-                odd[start:end] = True
-                yield self._nulls(end - start)
-            else:
-                misses += 1
-                at = (start + end) // 2 if row is None else start + min(row, end - start - 1)
-                todo += [(at, end), (start, at)] if row is None else [(at + 1, end), (at, at + 1), (start, at)]
+    @cached_property
+    def _arrow(self) -> ArrowReader:
+        schema = pa.schema([(_arrow_name(leaf), leaf.read_as) for leaf in self._arrow_leaves])
+        return ArrowReader(schema, tuple(leaf.name for leaf in self._arrow_leaves if leaf.dotted))
 
-    def _read(self, texts: pa.StringArray) -> tuple[pa.RecordBatch | None, int | None]:
-        """One object a text → flat batch; or None when a text is refused, and which, where the reader says so.
-
-        Every text begins with ``{`` and ends with ``}``, none holds NUL. No text can then run into the next (behind
-        a brace that closes a member, a brace that opens is an error), so each gives at least one object: as many
-        objects as texts means one each.
-        """
-        from pyarrow import json as columnar
-
-        data = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")[0].as_buffer()
-        options = columnar.ParseOptions(explicit_schema=self.wanted, unexpected_field_behavior="ignore")
-        blocks = columnar.ReadOptions(use_threads=False, block_size=max(1, data.size + 1))
-        try:
-            table = columnar.read_json(pa.BufferReader(data), read_options=blocks, parse_options=options)
-        except pa.ArrowInvalid as error:
-            named = _ROW.search(str(error))
-            return None, int(named[1]) if named else None
-        return (self._flat(table) if table.num_rows == len(texts) else None), None
-
-    def _flat(self, table: pa.Table) -> pa.RecordBatch:
-        columns = {field.name: table.column(place) for place, field in enumerate(self.wanted)}
-        arrays = []
-        for name in self.schema.names:
-            top, *path = name.split(".")
-            values = columns[top].combine_chunks()
-            for part in path:
-                values = values.flatten()[values.type.get_field_index(part)]
-            if path and (dotted := columns[name].combine_chunks()).null_count < len(dotted):
-                values = pc.coalesce(values, dotted)
-            arrays.append(values)
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _nulls(self, rows: int) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.nulls(rows, type_) for type_ in self.schema.types], schema=self.schema)
-
-    def _overlaid(self, batch: pa.RecordBatch, texts: pa.StringArray, odd: Bools, reasons: dict[int, str]) -> pa.RecordBatch:
-        """The batch with its odd rows read one at a time."""
+    def _by_arrow(self, texts: pa.StringArray, odd: Bools, reasons: dict[int, str]) -> dict[str, pa.Array]:
         import numpy as np
 
-        rows = np.flatnonzero(odd)
-        single = self._one_by_one(texts.take(pa.array(rows)), rows.tolist(), reasons)
-        place = np.arange(len(texts))
-        place[rows] = len(texts) + np.arange(len(rows))
-        both = pa.Table.from_batches([batch, single]).combine_chunks()
-        return both.take(pa.array(place)).combine_chunks().to_batches()[0]
+        refused = odd.copy()
+        if self._arrow_leaves:
+            columns = self._arrow.columns(pc.if_else(odd, "{}", texts) if odd.any() else texts, refused)
+        else:
+            columns = []
+            mark_invalid(texts, refused)
+        named = {leaf.name: column for leaf, column in zip(self._arrow_leaves, columns, strict=True)}
+        rows = np.flatnonzero(refused & ~odd)
+        return self._one_by_one(named, texts, rows, self._arrow_leaves, reasons) if len(rows) else named
 
-    def _one_by_one(self, texts: pa.StringArray, rows: list[int], reasons: dict[int, str]) -> pa.RecordBatch:
-        leaves = [(field.name, field.name.split("."), converter(field.type)) for field in self.schema]
+    # ── Spans ─────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _paths(self) -> list[JsonPath]:
+        """Every path once, in the numbers that the kernel gives."""
+        found = (leaf for leaf in self.leaves if leaf not in self._arrow_leaves)
+        return list(dict.fromkeys(path for leaf in found for path in leaf.ways))
+
+    def _by_span(self, found: Spans, leaf: Leaf, reasons: dict[int, str]) -> pa.Array:
+        numbers = [self._paths.index(path) for path in leaf.ways]
+        if leaf.read_as == pa.string():
+            return present([found.texts_of(number, reasons, leaf.name) for number in numbers])
+        return present([found.values_of(number, leaf.read_as, reasons, leaf.name) for number in numbers])
+
+    @cached_property
+    def _tree(self) -> Any:
+        return tree_of([leaf.path for leaf in self.leaves], [leaf.name for leaf in self.leaves if leaf.dotted])
+
+    # ── Python ────────────────────────────────────────────────────────────────────────────────────
+
+    def _overlaid(
+        self, columns: dict[str, pa.Array], texts: pa.StringArray, odd: Bools, reasons: dict[int, str]
+    ) -> dict[str, pa.Array]:
+        import numpy as np
+
+        return self._one_by_one(columns, texts, np.flatnonzero(odd), self.leaves, reasons)
+
+    def _one_by_one(
+        self, columns: dict[str, pa.Array], texts: pa.StringArray, rows: Any, leaves: Sequence[Leaf], reasons: dict[int, str]
+    ) -> dict[str, pa.Array]:
+        """The columns of these leaves with some rows read in Python."""
+        how = [RowLeaf(leaf.name, leaf.path, converter(leaf.read_as), leaf.dotted) for leaf in leaves]
         values: list[list[Any]] = []
-        for row, text in zip(rows, texts.to_pylist(), strict=True):
+        for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
             try:
-                values.append(read_row(text, leaves))
+                values.append(read_row(text, how))
             except MisfitError as error:
-                alone = self._read_deep(text)
+                alone = self._read_deep(text, leaves)
                 values.append(alone if alone is not None else [None] * len(leaves))
                 if alone is None:
                     reasons[row] = str(error)
-        columns = zip(*values, strict=True)
-        return pa.RecordBatch.from_arrays(
-            [pa.array(list(column), field.type) for column, field in zip(columns, self.schema, strict=True)], schema=self.schema
-        )
+        read = list(zip(*values, strict=True))
+        return columns | {
+            leaf.name: overlaid(columns[leaf.name], rows, pa.array(list(column), leaf.read_as))
+            for leaf, column in zip(leaves, read, strict=True)
+        }
 
-    def _read_deep(self, text: str | None) -> list[Any] | None:
-        """A text that Python's reader finds too deep and the columnar one need not."""
-        if text is None or text.count("[") + text.count("{") < DEEP:
+    def _read_deep(self, text: str | None, leaves: Sequence[Leaf]) -> list[Any] | None:
+        """A text that Python's reader finds too deep and Arrow's need not; for the leaves that Arrow reads."""
+        if text is None or leaves is not self._arrow_leaves or text.count("[") + text.count("{") < DEEP:
             return None
-        texts, odd = _shaped(pa.array([text]))
-        batch = None if odd.any() else self._read(texts)[0]
+        batch, _ = self._arrow.read(pa.array([text]))
         return None if batch is None else [column[0].as_py() for column in batch.columns]
 
-    def _rest(self, texts: pa.StringArray, reasons: dict[int, str]) -> pa.StringArray:
-        tree = tree_of(name for name, _ in self.leaves)
-        rest = []
-        for row, text in enumerate(texts.to_pylist()):
-            try:
-                rest.append(None if row in reasons else rest_of(text, tree))
-            except RecursionError:
-                rest.append(None)
-                reasons[row] = "is nested too deeply"
-        return pa.array(rest, pa.string())
+
+def _arrow_name(leaf: Leaf) -> str | None:
+    """The name by which Arrow finds an array; None for what it cannot find, would not read as we mean, or only slower."""
+    if not pa.types.is_list(leaf.type) or not is_columnar(leaf.type):
+        return None
+    if any(isinstance(part, int) or "." in part for part in leaf.path):
+        return None
+    return ".".join(map(str, leaf.path))
+
+
+def _clash(one: str, other: str) -> bool:
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int) -> Parsed:
@@ -224,38 +204,6 @@ def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int)
     mask = pa.array(failed)
     nulled = {name: pc.if_else(mask, None, column) for name, column in columns.items()}
     return Parsed(nulled, mask, pa.array(texts, pa.string()))
-
-
-# ── Shape ─────────────────────────────────────────────────────────────────────────────────────────
-
-_SUSPECT = {b"\0": r"\x00", b"NaN": r"[:\[,]\s*-?NaN", b"Inf": r"[:\[,]\s*-?Inf"}
-"""What the columnar reader takes for the end or for a number: bytes worth a search, and the expression that finds them."""
-
-
-def _shape(texts: pa.StringArray) -> Any:
-    good = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-    return pc.fill_null(good, False).to_numpy(zero_copy_only=False)
-
-
-def _shaped(texts: pa.StringArray) -> tuple[pa.StringArray, Bools]:
-    """Texts without what may stand around an object, and which the columnar reader must not see."""
-    odd = ~_shape(texts)
-    if odd.any():
-        texts = pc.utf8_trim(texts, SPACE)
-        odd = ~_shape(texts)
-    characters = _characters(texts) if len(texts) else b""
-    for mark, pattern in _SUSPECT.items():
-        if mark in characters:
-            odd |= pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
-    return texts, odd
-
-
-def _characters(texts: pa.StringArray) -> bytes:
-    """The characters of all texts."""
-    import numpy as np
-
-    ends = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
-    return texts.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
 
 
 # ── Last conversions ──────────────────────────────────────────────────────────────────────────────

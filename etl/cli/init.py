@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from etl.resources import recipes, schema_file
+from etl.resources import recipes
+
+if TYPE_CHECKING:
+    from etl.finding.match import Match
 
 STARTER_NAME = "pipeline.yaml"
 STARTER = """\
@@ -38,32 +43,73 @@ sink:
 
 @click.command()
 @click.argument("recipe", required=False)
-def command(recipe: str | None) -> None:
-    """Write a pipeline file into this folder: a copy of RECIPE, or one to fill in.
+@click.option("--for", "origin", type=click.Path(path_type=Path), metavar="FILE", help="Find what reads FILE best, and read it.")
+def command(recipe: str | None, origin: Path | None) -> None:
+    """Write a pipeline file into this folder: a copy of RECIPE, what fits a FILE, or one to fill in.
 
     \b
     Examples:
       etl init
       etl recipes
       etl init ssh-failed-logins
+      etl init --for /var/log/auth.log
     """
-    target = Path(f"{recipe}.yaml" if recipe else STARTER_NAME)
-    text = _recipe(recipe) if recipe else STARTER
+    if recipe and origin:
+        raise click.UsageError("give a recipe or --for FILE; etl infer FILE shows what reads a file")
+    if origin:
+        _init_for(origin)
+    else:
+        _write(Path(f"{recipe}.yaml" if recipe else STARTER_NAME), _recipe(recipe) if recipe else STARTER)
+
+
+def _write(target: Path, text: str, then: str = "lint") -> None:
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise click.ClickException(f"{target} exists already; remove it or work in another folder") from None
-    click.echo(f"wrote {target}; next: etl lint {target}", err=True)
+    click.echo(f"wrote {target}; next: etl {then} {target}", err=True)
+
+
+def _init_for(origin: Path) -> None:
+    """The recipe or parser that reads the beginning of a file best, as a pipeline that reads that file."""
+    from etl.api import EtlError
+    from etl.cli.infer import nothing_reads
+    from etl.finding.match import matches
+    from etl.finding.pipeline import pipeline_text
+    from etl.finding.sample import sampled
+
+    with sampled(origin) as sample:
+        found = matches(sample)
+        if not found:
+            raise EtlError(nothing_reads(sample))
+    best = found[0]
+    name = best.candidate.name if best.candidate.recipe else _file_name(origin)
+    click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
+    _write(Path(f"{name}.yaml"), pipeline_text(best, origin), then="run")
+
+
+def _reads(match: Match) -> str:
+    """``reads 98 of the first 100 events, rejects 2``."""
+    others = {"rejects": match.rejected, "passes over": match.events - match.read - match.rejected}
+    told = "".join(f", {word} {number:,}" for word, number in others.items() if number)
+    return f"reads {match.read:,} of the first {match.events:,} events{told}"
+
+
+def _file_name(origin: Path) -> str:
+    """``access`` for ``access.log.1.gz``; what is no name of a pipeline is left out."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", origin.name.partition(".")[0]).strip("-_")
+    return name if name[:1].isalpha() else f"pipeline-{name}".rstrip("-")
 
 
 def _recipe(name: str) -> str:
     from difflib import get_close_matches
+
+    from etl.finding.pipeline import recipe_text
 
     found = recipes()
     if name not in found:
         near = get_close_matches(name, found, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"recipes are: {', '.join(found) or 'none'}"
         raise click.UsageError(f"there is no recipe {name!r}; {hint}")
-    text = found[name].read_text("utf-8")
-    return text.replace("$schema=../schemas/pipeline.schema.json", f"$schema={schema_file().as_uri()}", 1)
+    return recipe_text(found[name])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".yaml", ".yml")
 _PIPELINE = re.compile(rb"^[\"']?sources?[\"']?\s*:", re.MULTILINE)
+TESTS = re.compile(rb"^[\"']?tests[\"']?\s*:", re.MULTILINE)
 _USUAL = (".", "pipelines")
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -140,10 +141,12 @@ def _walk(folder: Path) -> list[Path]:
 
 
 def _is_pipeline(path: Path) -> bool:
-    """Whether a file says ``source:`` or ``sources:`` at the beginning of a line. One that cannot be read counts."""
+    """Whether a file says ``source:`` or ``sources:`` at the beginning of a line, or is named as one with tests is. One that
+    cannot be read counts."""
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
     try:
-        return bool(_PIPELINE.search(path.read_bytes()[: 1 << 20]))
+        data = path.read_bytes()[: 1 << 20]
+        return bool(_PIPELINE.search(data) or (path.stem.endswith("_test") and TESTS.search(data)))
     except OSError:
         return True

@@ -23,14 +23,20 @@ class Lazy(NamedTuple):
 COMMANDS: Mapping[str, Lazy] = {
     "run": Lazy("etl.cli.run", "Run pipelines until they end or are stopped."),
     "lint": Lazy("etl.cli.lint", "Check pipeline files; say every problem with its line."),
+    "test": Lazy("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
     "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
     "graph": Lazy("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
     "list": Lazy("etl.cli.list", "List sources, steps, parsers and sinks."),
     "describe": Lazy("etl.cli.describe", "Explain one component and its options."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
+    "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
+    "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
+
+WITH_NUMPY = {"run", "explain", "test", "infer", "grok", "init"}
+"""Commands that run steps, or look at how they would run."""
 
 
 class LazyGroup(click.Group):
@@ -82,7 +88,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
-    if arguments is None and not {"run", "explain"} & set(sys.argv[1:2]):
+    if arguments is None and not WITH_NUMPY & set(sys.argv[1:2]):
         forbid("pandas", "numpy")
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given

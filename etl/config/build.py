@@ -50,7 +50,7 @@ def build(
     for part in layout.parts():
         refused |= _refusals(_class(part, catalogue), part.options, part.path)
     refused |= _refusals(RunOptions, root.get("run", {}), ("run",))
-    _report(list(faults), refused, report)
+    report_faults(list(faults), refused, report)
     built = {part.path: made for part in layout.parts() if (made := _build(part, catalogue, report))}
     run = _repaired(RunOptions, root.get("run"), ("run",), report)
     return built, run or RunOptions()
@@ -132,7 +132,7 @@ def _message(text: str) -> str:
     return own or f"{text[:1].lower()}{text[1:]}"
 
 
-def _report(faults: list[Fault], refused: Mapping[Path, Refusal], report: Report) -> None:
+def report_faults(faults: list[Fault], refused: Mapping[Path, Refusal], report: Report) -> None:
     """The schema's faults, in the words of the option's own type where it has some; then what the schema lets pass."""
     said = set()
     for fault in faults:

@@ -105,7 +105,22 @@ _COMPONENTS = {
     "unused-option": "An option has no effect beside the others. A warning.",
     "unreadable-type": "The format cannot be read into this type.",
     "weights-mismatch": "As many weights as choices are needed.",
+    "no-structured-data": "Only lines of RFC 5424 have structured data, and `format` says that there are none.",
+    "no-field": "A format, header or list names no field that an event would get.",
+    "too-many-columns": "A header has more columns than the parser takes.",
+    "bad-delimiter": "The text cannot stand between values: it is a quote, a line end, or what the format needs itself.",
+    "no-database": "`geoip` looks addresses up in database files that you have; name one.",
+    "bad-port": "The number is no port; ports are 0 to 65535.",
+    "duplicate-place": "A place to listen is listed twice.",
+    "no-certificate": "A `tls://` place needs `tls: {certificate: …}`.",
+    "tls-unused": "`tls` is set, and no place to listen begins with `tls://`. A warning.",
     "line-too-long": "A line is longer than `max_line_bytes`; at run time it goes to the dead letters.",
 }
 
-PROBLEMS: Mapping[str, str] = {**_FILE, **_SHAPE, **_NETWORK, **_FIELDS, **_COMPONENTS}
+_TESTS = {
+    "unknown-place": "A test names a source, stream or sink that the pipeline does not have.",
+    "ambiguous-test": "A test gives lines or events without a name, and the pipeline has several sources or sinks.",
+    "missing-file": "A test reads a file that is not there; its path is relative to the file that names it.",
+}
+
+PROBLEMS: Mapping[str, str] = {**_FILE, **_SHAPE, **_NETWORK, **_FIELDS, **_COMPONENTS, **_TESTS}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from etl.api import FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, installed
 from etl.config.build import Built, build
+from etl.config.case_check import checked_cases
 from etl.config.document import Document, Flaw, plain, read
 from etl.config.environment import substitute
 from etl.config.flow import check_flow, check_targets
@@ -23,6 +24,7 @@ from etl.config.report import Report
 from etl.config.validation import coerce, faults
 
 _CONSOLE = "console"
+TESTS = "tests"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,20 @@ def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, over
 
 def check(paths: Iterable[str | os.PathLike[str]], env: Mapping[str, str] = os.environ) -> list[Problem]:
     """All problems of all files, in file order."""
-    return in_file_order(problem for path in paths for problem in inspect(path, env).problems)
+    return in_file_order(problem for path in paths for problem in _problems(path, env))
+
+
+def _problems(path: str | os.PathLike[str], env: Mapping[str, str]) -> Iterable[Problem]:
+    if is_test_file(path):
+        from etl.config.case_file import inspect_tests
+
+        return inspect_tests(path, env).problems
+    return inspect(path, env).problems
+
+
+def is_test_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name says that it holds tests of another."""
+    return FilePath(path).stem.endswith("_test")
 
 
 def inspect(
@@ -73,7 +88,8 @@ def _inspect(
             found = "the file is empty" if root is None else "the file holds no mapping"
             report.add((), "not-a-pipeline", found, "a pipeline begins with 'source:' or 'sources:'")
         return Checked(None, tuple(report.sorted()))
-    root = substitute(root, env, report)
+    tests = {key: root[key] for key in (TESTS,) if key in root}  # lines of a log may hold ${…} of their own
+    root = substitute({key: value for key, value in root.items() if key not in tests}, env, report) | tests
     override(root, overrides, report)
     pipeline = _check(root, catalogue or installed(), report)
     return Checked(None if report.errors else pipeline, tuple(report.sorted()))
@@ -93,7 +109,10 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_targets(layout, built, report)
-    return None if report.errors else _pipeline(root, layout, order, built, run, catalogue, report)
+    if report.errors:
+        return None
+    pipeline = _pipeline(root, layout, order, built, run, catalogue, report)
+    return replace(pipeline, tests=checked_cases(root.get(TESTS), pipeline, report)) if TESTS in root else pipeline
 
 
 def _used(layout: Layout, catalogue: Catalogue) -> Catalogue:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from etl.api import Duration, FrameSource, Sink, Size, Source, Step
+
+if TYPE_CHECKING:
+    from etl.config.cases import Case
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value stands in a pipeline of the long form: ``("streams", "parsed", "steps", 0)``."""
@@ -70,3 +73,4 @@ class Pipeline:
     positions: Mapping[Path, Position] = field(default_factory=dict, compare=False, repr=False)
     """Where each key stands in the file, short forms under their long paths; a list item stands at its value."""
     file: str = ""
+    tests: tuple[Case, ...] = ()

@@ -12,6 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 
 from etl.api import Component, format_duration
 from etl.catalogue import FAMILIES, Catalogue, Family
+from etl.config.case_schema import definitions as case_definitions
 from etl.config.model import RunOptions
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -40,6 +41,7 @@ def pipeline_schema(catalogue: Catalogue) -> Json:
     }
     defs["output"] = {"allOf": [_ref("sink")], "required": ["from"]}
     defs["last"] = {"allOf": [_ref("sink")], "properties": {"from": False}}
+    defs |= case_definitions()
     return {
         "$schema": _PLAIN_DIALECT,
         "title": "Sluice pipeline",
@@ -89,6 +91,7 @@ def _top_level() -> Json:
         "sinks": _named("output", "Where events go, by name; the console by default."),
         "dead_letters": {"description": "Where rejected events go; files under the state folder by default.", **_ref("last")},
         "run": {"description": "How the pipeline runs.", **_ref("RunOptions")},
+        "tests": _ref("tests"),
     }
 
 

@@ -79,7 +79,11 @@ def coerce(root: Any, catalogue: Catalogue, report: Report) -> Any:
 
 def faults(root: Any, catalogue: Catalogue, report: Report) -> list[Fault]:
     """Everything the schema has against the document, except what `etl.config.layout` says better."""
-    compiled, schema = validator(catalogue)
+    return faults_by(*validator(catalogue), root, report)
+
+
+def faults_by(compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str, Any], root: Any, report: Report) -> list[Fault]:
+    """The same by a schema compiled before."""
     context = Context(root, schema, report)
     found = [fault for error in compiled.iter_errors(root) for fault in _explain(error, context)]
     return [fault for fault in found if not report.is_broken(fault.path)]

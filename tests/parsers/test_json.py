@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
 from parsers.json import Json
+from parsers.json_rest import by_kernel, rest_of, tree_of, trie_of
+from parsers.json_spans import spans
+from parsers.json_valid import mark_invalid
 
 BAD = object()
 
@@ -167,11 +171,25 @@ def test_members_nobody_declared_may_hold_anything() -> None:
     assert values([*texts, "junk"]) == [None] * 5 + [BAD]
 
 
+@pytest.mark.parametrize(
+    "text", ['{"a": [\x01]}', '{"a": [\x00, 1]}', '{"a": [1 2]}', '{"a": [,,]}', '{"a": [}', '{"a": ]}', '{"a":', '{"a": [[1}]]}']
+)
+def test_broken_arrays_fail_alone(text: str) -> None:
+    parse = Json(fields={"f": "string", "g": "int"}, paths={"f": "a[1]", "g": "a[0].b"}, rest="rest").compile()
+
+    parsed = parse(pa.array(['{"a": [null, "x"]}', text, '{"a": null}']))
+
+    assert parsed.failed.to_pylist() == [False, True, False]
+    assert parsed.columns["f"].to_pylist() == ["x", None, None]
+    assert at("a[1]", "string", text) == [BAD]
+
+
 def test_deep_nesting_fails_cleanly() -> None:
     deep = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
     unfinished = '{"a": ' * 100_000
 
-    assert values([deep, unfinished, '{"a": "1"}']) == [BAD, BAD, "1"]
+    assert values([deep, unfinished, '{"a": "1"}'], "array<int>") == [BAD, BAD, BAD]
+    assert values([deep, unfinished, '{"a": "1"}']) == [deep[6:-1], BAD, "1"], "as a text it is not looked into"
 
 
 def test_paths_reach_into_objects() -> None:
@@ -249,6 +267,147 @@ def test_many_bad_rows_and_slices() -> None:
     assert parsed.columns["a"].to_pylist() == [n if n % 3 else None for n in range(5_000)]
 
 
+# ── Paths and arrays ──────────────────────────────────────────────────────────────────────────────
+
+
+def at(path: str, type_: str, *texts: str) -> list[Any]:
+    """What is at a path, `BAD` where the row failed."""
+    parsed = Json(fields={"f": type_}, paths={"f": path}).compile()(pa.array(texts, pa.string()))
+    assert parsed.columns["f"].type == Json(fields={"f": type_}).parsed().field("f").type
+    failed = parsed.failed.to_pylist() if parsed.failed is not None else [False] * len(texts)
+    return [BAD if bad else value for bad, value in zip(failed, parsed.columns["f"].to_pylist(), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("path", "type_", "text", "expected"),
+    [
+        ("tags[0]", "string", '{"tags": ["x", "y"]}', "x"),
+        ("tags[1]", "string", '{"tags": [ {"a": [1, "]"]} , "y" ]}', "y"),
+        ("tags[2]", "string", '{"tags": ["x", "y"]}', None),
+        ("tags[0]", "string", '{"tags": []}', None),
+        ("tags[0]", "string", '{"tags": null}', None),
+        ("tags[0]", "string", '{"tags": [null, 1]}', None),
+        ("tags[0]", "string", '{"other": [1]}', None),
+        ("tags[0]", "string", '{"tags": "x"}', BAD),
+        ("tags[0]", "string", '{"tags": {"0": "x"}}', BAD),
+        ("tags[0]", "string", '{"tags": ["a\\nb"]}', "a\nb"),
+        ("tags[0]", "string", '{"tags": [{"x": [1, 2.50]}]}', '{"x":[1,2.50]}'),
+        ("tags[1]", "int", '{"tags": ["x", 7]}', 7),
+        ("tags[0]", "int", '{"tags": ["x", 7]}', BAD),
+        ("tags[0]", "int", '{"tags": [1.5]}', BAD),
+        ("tags[0].id", "bigint", '{"tags": [{"id": 5}, {"id": 6}]}', 5),
+        ("tags[0].id", "bigint", '{"tags": [[1]]}', BAD),
+        ("tags[0][1]", "double", '{"tags": [[1, 2.5]]}', 2.5),
+        ("tags[1].o.p", "timestamp", '{"tags": [1, {"o": {"p": "2024-01-01"}}]}', datetime(2024, 1, 1, tzinfo=UTC)),
+        ("a.b.c", "int", '{"a": {"b": {"c": 1}}}', 1),
+        ("a.b.c", "int", '{"a": {"b": 1}}', BAD),
+        ("a.b.c", "int", '{"a.b.c": 1}', None),
+        ('a["b.c"]', "int", '{"a": {"b.c": 1, "b": {"c": 2}}}', 1),
+        ("['a b']", "string", '{"a b": 1}', "1"),
+        ("é", "string", '{"é": "1", "\\u00e9": "2"}', "2"),
+        ("a", "map<string,string>", '{"a": {"x": 1, "y": "\\u00e9"}}', [("x", "1"), ("y", "é")]),
+        ("a", "decimal(5,2)", '{"a": 1.5}', Decimal("1.50")),
+        ("a", "array<struct<x: int, y: string>>", '{"a": [{"x": 1, "y": "b"}]}', [{"x": 1, "y": "b"}]),
+    ],
+)
+def test_paths_into_arrays_and_objects(path: str, type_: str, text: str, expected: Any) -> None:
+    assert at(path, type_, text) == [expected]
+    assert at(path, type_, "{}", text, "junk", text) == [None, expected, BAD, expected]
+
+
+def test_fields_of_one_path_and_of_paths_that_cross() -> None:
+    step = Json(
+        fields={
+            "tags": "array<string>",
+            "first": "string",
+            "again": "string",
+            "n": "int",
+            "whole": "string",
+            "source.ip": "string",
+        },
+        paths={"first": "tags[0]", "again": "tags[0]", "n": "o.n", "whole": "o", "source.ip": "client.addr"},
+        rest="rest",
+    )
+
+    parsed = step.compile()(
+        pa.array(['{"tags": ["x", "y"], "o": {"n": 5, "m": 6}, "client": {"addr": "::1", "port": 2}, "source.ip": "no"}'])
+    )
+
+    assert {name: column[0].as_py() for name, column in parsed.columns.items()} == {
+        "tags": ["x", "y"],
+        "first": "x",
+        "again": "x",
+        "n": 5,
+        "whole": '{"n":5,"m":6}',
+        "source.ip": "::1",
+        "rest": '{"client":{"port": 2},"source.ip": "no"}',
+    }
+
+
+def test_what_a_path_takes_out_of_an_array_stays_in_the_rest() -> None:
+    parsed = Json(fields={"f": "int"}, paths={"f": "a[0].b"}, rest="rest").compile()(pa.array(['{"a": [{"b": 1}], "c": 2}']))
+
+    assert parsed.columns["rest"].to_pylist() == ['{"a": [{"b": 1}],"c": 2}']
+
+
+def test_structs_under_a_path() -> None:
+    step = Json(fields={"source": "struct<ip: string, port: int>"}, paths={"source": "peers[0]"})
+
+    parsed = step.compile()(pa.array(['{"peers": [{"ip": "::1", "port": 22}]}']))
+
+    assert {name: column.to_pylist() for name, column in parsed.columns.items()} == {"source.ip": ["::1"], "source.port": [22]}
+
+
+@pytest.mark.parametrize(
+    ("path", "at"), [("", 0), ("[0]", 0), (".a", 0), ("a.", 1), ("a..b", 1), ("a[x]", 1), ("a[-1]", 1), ("a['b", 1), ("a[0]b", 4)]
+)
+def test_bad_paths(path: str, at: int) -> None:
+    (finding,) = Json(fields={"a": "int"}, paths={"a": path}).check(pa.schema([("message", pa.string())]))
+
+    assert (finding.code, finding.path, finding.at) == ("bad-path", ("paths", "a"), at)
+
+
+# ── Several objects in a text ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "more"),
+    [
+        ('{"a": "1"}', "1", None),
+        ('{"a": "1"}{"a": "2"}', "1", ['{"a": "2"}']),
+        ('\ufeff{"a": "1"} \n {"a": "}{"},{"b": [{}]}\n', "1", ['{"a": "}{"}', '{"b": [{}]}']),
+        ('[{"a": "1"}, {"a": "2"}]', "1", ['{"a": "2"}']),
+        (' [ {"a": "1"} ] ', "1", None),
+        ("[]", BAD, None),
+        ("[1]", BAD, None),
+        ('[{"a": "1"}, 2]', BAD, None),
+        ('{"a": "1"} garbage', BAD, None),
+        ('{"a": "1"}{"a": ', BAD, None),
+        ('{"a": "1"}}', BAD, None),
+        ('{"a": 1}{"a": "\x01"}', BAD, None),
+        ("", BAD, None),
+        (None, BAD, None),
+    ],
+)
+def test_further_objects(text: str | None, first: Any, more: list[str] | None) -> None:
+    parsed = Json(fields={"a": "string"}, more="more").compile()(pa.array([text, '{"a": "9"}'], pa.string()))
+
+    failed = parsed.failed is not None and parsed.failed[0].as_py()
+    assert (BAD if failed else parsed.columns["a"][0].as_py()) == first
+    assert parsed.columns["more"].to_pylist() == [more, None]
+    assert parsed.columns["a"][1].as_py() == "9"
+
+
+def test_further_objects_of_events() -> None:
+    events, dead = outcome(Json(fields={"a": "int"}, more="more", rest="rest"), '{"a": 1}{"a": 2}', '{"a": "x"}{"a": 3}')
+
+    assert events == [{"_offset": 0, "a": 1, "rest": None, "more": ['{"a": 2}']}]
+    assert dead[0][1] == "field 'a' is the text 'x', not int"
+
+
+# ── The rest ──────────────────────────────────────────────────────────────────────────────────────
+
+
 def rest(text: str, *names: str) -> str | None:
     parsed = Json(fields=dict.fromkeys(names, "string"), rest="rest").compile()(pa.array([text]))
     assert parsed.failed is None
@@ -273,12 +432,22 @@ def test_rest_is_what_nobody_declared_as_it_was_written(text: str, expected: str
 
 
 def test_rest_leaves_failed_rows_alone() -> None:
-    parsed = Json(fields={"a": "int"}, rest="rest").compile()(
-        pa.array(['{"b": 1}', "junk", '{"z": ' + "[" * 9_000 + "]" * 9_000 + "}"])
-    )
+    deep = '{"z": ' + "[" * 9_000 + "]" * 9_000 + "}"
 
-    assert parsed.columns["rest"].to_pylist() == ['{"b": 1}', None, None]
-    assert parsed.failed.to_pylist() == [False, True, True]
+    parsed = Json(fields={"a": "int"}, rest="rest").compile()(pa.array(['{"b": 1}', "junk", '{"b": {', deep, None]))
+
+    assert parsed.columns["rest"].to_pylist() == ['{"b": 1}', None, None, deep, None]
+    assert parsed.failed.to_pylist() == [False, True, True, False, True]
+
+
+def test_rest_of_rows_with_escaped_names() -> None:
+    texts = ['{"\\u0061": "1", "b": 2}', '{"b": 3}', '{"o": {"\\u0070": "1", "q": 2}}', '{"\\"": "\\\\"}']
+
+    parsed = Json(fields={"a": "string", "o.p": "string"}, rest="rest").compile()(pa.array(texts))
+
+    assert parsed.failed is None
+    assert parsed.columns["a"].to_pylist() == ["1", None, None, None]
+    assert parsed.columns["rest"].to_pylist() == ['{"b": 2}', '{"b": 3}', '{"o":{"q": 2}}', texts[3]]
 
 
 def outcome(step: Json, *texts: str) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], str]]]:
@@ -313,6 +482,9 @@ def test_an_empty_batch() -> None:
         ({"fields": {"a": "map<int, int>"}}, "unreadable-type", ("fields", "a")),
         ({"fields": {"a": "int", "a.b": "int"}}, "field-conflict", ("fields",)),
         ({"fields": {"a": "int"}, "rest": "a"}, "field-conflict", ("rest",)),
+        ({"fields": {"a": "int"}, "more": "a"}, "field-conflict", ("more",)),
+        ({"fields": {"a": "int"}, "rest": "r", "more": "r"}, "field-conflict", ("more",)),
+        ({"fields": {"a": "int"}, "paths": {"b": "c"}}, "unknown-field", ("paths", "b")),
         ({"fields": {"a.b": "int"}, "rest": "a"}, "field-conflict", ("fields",)),
         ({"fields": {"message": "int"}, "on_error": "keep"}, "keep-conflict", ("on_error",)),
         ({"fields": {"a": "int"}, "field": "mesage"}, "unknown-field", ("field",)),
@@ -346,7 +518,19 @@ LINES = st.dictionaries(st.sampled_from(["a", "b", "c", "a.b"]), ANY_JSON, max_s
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, max_size=12))
 def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
-    parse = Json(fields={"a.b": "string", "b": "int", "c": "array<double>"}).compile()
+    parse = Json(
+        fields={
+            "a.b": "string",
+            "b": "int",
+            "c": "array<double>",
+            "d": "string",
+            "e": "int",
+            "g": "map<string,string>",
+            "h": "string",
+        },
+        paths={"d": "c[1]", "e": "a.c[0]", "g": "a", "h": "a.c"},
+        rest="rest",
+    ).compile()
 
     together = parse(pa.array(lines, pa.string()))
 
@@ -357,3 +541,72 @@ def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
         assert {name: column[row] for name, column in together.columns.items()} == {
             name: column[0] for name, column in alone.columns.items()
         }, line
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(LINES, max_size=8))
+def test_the_kernel_of_rest_and_its_form_in_python_agree(lines: list[str]) -> None:
+    tree = tree_of([("a", "b"), ("b",), ("c",)], ["a.b"])
+    parsed = Json(fields={"a.b": "string", "b": "string", "c": "string"}, rest="rest").compile()(pa.array(lines, pa.string()))
+
+    for row, line in enumerate(lines):
+        if parsed.failed is None or not parsed.failed[row].as_py():
+            assert parsed.columns["rest"][row].as_py() == rest_of(line, tree), line
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text('{}[]":,\\ab1 \x00\x0b', max_size=30), max_size=20))
+def test_the_kernel_stays_inside_texts_that_are_no_json(lines: list[str]) -> None:
+    _, rest = by_kernel(pa.array(lines, pa.string()), trie_of(tree_of([("a", "b"), ("b",)])), [])
+
+    rest.validate()
+    assert len(rest) == len(lines)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text('{}[]":,\\ab01 é\x00\x0b', max_size=30), max_size=20))
+def test_spans_lie_inside_texts_that_are_no_json(lines: list[str]) -> None:
+    odd = np.zeros(len(lines), bool)
+
+    found = spans(pa.array(lines, pa.string()), [("a", "b"), ("b",), ("a", 0, "b"), ("a", 1)], odd)
+
+    lengths = np.array([len(line.encode()) for line in lines])
+    assert found.starts.shape == (4, len(lines))
+    assert ((found.starts == -1) | (found.starts <= found.ends)).all()
+    assert (found.ends <= lengths).all()
+    for number in range(4):
+        assert len(found.texts_of(number, {}, "x")) == len(lines)
+
+
+OBJECTS = st.sampled_from(
+    [
+        '{"a":[1,2.5e-3,{"b":null}],"c":"x\\u00e9\\n","d":{"e":true,"f":false}}',
+        '{"n": -0.0E+10 , "m" : 0 }',
+        '{"a":"0123456789abcdef\\"","b":[[],{}]}',
+    ]
+)
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 70), st.integers(0, 1), st.text('{}[]":,\\ 01.eE+-truafls\nn\x01/é', max_size=1)), max_size=3
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(OBJECTS, CHANGES), min_size=1, max_size=10))
+def test_the_kernel_that_tells_json_agrees_with_python(seeds: list[tuple[str, list[tuple[int, int, str]]]]) -> None:
+    texts = []
+    for text, changes in seeds:
+        for place, gone, new in changes:
+            text = text[:place] + new + text[place + gone :]
+        texts.append(text)
+    invalid = np.zeros(len(texts), bool)
+
+    mark_invalid(pa.array(texts), invalid)
+
+    assert [not bad for bad in invalid] == [is_object(text) for text in texts], texts
+
+
+def is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict) and text[:1] == "{" and text[-1:] == "}"
+    except ValueError:
+        return False

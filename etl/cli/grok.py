@@ -1,0 +1,123 @@
+"""``etl grok``: a pattern on the lines of a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from etl.api import Finding
+from etl.finding.fields import percent
+from etl.finding.sample import MOST_LINES, sampled
+from etl.finding.stops import Grok, Stop
+from etl.testing.values import plain
+from etl.testing.written import flow
+
+EXAMPLES = """
+\b
+Examples:
+  etl grok '%{IP:source.ip} %{WORD:verb}' access.log
+  etl grok -d 'ID=[A-Z]{2}\\d+' '%{ID:id}' app.log --show 3
+"""
+
+WIDTH = 100
+"""Characters of a line that are shown around the place where it stops to match."""
+
+MOST_UNMATCHED = 1_000
+"""Lines that do not match and are looked into."""
+
+LONGEST_BEGINNING = 80
+"""Characters of a pattern's beginning that are shown: its last ones."""
+
+MOST_KINDS = 10
+"""Places of the pattern at which lines stop that are listed."""
+
+
+@click.command("grok", epilog=EXAMPLES)
+@click.argument("pattern")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-d", "--define", "definitions", multiple=True, metavar="NAME=EXPR", help="A pattern of your own; may be repeated.")
+@click.option("--patterns", "files", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A file of patterns.")
+@click.option("--pattern-set", type=click.Choice(["ecs-v1", "legacy"]), default="ecs-v1", show_default=True)
+@click.option("--show", default=5, show_default=True, type=click.IntRange(min=0), help="Matches and others that are shown.")
+@click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines that are tried.")
+def command(
+    pattern: str, file: Path, definitions: tuple[str, ...], files: tuple[str, ...], pattern_set: str, show: int, lines: int
+) -> None:
+    """Try a grok PATTERN on the lines of FILE: what it captures, and where a line that does not match stops to.
+
+    The exit status is 1 when no line matches.
+    """
+    options = {"pattern_definitions": _definitions(definitions), "pattern_files": list(files), "pattern_set": pattern_set}
+    grok = Grok(pattern, options)
+    errors = grok.errors()
+    if errors:
+        raise click.ClickException(_wrong(pattern, errors[0]))
+    with sampled(file, lines) as sample:
+        texts = sample.lines
+    if not _report(grok, texts, file, show):
+        click.get_current_context().exit(1)
+
+
+def _definitions(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise click.UsageError(f"--define takes NAME=EXPRESSION, not {pair!r}")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _wrong(pattern: str, finding: Finding) -> str:
+    """The finding under the pattern, with a mark at the character it is about."""
+    mark = "" if finding.at is None else f"\n  {pattern}\n  {' ' * finding.at}^"
+    hint = f"\n  hint: {finding.hint}" if finding.hint else ""
+    return f"{finding.code}: {finding.message}{mark}{hint}"
+
+
+def _report(grok: Grok, lines: Sequence[str], file: Path, show: int) -> int:
+    """Print what happened; the number of lines that match."""
+    parsed = grok.parse(lines)
+    failed = [False] * len(lines) if parsed.failed is None else parsed.failed.to_pylist()
+    bad = [number for number, no in enumerate(failed) if no]
+    good = len(lines) - len(bad)
+    share = percent(good / len(lines))
+    click.echo(click.style(f"{file}: {good:,} of {len(lines):,} lines match, {share}", bold=True))
+    matching = [number for number, no in enumerate(failed) if not no][:show]
+    captured = {name: column.take(matching).to_pylist() for name, column in parsed.columns.items()} if matching else {}
+    for at, number in enumerate(matching):
+        row = {name: plain(values[at]) for name, values in captured.items() if values[at] is not None}
+        click.echo(f"  line {number + 1}: {flow(row)}")
+    if bad:
+        _report_stops(grok, lines, bad[:MOST_UNMATCHED], len(bad), show)
+    return good
+
+
+def _report_stops(grok: Grok, lines: Sequence[str], bad: Sequence[int], all_bad: int, show: int) -> None:
+    stops = dict(zip(bad, grok.stops([lines[number] for number in bad]), strict=True))
+    kinds = Counter((stop.beginning, stop.wants, stop.within) for stop in stops.values())
+    more = f", of which the first {len(bad):,} were looked into" if len(bad) < all_bad else ""
+    click.echo(click.style(f"\n{all_bad:,} do not{more}:", bold=True))
+    for kind, count in kinds.most_common(MOST_KINDS):
+        within = f" in {', '.join(kind[2])}" if kind[2] else ""
+        click.echo(f"  {count:,} match {_beginning(kind[0])} and then not {click.style(kind[1], fg='cyan')}{within}")
+        for number in [number for number, stop in stops.items() if (stop.beginning, stop.wants, stop.within) == kind][
+            : min(show, 2)
+        ]:
+            _print_stop(number, lines[number], stops[number])
+
+
+def _beginning(text: str) -> str:
+    """The longest beginning of the pattern that matches."""
+    shown = text if len(text) <= LONGEST_BEGINNING else f"…{text[-LONGEST_BEGINNING:]}"
+    return f"`{shown}`" if text else "nothing of it"
+
+
+def _print_stop(number: int, line: str, stop: Stop) -> None:
+    """The line around its stop, and a mark under the column."""
+    first = max(0, min(stop.column - 1 - WIDTH // 2, len(line) - WIDTH))
+    shown = "".join(character if character.isprintable() else "·" for character in line[first : first + WIDTH])
+    head = f"    line {number + 1}, column {stop.column}: "
+    lead = "…" if first else ""
+    click.echo(f"{head}{lead}{shown}{'…' if first + WIDTH < len(line) else ''}")
+    click.echo(" " * (len(head) + len(lead) + stop.column - 1 - first) + click.style("^", fg="red", bold=True))

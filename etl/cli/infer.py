@@ -1,0 +1,84 @@
+"""``etl infer``: what reads a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from etl.api import EtlError, nearest
+from etl.finding.fields import block, found_fields, percent
+from etl.finding.match import Match, matches
+from etl.finding.sample import MOST_LINES, Sample, sampled
+from etl.testing.written import flow
+
+EXAMPLES = """
+\b
+Examples:
+  etl infer /var/log/auth.log            which recipes and parsers read it
+  etl infer app.log --fields             the fields, to paste under a parser
+  etl infer app.log --as json --fields   those of another parser than the best
+"""
+
+MOST_ROWS = 12
+"""Lines of the table."""
+
+
+@click.command("infer", epilog=EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--fields", "fields", is_flag=True, help="Print the fields, their types and how many events lack them.")
+@click.option("--as", "chosen", metavar="NAME", help="Show this recipe or parser instead of the best.")
+@click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines of the sample at most.")
+def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
+    """Find the format of a file: try every recipe, and every parser that needs no options, on its first lines."""
+    with sampled(file, lines) as sample:
+        found = matches(sample)
+        if not found:
+            raise EtlError(nothing_reads(sample))
+        one = _chosen(found, chosen)
+        if fields:
+            _print_fields(one, sample)
+        else:
+            _print_table(found, one, sample)
+
+
+def nothing_reads(sample: Sample) -> str:
+    """What to say, and to do, when no candidate reads any line."""
+    return (
+        f"no recipe and no parser reads a line of {sample.origin}, such as {sample.lines[0][:120]!r}; "
+        f"write a pattern and try it: etl grok '%{{WORD:first}}' {sample.origin}"
+    )
+
+
+def _chosen(found: Sequence[Match], name: str | None) -> Match:
+    names = [one.candidate.name for one in found]
+    if name is None:
+        return found[0]
+    if name not in names:
+        hint = nearest(name, names) or f"what reads it is: {', '.join(names)}"
+        raise click.UsageError(f"no recipe or parser {name!r} reads a line of it; {hint}")
+    return found[names.index(name)]
+
+
+def _print_table(found: Sequence[Match], best: Match, sample: Sample) -> None:
+    click.echo(click.style(f"{sample.origin}: {len(sample.lines):,} lines", bold=True))
+    width = max(len(one.candidate.name) for one in found[:MOST_ROWS])
+    click.echo(f"  {'reads':>6}  {'rejects':>7}  {'fields':>6}  {'':6}  name")
+    for one in found[:MOST_ROWS]:
+        about = one.candidate
+        numbers = f"{percent(one.rate):>6}  {percent(one.rejected / one.events):>7}  {one.filled:6.1f}"
+        click.echo(f"  {numbers}  {about.kind:6}  {about.name:<{width}}  {about.about}".rstrip())
+    if len(found) > MOST_ROWS:
+        click.echo(f"  … {len(found) - MOST_ROWS} more")
+    click.echo(f"\nan event, by {best.candidate.name}:")
+    for name, value in best.example().items():
+        click.echo(f"  {flow({name: value})[1:-1]}")
+    click.echo(f"\nnext: etl init --for {sample.origin}", err=True)
+
+
+def _print_fields(one: Match, sample: Sample) -> None:
+    about = one.candidate
+    click.echo(f"# {about.kind} {about.name} reads {one.read:,} of {one.events:,} events of {sample.origin}")
+    for line in block(found_fields(one)):
+        click.echo(line)

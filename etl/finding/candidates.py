@@ -1,0 +1,141 @@
+"""What is tried on a sample: every recipe, and every parser that needs no options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from etl.api import Parser, Source, Step, visible
+from etl.catalogue import installed, type_name
+from etl.config.loader import inspect
+from etl.config.model import Pipeline, Stream
+from etl.config.schema import summary
+from etl.config.schemas import step_schemas
+from etl.plan.model import runs_on_arrow
+from etl.resources import recipes
+from etl.testing.given import GivenSource
+
+PARSER_STREAM, PARSER_SOURCE = "steps", "main"
+"""What the stream and source of the short form are called."""
+
+DELIMITERS = (",", ";", "\t", "|")
+_COLUMN = re.compile(r"[A-Za-z_@#][\w .()\-/%]*")
+"""What the name of a column looks like."""
+
+REST = "rest"
+"""The field that takes what a parser has no declared field for."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe, or a parser alone. ``pipeline`` has the steps that run on Arrow, up to the first that does not."""
+
+    name: str
+    about: str
+    pipeline: Pipeline
+    recipe: Path | None = None
+    parser: Parser | None = None
+    fields: frozenset[str] = field(default_factory=frozenset)
+    """The fields that its parsers give."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the parser cannot do without on this sample."""
+
+    @property
+    def kind(self) -> str:
+        """``recipe`` or ``parser``."""
+        return "recipe" if self.recipe else "parser"
+
+
+def candidates(first: str = "") -> Iterator[Candidate]:
+    """Recipes, then parsers; ``first`` is the sample's first line, which may name columns."""
+    for name, path in recipes().items():
+        checked = inspect(path, _Anything())
+        recipe = _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
+        if recipe:
+            yield recipe
+    for component in installed().families["step"].values():
+        if issubclass(component, Parser) and (found := _bare(component, first)):
+            yield _parser(*found)
+
+
+class _Anything(dict[str, str]):
+    """An environment for files whose variables have no default."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
+    """None for what does not read lines of one source, or does nothing to them in front of Spark."""
+    only = next(iter(pipeline.sources.values())) if len(pipeline.sources) == 1 else None
+    if not isinstance(only, Source) or "message" not in visible(only.fields()).names:
+        return None
+    streams = row_wise(pipeline)
+    if not streams:
+        return None
+    steps = [step for stream in streams.values() for step in stream.steps]
+    given = set(visible(only.fields()).names)
+    parsed = frozenset(name for step in steps if isinstance(step, Parser) for name in step.parsed().names) - given
+    return Candidate(name, pipeline.description or "", replace(pipeline, streams=streams), recipe=path, fields=parsed)
+
+
+def row_wise(pipeline: Pipeline) -> dict[str, Stream]:
+    """The streams that need no Spark; of one that does, the steps in front of its first that does."""
+    found: dict[str, Stream] = {}
+    whole = set(pipeline.sources)
+    for stream in pipeline.streams.values():
+        if not set(stream.inputs) <= whole:
+            continue
+        steps = _leading(stream.steps, step_schemas(pipeline, stream.name))
+        if len(steps) == len(stream.steps):
+            whole.add(stream.name)
+        if steps or len(steps) == len(stream.steps):
+            found[stream.name] = replace(stream, steps=steps)
+    return found
+
+
+def _leading(steps: tuple[Step, ...], schemas: Any) -> tuple[Step, ...]:
+    for number, (step, incoming) in enumerate(zip(steps, schemas, strict=False)):
+        if not runs_on_arrow(step, incoming):
+            return steps[:number]
+    return steps
+
+
+def _bare(component: type[Parser], first: str) -> tuple[Parser, Mapping[str, Any]] | None:
+    """The parser with the first options that make one, and those of them that a pipeline needs."""
+    for given, needed in _options(component, first):
+        try:
+            return component.model_validate({"type": type_name(component), **given}), needed
+        except ValidationError:
+            continue
+    return None
+
+
+def _options(component: type[Parser], first: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """A file's first line as the header of its columns; no options; nothing declared, and the rest in a field."""
+    if {"header", "delimiter"} <= component.model_fields.keys():
+        for delimiter in DELIMITERS:
+            cells = [cell.strip('" ') for cell in first.split(delimiter)]
+            if len(cells) > 1 and len(set(cells)) == len(cells) and all(map(_COLUMN.fullmatch, cells)):
+                given = {"header": first, "delimiter": delimiter}
+                yield given, given
+    yield {}, {}
+    if "rest" in component.model_fields:
+        yield {"fields": {"_": "string"}, "rest": REST}, {}
+
+
+def _parser(parser: Parser, options: Mapping[str, Any]) -> Candidate:
+    source = GivenSource(columns=pa.schema([("message", pa.string())]))
+    stream = Stream(PARSER_STREAM, (PARSER_SOURCE,), (parser,))
+    pipeline = Pipeline(parser.type, {PARSER_SOURCE: source}, {PARSER_STREAM: stream}, {})
+    fields = frozenset(parser.parsed().names) - {"message"}
+    return Candidate(parser.type, summary(type(parser)), pipeline, parser=parser, fields=fields, options=options)

@@ -1,0 +1,172 @@
+"""How well a candidate reads a sample."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import OFFSET, Parser, Rejects, Schema
+from etl.delivery.dead_letters import SCHEMA
+from etl.finding.candidates import Candidate, candidates
+from etl.finding.sample import FIRST_LINES, Sample, beginning
+from etl.plan.planner import plan
+from etl.testing.capture import Capture, captured
+from etl.testing.given import GivenSource, lines_of
+from etl.testing.trial import LETTERS, outputs, run_here
+from etl.testing.values import plain
+
+NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor sit amet", "abc", "hello world 1 2 3", "x y z")
+"""What has no format: who reads it says nothing by reading the sample."""
+
+RECIPE_BONUS = 1.2
+"""By how much a recipe comes before a parser that reads the same."""
+
+REST_ROWS = 200
+"""Rows whose rest is looked into."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A candidate on a sample. ``read`` and ``rejected`` are numbers of ``events``; others were filtered."""
+
+    candidate: Candidate
+    events: int
+    read: int
+    rejected: int
+    filled: float
+    """Fields that an event has on average."""
+    batches: Sequence[pa.RecordBatch]
+    """What was read, a stream after the other."""
+
+    @property
+    def rate(self) -> float:
+        """The share of events that it reads."""
+        return self.read / self.events if self.events else 0.0
+
+    @property
+    def score(self) -> float:
+        """Reading more lines counts most, then reading more out of them; a recipe is more than its parser."""
+        return self.rate**2 * math.sqrt(self.filled) * (RECIPE_BONUS if self.candidate.recipe else 1)
+
+    def example(self) -> Mapping[str, Any]:
+        """The event with the most fields among the first."""
+        rows = [row for batch in self.batches[:1] for row in batch.slice(0, 50).drop_columns([OFFSET]).to_pylist()]
+        shown = ({name: plain(value) for name, value in row.items() if value is not None} for row in rows)
+        return max(shown, key=len, default={})
+
+
+def matches(sample: Sample) -> list[Match]:
+    """All candidates that read some of a sample, the best first."""
+    first = beginning(sample)
+    found = [
+        one
+        for candidate in candidates(sample.lines[0])
+        if (one := match(candidate, first)) and one.read and not _reads_nonsense(one)
+    ]
+    if len(sample.lines) > FIRST_LINES:
+        found = [better for one in found if (better := match(one.candidate, sample)) and better.read]
+    return sorted(found, key=lambda one: one.score, reverse=True)
+
+
+def _reads_nonsense(one: Match) -> bool:
+    """Of a parser alone: whether it reads anything at all."""
+    if one.candidate.recipe:
+        return False
+    batch = pa.record_batch([pa.array(NONSENSE), pa.array(range(len(NONSENSE)), pa.int64())], names=["message", OFFSET])
+    nothing = _ran(one.candidate, [batch])
+    return nothing.read * 2 > nothing.events
+
+
+def match(candidate: Candidate, sample: Sample) -> Match | None:
+    """Run a candidate; None when its steps break down, which is their defect."""
+    source = next(iter(candidate.pipeline.sources.values()))
+    try:
+        return _ran(candidate, list(lines_of(source, sample.path)))
+    except Exception:  # a parser of another package must not keep the others from being tried
+        return None
+
+
+def _ran(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) -> Match:
+    events = sum((part.events if isinstance(part, Rejects) else part).num_rows for part in given)
+    with tempfile.TemporaryDirectory(prefix="etl-infer-") as name:
+        folder = Path(name)
+        leaves = _leaves(candidate)
+        _run(candidate, leaves, given, folder)
+        batches = [batch for leaf in leaves for batch in captured(folder / leaf) if batch.num_rows]
+        dead = {offset for batch in captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
+    good = [kept for batch in batches if (kept := _read(candidate, batch)).num_rows]
+    offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
+    return Match(candidate, events, len(offsets), len(dead - offsets), _filled(candidate, good), good)
+
+
+def _leaves(candidate: Candidate) -> list[str]:
+    streams = candidate.pipeline.streams
+    return [name for name in streams if not any(name in stream.inputs for stream in streams.values())]
+
+
+def _run(candidate: Candidate, leaves: Sequence[str], given: Sequence[Any], folder: Path) -> None:
+    pipeline = candidate.pipeline
+    name, source = next(iter(pipeline.sources.items()))
+    whole = GivenSource(columns=source.fields(), batches=(tuple(given),))
+    bench = replace(pipeline, sources={name: whole}, sinks=outputs(pipeline, leaves, folder), dead_letters=None)
+    run_here(plan(bench, Capture(folder=str(folder / LETTERS)), SCHEMA))
+
+
+def _read(candidate: Candidate, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events that have a field of a parser's; what is left over in a rest is nothing that a recipe knows."""
+    rests = rest_fields(candidate) if candidate.recipe else set()
+    names = [name for name in gained(candidate, batch.schema) if name not in rests]
+    if not names:
+        return batch.slice(0, 0) if candidate.fields else batch
+    filled = batch.column(names[0]).is_valid()
+    for name in names[1:]:
+        filled = pc.or_(filled, batch.column(name).is_valid())
+    return batch.filter(filled)
+
+
+def gained(candidate: Candidate, schema: Schema) -> list[str]:
+    """Fields of a stream that its parsers gave; where later steps renamed them all, all that are new."""
+    given = {"message", OFFSET, *next(iter(candidate.pipeline.sources.values())).fields().names}
+    parsed = [name for name in schema.names if name in candidate.fields]
+    return parsed or [name for name in schema.names if name not in given]
+
+
+def _filled(candidate: Candidate, batches: Sequence[pa.RecordBatch]) -> float:
+    """Fields that an event has on average; the members of a parser's rest are fields, those of a recipe's it does not know."""
+    rows = sum(batch.num_rows for batch in batches)
+    rests = rest_fields(candidate)
+    cells = 0.0
+    for batch in batches:
+        for name in gained(candidate, batch.schema):
+            column = batch.column(name)
+            cells += len(column) - column.null_count
+            cells += _members(column) * len(column) if name in rests and not candidate.recipe else 0.0
+    return cells / rows if rows else 0.0
+
+
+def rest_fields(candidate: Candidate) -> set[str]:
+    """The fields in which parsers put what they have no field for."""
+    steps = [step for stream in candidate.pipeline.streams.values() for step in stream.steps]
+    return {rest for step in steps if isinstance(step, Parser) and isinstance(rest := getattr(step, "rest", None), str)}
+
+
+def _members(column: pa.Array) -> float:
+    found = [len(members(text)) for text in column.slice(0, REST_ROWS).to_pylist()]
+    return sum(found) / len(found) if found else 0.0
+
+
+def members(text: str | None) -> dict[str, Any]:
+    """The JSON object in a rest; nothing where there is none."""
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

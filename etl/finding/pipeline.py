@@ -1,0 +1,69 @@
+"""A pipeline file that reads a sample's origin, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from etl.finding.candidates import REST, Candidate
+from etl.finding.fields import FoundField, block, found_fields
+from etl.finding.match import Match
+from etl.resources import folder, schema_file
+from etl.testing.edits import Edit, edited
+from etl.testing.written import scalar
+
+
+def recipe_text(path: Path) -> str:
+    """A recipe, to be copied anywhere: what it names beside itself is named by its whole path."""
+    text = path.read_text("utf-8")
+    text = text.replace("$schema=../schemas/pipeline.schema.json", f"$schema={schema_file().as_uri()}", 1)
+    return text.replace("file: ../samples/", f"file: {folder('samples')}/")
+
+
+def pipeline_text(match: Match, origin: Path) -> str:
+    """The recipe or parser with ``origin`` as what it reads."""
+    candidate = match.candidate
+    if candidate.recipe is None:
+        return "\n".join(_parser_lines(match, origin)) + "\n"
+    text = recipe_text(candidate.recipe)
+    return edited(text, [Edit((*_source_path(text, candidate), "path"), str(origin.absolute()))])
+
+
+def _source_path(text: str, candidate: Candidate) -> tuple[str, ...]:
+    short = "source" in yaml.load(text, Loader=yaml.CSafeLoader)
+    return ("source",) if short else ("sources", next(iter(candidate.pipeline.sources)))
+
+
+def _parser_lines(match: Match, origin: Path) -> Iterator[str]:
+    parser = match.candidate.parser
+    assert parser is not None
+    yield f"# yaml-language-server: $schema={schema_file().as_uri()}"
+    yield f"# {parser.type} reads {match.read:,} of the first {match.events:,} events of {origin.name}."
+    yield "source:"
+    yield "  type: file"
+    yield f"  path: {scalar(str(origin.absolute()))}"
+    yield "steps:"
+    yield f"  - type: {parser.type}"
+    yield from (f"    {name}: {scalar(value)}" for name, value in match.candidate.options.items())
+    yield from _options(match)
+    yield "sink:"
+    yield "  type: console"
+
+
+def _options(match: Match) -> Iterator[str]:
+    """The fields that were found, where the parser takes a declaration; what comes beside them goes to the rest."""
+    parser = match.candidate.parser
+    assert parser is not None
+    options = {field.alias or name for name, field in type(parser).model_fields.items()}
+    if not {"fields", REST} <= options:
+        return
+    fields = [one for one in found_fields(match) if one.name != getattr(parser, REST)]
+    if "fields" in type(parser).model_json_schema().get("required", ()) or _came_in_rest(match, fields):
+        yield from block(fields, "    ", comments=False)
+        yield f"    rest: {getattr(parser, REST) or REST}"
+
+
+def _came_in_rest(match: Match, fields: list[FoundField]) -> bool:
+    return any(one.name not in match.candidate.fields for one in fields)

@@ -1,0 +1,66 @@
+"""The beginning of a file, as lines."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from etl.api import EtlError, Limit, Rejects, Source
+from etl.catalogue import installed
+
+MOST_BYTES = 2 << 20
+MOST_LINES = 5_000
+FIRST_LINES = 200
+"""Lines with which everything is tried; only what reads some of them is tried with all."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Lines of a file; ``path`` is a plain file that holds them and nothing else."""
+
+    origin: Path
+    path: Path
+    lines: tuple[str, ...]
+
+
+@contextmanager
+def sampled(origin: Path, most: int = MOST_LINES) -> Iterator[Sample]:
+    """The first lines of a file, compressed or not, for as long as the context lasts. Raises EtlError when there are none."""
+    lines = tuple(_lines(origin, most))
+    if not lines:
+        raise EtlError(f"{origin} has no lines")
+    with tempfile.TemporaryDirectory(prefix="etl-sample-") as folder:
+        yield _written(origin, Path(folder) / "sample.log", lines)
+
+
+def beginning(sample: Sample, most: int = FIRST_LINES) -> Sample:
+    """A smaller sample of the same file."""
+    return _written(sample.origin, sample.path.with_name(f"first-{most}.log"), sample.lines[:most])
+
+
+def _written(origin: Path, path: Path, lines: tuple[str, ...]) -> Sample:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
+    return Sample(origin, path, lines)
+
+
+def _lines(origin: Path, most: int) -> Iterator[str]:
+    if not origin.is_file():
+        raise EtlError(f"there is no file {str(origin)!r}")
+    reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(origin))})
+    assert isinstance(reader, Source)
+    start = reader.start()
+    end = reader.latest(start, Limit(MOST_BYTES, None, bounded=True))
+    for split in reader.splits(start, end, 1):
+        for found in reader.read(split):
+            batch: pa.RecordBatch = found.events if isinstance(found, Rejects) else found
+            texts = batch.slice(0, most).column("message").to_pylist()
+            yield from texts
+            most -= len(texts)
+            if most <= 0:
+                return

@@ -1,0 +1,126 @@
+"""Where lines stop to match a grok pattern: the longest beginning of the pattern that a line still matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import Finding, Parsed, Parser
+from etl.catalogue import installed
+from etl.finding.pattern_parts import alternatives, wanted
+from etl.scanner.texts import owned_array
+
+BEFORE, MATCHED = "before", "matched"
+DEEPEST = 8
+"""Definitions inside definitions that are looked into."""
+
+_NAME = re.compile(r"%\{(\w+)")
+_GROUP = re.compile(r"\((?:\?:|\?<\w[^>]*>)?(?!\?)(.*)\)[*+?{}\d,]*", re.DOTALL)
+_LINES = pa.schema([("message", pa.string())])
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A line's end of the match: ``column`` counts from one and is behind what ``beginning`` of the pattern matched."""
+
+    column: int
+    beginning: str
+    wants: str
+    within: tuple[str, ...] = ()
+    """The named patterns in whose definitions it stops, the outermost first."""
+
+
+class Grok:
+    """The parser `grok` with one pattern and options of its own."""
+
+    def __init__(self, pattern: str, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self.pattern = pattern
+        self.parser = self._made(pattern)
+
+    def _made(self, pattern: str) -> Parser:
+        options = {**self._options, "patterns": [pattern]}
+        found = installed().families["step"]["grok"].model_validate(options)
+        assert isinstance(found, Parser)
+        return found
+
+    def errors(self) -> list[Finding]:
+        """What is wrong with the pattern."""
+        return [finding for finding in self.parser.check(_LINES) if finding.severity == "error"]
+
+    def parse(self, lines: Sequence[str]) -> Parsed:
+        """What the pattern captures of lines."""
+        parsed = self.parser.compile()(pa.array(lines, pa.string()))
+        return parsed._replace(columns={name: owned_array(column) for name, column in parsed.columns.items()})
+
+    def stops(self, lines: Sequence[str]) -> list[Stop]:
+        """Where lines that do not match stop doing so; of alternatives the one that leads furthest counts."""
+        found: dict[int, Stop] = {}
+        for parts in alternatives(self.pattern):
+            self._search(parts, 0, dict(enumerate(lines)), (), found)
+        return [found[number] for number in range(len(lines))]
+
+    def _search(
+        self, parts: Sequence[str], sure: int, lines: Mapping[int, str], within: tuple[str, ...], found: dict[int, Stop]
+    ) -> None:
+        """Put the stops of numbered lines into ``found`` where they are further than what it has.
+
+        ``sure``: so many parts are known to match. By halving: a line that matches a beginning of the pattern matches
+        every shorter one. A part that names a definition is then searched in the same way.
+        """
+        matched = self._halved(parts, sure, lines)
+        for count in sorted({count for count, _ in matched.values()}):
+            stopped = {number: column for number, (most, column) in matched.items() if most == count}
+            stop = "".join(parts[:count]), wanted(parts[count:]), within
+            best = {number: found[number].column if number in found else 0 for number in stopped}
+            found |= {n: Stop(column, *stop) for n, column in stopped.items() if column > best[n]}
+            left = {number: lines[number] for number, column in stopped.items() if column >= best[number]}
+            inner, name = self._inside(parts[count]) if count < len(parts) else ([], "")
+            for choice in inner if left and len(within) < DEEPEST else ():
+                self._search([*parts[:count], *choice], count, left, (*within, name) if name else within, found)
+
+    def _halved(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
+        """Line → how many parts it matches, and the column behind them."""
+        found = dict.fromkeys(lines, (sure, 0))
+        todo = [(sure, len(parts), list(lines))]
+        while todo:
+            low, high, numbers = todo.pop()
+            if low >= high or not numbers:
+                continue
+            middle = (low + high + 1) // 2
+            columns = self._columns("".join(parts[:middle]), [lines[number] for number in numbers])
+            good = {number: column for number, column in zip(numbers, columns, strict=True) if column is not None}
+            found |= {number: (middle, column) for number, column in good.items()}
+            todo.append((middle, high, list(good)))
+            todo.append((low, middle - 1, [number for number in numbers if number not in good]))
+        return {number: (most, column or 1) for number, (most, column) in found.items()}
+
+    def _inside(self, part: str) -> tuple[list[list[str]], str]:
+        """The alternatives of a definition or group that is put together of others, and the definition's name."""
+        name, group = _NAME.match(part), _GROUP.match(part)
+        text = self._definitions.get(name[1], "") if name else group[1] if group else ""
+        return (alternatives(text) if "%{" in text else []), part if name else ""
+
+    @cached_property
+    def _definitions(self) -> Mapping[str, str]:
+        """Name → expression: the library's, and over it the user's."""
+        chosen = self._options.get("pattern_set", "ecs-v1")
+        library = {pattern.name: pattern.definition for pattern in installed().patterns if chosen in pattern.sets}
+        return library | self._options.get("pattern_definitions", {})
+
+    def _columns(self, beginning: str, lines: Sequence[str]) -> list[int | None]:
+        """The column behind what a beginning of the pattern matches, None where it does not."""
+        parser = self._made(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
+        if any(finding.severity == "error" for finding in parser.check(_LINES)):
+            return [None] * len(lines)  # cut where it cannot be: in front of a back-reference's group, say
+        read: Callable[[pa.Array], Parsed] = parser.compile()
+        parsed = read(pa.array(lines, pa.string()))
+        failed = [False] * len(lines) if parsed.failed is None else parsed.failed.to_pylist()
+        lengths = [pc.fill_null(pc.utf8_length(owned_array(parsed.columns[name])), 0).to_pylist() for name in (BEFORE, MATCHED)]
+        return [None if bad else 1 + a + b for bad, a, b in zip(failed, *lengths, strict=True)]

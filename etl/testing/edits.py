@@ -1,0 +1,93 @@
+"""Changing values of a YAML text and nothing else of it: comments, order and layout of the rest stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from etl.config.model import Path
+from etl.testing.written import item, items, scalar
+
+Node = yaml.Node
+
+
+@dataclass(frozen=True)
+class Edit:
+    """``value`` in place of what stands at ``path``; a key that is not there is added to its mapping."""
+
+    path: Path
+    value: Any
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with its values replaced. Paths of two edits do not contain each other."""
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    changes = [change for edit in edits if root is not None and (change := _change(text, root, edit))]
+    changes.sort(key=lambda change: change[0])
+    for start, end, new in reversed(changes):  # of two additions at one place the later comes behind
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _change(text: str, root: Node, edit: Edit) -> tuple[int, int, str] | None:
+    """Start, end and new text."""
+    parent, node = _found(root, edit.path[:-1]), _found(root, edit.path)
+    if not isinstance(parent, yaml.CollectionNode):
+        return None
+    if node is None:
+        return _addition(text, parent, str(edit.path[-1]), edit.value)
+    if parent.flow_style or (isinstance(node, yaml.ScalarNode) and not isinstance(edit.value, (list, Mapping))):
+        return node.start_mark.index, end_of(node), scalar(edit.value)
+    if isinstance(parent, yaml.SequenceNode) and isinstance(edit.value, Mapping):
+        column = node.start_mark.column
+        return node.start_mark.index, end_of(node), "\n".join(item(edit.value, column - 2))[column:]
+    key = next(key for key, value in parent.value if value is node)
+    colon = text.index(":", key.end_mark.index) + 1
+    comment = text[colon : node.start_mark.index].partition("\n")
+    head = comment[0].rstrip() if comment[1] else ""
+    new = _block(edit.value, key.start_mark.column)
+    return colon, end_of(node), head + new if new.startswith("\n") else new + head
+
+
+def _addition(text: str, parent: yaml.CollectionNode, key: str, value: Any) -> tuple[int, int, str]:
+    end = end_of(parent)
+    if parent.flow_style:
+        return end - 1, end - 1, f"{', ' if parent.value else ''}{key}: {scalar(value)}"
+    column = parent.start_mark.column
+    line_end = text.find("\n", end)
+    at = len(text) if line_end < 0 else line_end
+    return at, at, f"\n{' ' * column}{key}:{_block(value, column)}"
+
+
+def _block(value: Any, column: int) -> str:
+    """What stands behind ``key:`` in a block mapping whose keys have this column."""
+    if isinstance(value, Mapping):
+        pad = " " * (column + 2)
+        return "".join(f"\n{pad}{key}:{_block(inner, column + 2)}" for key, inner in value.items())
+    if isinstance(value, list) and value and all(isinstance(event, Mapping) for event in value):
+        return "\n" + "\n".join(items(value, column + 2))
+    return f" {scalar(value)}"
+
+
+def _found(node: Node | None, path: Path) -> Node | None:
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in node.value if key.value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+        else:
+            return None
+    return node
+
+
+def end_of(node: Node) -> int:
+    """The index behind the last character of a value; a block's mark is behind the blanks and comments that follow it."""
+    if isinstance(node, yaml.ScalarNode):
+        return node.end_mark.index if node.style not in ("|", ">") else node.end_mark.index - 1
+    if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
+        return node.end_mark.index
+    last = node.value[-1]
+    return end_of(last[1] if isinstance(last, tuple) else last)

@@ -1,0 +1,137 @@
+"""What a test gives its pipeline to read: a source of events that are known."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, visible
+from etl.catalogue import installed
+from etl.config.case_check import beside
+from etl.config.cases import Event, Given, flat_event
+
+_EVERYTHING = Limit(1 << 62, None, bounded=True)
+_LINE_OPTIONS = ("charset", "max_line_bytes", "multiline")
+
+
+class GivenSource(Source):
+    """Events of a test, a micro-batch each list.
+
+    Between two micro-batches is an empty one: what is late is told by the watermark of the one before, and so by all
+    that was read.
+    """
+
+    type: Literal["given"] = "given"
+    columns: pa.Schema
+    batches: tuple[tuple[pa.RecordBatch | Rejects, ...], ...] = ()
+
+    def fields(self) -> Schema:
+        """The fields of the source in whose place it stands."""
+        return self.columns
+
+    def start(self) -> Offset:
+        """Nothing read."""
+        return {"step": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        """The next micro-batch, or where all end."""
+        last = 2 * len(self.batches) - 1
+        return {"step": max(0, last) if limit.until is None else min(last, start["step"] + 1)}
+
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
+        """One a micro-batch that has events."""
+        return [Split("given", step, step + 1) for step in range(start["step"], end["step"]) if step % 2 == 0]
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
+        """The events."""
+        yield from self.batches[split.start // 2]
+
+    def all(self) -> Iterator[pa.RecordBatch | Rejects]:
+        """The events of all micro-batches."""
+        return (part for batch in self.batches for part in batch)
+
+
+def given_source(source: Source | FrameSource, given: Given | None, file: str) -> GivenSource:
+    """A test's events in place of a source; ``file`` names the test's. Raises EtlError for events that do not fit."""
+    schema = visible(source.fields())
+    if given is None:
+        return GivenSource(columns=schema)
+    if given.lines:
+        path = beside(file, given.lines.path)
+        if not path.is_file():
+            raise EtlError(f"there is no file {str(path)!r}")
+        return GivenSource(columns=schema, batches=(tuple(lines_of(source, path)),))
+    batches: list[tuple[pa.RecordBatch | Rejects, ...]] = []
+    first = 0
+    for events in given.batches:
+        texts = [event for event in events if isinstance(event, str)]
+        if getattr(source, "multiline", None) is not None and len(texts) == len(events):
+            batches.append(tuple(_grouped(source, texts)))
+        else:
+            batches.append((_batch(events, schema, first),))
+        first += len(events)
+    return GivenSource(columns=schema, batches=tuple(batches))
+
+
+def lines_of(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatch | Rejects]:
+    """The lines of a file, cut and put together as the source does."""
+    options = {name: getattr(source, name) for name in _LINE_OPTIONS if hasattr(source, name)}
+    reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(path))})
+    assert isinstance(reader, Source)
+    reader = reader.model_copy(update=options)
+    schema = visible(source.fields())
+    for split in reader.splits(reader.start(), reader.latest(reader.start(), _EVERYTHING), 1):
+        for found in reader.read(split):
+            yield found if isinstance(found, Rejects) else _filled(found, schema)
+
+
+def _grouped(source: Source | FrameSource, lines: Sequence[str]) -> list[pa.RecordBatch | Rejects]:
+    """Lines that make events of several: the source's own rules decide."""
+    with tempfile.NamedTemporaryFile("wb", suffix=".log") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode(getattr(source, "charset", "utf-8"), "replace"))
+        file.flush()
+        return list(lines_of(source, Path(file.name)))
+
+
+def _filled(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """The batch with all fields of the source, null where lines have none."""
+    columns = [batch.column(f.name) if f.name in batch.schema.names else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays([*columns, batch.column(OFFSET)], names=[*schema.names, OFFSET])
+
+
+def _batch(events: Sequence[Event], schema: Schema, first: int) -> pa.RecordBatch:
+    rows = [{"message": event} if isinstance(event, str) else flat_event(event, schema.names) for event in events]
+    columns = [_column(field, [row.get(field.name) for row in rows]) for field in schema]
+    offsets = pa.array(range(first, first + len(rows)), pa.int64())
+    return pa.RecordBatch.from_arrays([*columns, offsets], names=[*schema.names, OFFSET])
+
+
+def _column(field: pa.Field, values: Sequence[Any]) -> pa.Array:
+    try:
+        plain = [_typed(value, field.type) for value in values]
+        return pa.array(plain) if pa.types.is_null(field.type) else pa.array(plain, field.type)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise EtlError(f"the test gives field {field.name!r} a value that is no {field.type}: {error}") from None
+
+
+def _typed(value: Any, type_: pa.DataType) -> Any:
+    """Texts of times as times; the rest as YAML has it."""
+    if isinstance(value, str) and pa.types.is_timestamp(type_):
+        return moment(value) if type_.tz else datetime.fromisoformat(value)
+    if isinstance(value, str) and pa.types.is_date(type_):
+        return date.fromisoformat(value)
+    if isinstance(value, Mapping) and pa.types.is_map(type_):
+        return list(value.items())
+    return value
+
+
+def moment(text: str) -> datetime:
+    """ISO 8601 text → an instant; UTC where it names no zone. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

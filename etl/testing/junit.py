@@ -1,0 +1,53 @@
+"""Results as the XML that build servers read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from etl.testing.results import Result
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+
+
+def write(path: Path, results: Sequence[Result]) -> None:
+    """One test suite a file, one test case a test."""
+    root = ElementTree.Element("testsuites", _counts(results))
+    for file in dict.fromkeys(result.file for result in results):
+        mine = [result for result in results if result.file == file]
+        suite = ElementTree.SubElement(root, "testsuite", {"name": file, **_counts(mine)})
+        for result in mine:
+            _case(suite, result)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(root).write(path, "utf-8", xml_declaration=True)
+
+
+def _case(suite: ElementTree.Element, result: Result) -> None:
+    about = {"classname": result.file, "name": _clean(result.name), "time": f"{result.seconds:.3f}"}
+    element = ElementTree.SubElement(suite, "testcase", about)
+    text = "\n".join(result.lines())
+    if result.error is not None:
+        ElementTree.SubElement(element, "error", {"message": _clean(result.error)})
+    elif result.differences:
+        failure = ElementTree.SubElement(element, "failure", {"message": _clean(result.differences[0].text)})
+        failure.text = _clean(text)
+
+
+def _counts(results: Sequence[Result]) -> dict[str, str]:
+    return {
+        "tests": str(len(results)),
+        "failures": str(_number(result.error is None and bool(result.differences) for result in results)),
+        "errors": str(_number(result.error is not None for result in results)),
+        "time": f"{sum(result.seconds for result in results):.3f}",
+    }
+
+
+def _number(truths: Iterable[bool]) -> int:
+    return sum(truths)
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)

@@ -1,0 +1,59 @@
+"""Running the tests of files, one after the other, and what became of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from etl.api import EtlError
+from etl.config.case_file import Suite
+from etl.config.cases import Case
+from etl.testing.trial import OnSpark, Outcome, tried
+from etl.testing.verdict import Difference, differences
+
+
+@dataclass
+class Result:
+    """What became of a test."""
+
+    file: str
+    place: str
+    name: str
+    seconds: float
+    outcome: Outcome | None = None
+    """What came out; None when the run failed."""
+    shows: bool = False
+    """Whether the test expects nothing."""
+    differences: list[Difference] = field(default_factory=list)
+    error: str | None = None
+    """Why the pipeline did not run to its end."""
+    updated: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is as expected."""
+        return self.error is None and not self.differences
+
+    def lines(self) -> Iterator[str]:
+        """What is not as expected, in lines of text."""
+        if self.error is not None:
+            yield from self.error.splitlines()
+        for difference in self.differences:
+            yield f"{difference.place}: {difference.text}"
+            yield from (f"  {line}" for line in difference.lines)
+
+
+def result(suite: Suite, case: Case, on_spark: OnSpark) -> Result:
+    """Try one test. What the pipeline's run raises is its result."""
+    began = time.monotonic()
+    made = Result(suite.file, suite.place(case.path), case.name, 0.0, shows=case.shows)
+    try:
+        made.outcome = tried(suite, case, on_spark)
+        made.differences = differences(suite, case, made.outcome)
+    except (EtlError, OSError) as error:
+        made.error = str(error)
+    except Exception as error:  # one test's defect is no reason to try none of the others
+        made.error = f"{type(error).__name__}: {error}"
+    made.seconds = time.monotonic() - began
+    return made

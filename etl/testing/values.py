@@ -1,0 +1,69 @@
+"""Arrow values as YAML and JSON write them, and whether an expected value is the one found."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from etl.api import OFFSET
+from etl.testing.given import moment
+
+
+def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Events as mappings of flat names to plain values; null fields are left out."""
+    names = [name for name in batch.schema.names if name != OFFSET]
+    columns = [[plain(value) for value in batch.column(name).to_pylist()] for name in names]
+    found = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    return [{name: value for name, value in row.items() if value is not None} for row in found] if names else []
+
+
+def plain(value: Any) -> Any:
+    """A Python value of Arrow's → text, number, truth value, list or mapping. Times are ISO 8601, bytes base64."""
+    if isinstance(value, datetime):
+        return _iso(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value) if value == Decimal(str(float(value))) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        pairs = bool(value) and all(isinstance(item, tuple) for item in value)
+        return {str(key): plain(item) for key, item in value} if pairs else [plain(item) for item in value]
+    return value
+
+
+def _iso(value: datetime) -> str:
+    """``2026-11-20T06:25:03.004232Z``; a whole second without a fraction."""
+    text = (value.astimezone(UTC) if value.tzinfo else value).replace(tzinfo=None).isoformat()
+    return f"{text}Z" if value.tzinfo else text
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Whether a value of the file is the one found, both plain. Times may be written in any zone, null be left out."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        return all(same(expected.get(key), found.get(key)) for key in {*expected, *found})
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(same, expected, found))
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, (int, float)) and isinstance(found, (int, float)):
+        return expected == found or math.isclose(expected, found, rel_tol=1e-12) or (expected != expected and found != found)
+    return expected == found or (isinstance(expected, str) and isinstance(found, str) and _same_time(expected, found))
+
+
+def _same_time(expected: str, found: str) -> bool:
+    if not (found[:4].isdigit() and found[4:5] == "-" and found[10:11] == "T"):
+        return False
+    try:
+        return moment(expected) == moment(found)
+    except ValueError:
+        return False

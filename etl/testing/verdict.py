@@ -1,0 +1,123 @@
+"""What a test expected against what came out: differences, each with its place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from etl.config.case_file import Suite
+from etl.config.cases import Case, Expected, flat_event
+from etl.config.model import Path
+from etl.testing.pairs import Pair, likeness, unequal
+from etl.testing.trial import LETTERS, Found, Outcome
+from etl.testing.values import same
+from etl.testing.written import flow, scalar
+
+MOST_SHOWN = 5
+"""Events that a message lists in full."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as expected: where, what, and lines that begin with ``-`` (expected) or ``+`` (found)."""
+
+    place: str
+    text: str
+    lines: tuple[str, ...] = ()
+
+
+def differences(suite: Suite, case: Case, outcome: Outcome) -> list[Difference]:
+    """All that is not as the test expects."""
+    found = [
+        difference for name, expected in case.expected.items() for difference in _of(suite, name, expected, outcome.events[name])
+    ]
+    if not case.shows:
+        letters = case.dead_letters or Expected(case.path, count=0)  # who says nothing of them expects none
+        found += _of(suite, LETTERS, letters, letters_for(outcome.letters, letters))
+    return found
+
+
+def compared(expected: Expected, found: Found) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The expected and the found events with the fields that are looked at."""
+    names = found.schema.names
+    wanted = [flat_event(event, names) for event in expected.events or ()]
+    kept = set(expected.fields or names)
+    return [_only(row, kept) for row in wanted], [_only(row, kept) for row in found.rows]
+
+
+def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name in names}
+
+
+def letters_for(found: Found, expected: Expected) -> Found:
+    """Dead letters with the fields that the test names: nobody writes the time at which a line was rejected."""
+    named = {name for event in expected.events or () for name in event}
+    if expected.fields or not named:
+        return found
+    return Found([_only(row, named) for row in found.rows], found.schema, found.ordered)
+
+
+def _of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
+    if expected.count is not None and expected.count != len(found.rows):
+        text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
+        yield Difference(suite.place(expected.path), text, _listed(found.rows, name))
+    if expected.events is not None:
+        wanted, came = compared(expected, found)
+        for pair in unequal(wanted, came, found.ordered):
+            yield _pair(suite, name, expected, pair, wanted, came)
+    for at, event in enumerate(expected.contains):
+        yield from _contained(suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows)
+
+
+def _pair(
+    suite: Suite, name: str, expected: Expected, pair: Pair, wanted: Sequence[dict[str, Any]], came: Sequence[dict[str, Any]]
+) -> Difference:
+    if pair.expected is None:
+        assert pair.found is not None
+        text = f"{name}: an event that is not expected"
+        return Difference(suite.place(expected.path), text, (f"+ {_shown(came[pair.found], name)}",))
+    place = suite.place(event_path(suite, expected, pair.expected))
+    row = wanted[pair.expected]
+    if pair.found is None:
+        return Difference(place, f"{name}[{pair.expected}] is missing", (f"- {_shown(row, name)}",))
+    return Difference(place, f"{name}[{pair.expected}]", tuple(_fields(row, came[pair.found])))
+
+
+def event_path(suite: Suite, expected: Expected, number: int) -> Path:
+    """Where an expected event stands."""
+    longer = (*expected.path, "events")
+    return (*(longer if longer in suite.positions else expected.path), number)
+
+
+def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of two events that differ."""
+    for name in dict.fromkeys([*expected, *found]):
+        if not same(expected.get(name), found.get(name)):
+            yield from (f"- {name}: {scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
+            yield from (f"+ {name}: {scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
+
+
+def _contained(
+    suite: Suite, name: str, path: Path, event: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> Iterator[Difference]:
+    if any(likeness(event, row) == len(event) for row in rows):
+        return
+    likest = max(rows, key=lambda row: likeness(event, row), default=None)
+    lines = [f"- {flow(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
+    text = f"{name}: there is no such event" + ("" if likest is None else "; the one most like it")
+    yield Difference(suite.place(path), text, tuple(lines))
+
+
+def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+    more = [f"  … {len(rows) - MOST_SHOWN} more"] if len(rows) > MOST_SHOWN else []
+    return (*(f"+ {_shown(row, name)}" for row in rows[:MOST_SHOWN]), *more)
+
+
+def _shown(row: Mapping[str, Any], name: str) -> str:
+    about = ("at", "code", "reason", "event")
+    return flow({key: row[key] for key in about if key in row} if name == LETTERS else row)
+
+
+def _events(count: int, name: str) -> str:
+    return f"{count or 'no'} {'dead letter' if name == LETTERS else 'event'}{'' if count == 1 else 's'}"

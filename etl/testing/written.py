@@ -1,0 +1,76 @@
+"""Plain values as YAML: scalars unquoted where that is safe, an event on a line where it fits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from etl.config.document import scalar_value
+
+LONGEST = 120
+"""Characters of a line that an event may take before it gets a line for each field."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_/.+\-]([\w/.+@=$;()%~ \-]*[\w/.+@=$;()%~\-])?|[A-Za-z0-9][\w/.+\-]*(:[\w/.+\-]+)+", re.ASCII)
+_KEY = re.compile(r"[A-Za-z_][\w.@\-]*", re.ASCII)
+_INDICATORS = ("- ", "? ", "---", "...")
+
+
+def scalar(value: Any) -> str:
+    """A value on one line; mappings and lists in flow style."""
+    if isinstance(value, Mapping):
+        return flow(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(map(scalar, value)) + "]"
+    if isinstance(value, str):
+        return _text(value)
+    return "null" if value is None else json.dumps(value)
+
+
+def flow(event: Mapping[str, Any]) -> str:
+    """``{user_name: root, source.ip: 192.0.2.1}``."""
+    return "{" + ", ".join(f"{_key(name)}: {scalar(value)}" for name, value in event.items()) + "}"
+
+
+def items(events: list[Mapping[str, Any]], indent: int) -> Iterator[str]:
+    """A block list of events, each line with its indent."""
+    for event in events:
+        yield from item(event, indent)
+
+
+def item(event: Mapping[str, Any], indent: int) -> Iterator[str]:
+    """One event of a block list."""
+    pad = " " * indent
+    line = f"{pad}- {flow(event)}"
+    if len(line) <= LONGEST or not event:
+        yield line
+        return
+    for number, (name, value) in enumerate(event.items()):
+        yield f"{pad}{'  ' if number else '- '}{_key(name)}: {scalar(value)}"
+
+
+def _key(name: str) -> str:
+    return name if _KEY.fullmatch(name) else _quoted(name)
+
+
+def _text(value: str) -> str:
+    """Plain when it reads back as the same text in any YAML; else in double quotes."""
+    safe = _PLAIN.fullmatch(value) and not value.startswith(_INDICATORS) and isinstance(scalar_value(value), str)
+    return value if safe and value.lower() not in _WORDS else _quoted(value)
+
+
+_WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "-", "?"}
+"""What other readers of YAML take for more than text."""
+
+
+def _quoted(value: str) -> str:
+    if "'" not in value and all(character.isprintable() for character in value) and ("\\" in value or '"' in value):
+        return f"'{value}'"
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,166 @@
+"""Kernels over pairs: telling keys apart, giving pairs their places, and picking values.
+
+A part that a kernel calls stands in the kernel's own module, or in `etl.scanner`: only then is a change noticed by the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.intrinsics import load_byte, load_long
+from etl.scanner.views import loads_safely, put_view
+
+_EIGHT = np.uint64(8)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+_MASKS = np.array([(1 << 8 * many) - 1 for many in range(8)] + [0xFFFFFFFFFFFFFFFF], np.uint64)
+_INLINE = np.int64(12)
+
+_GONE = np.int32(-1)
+_FOLLOWS = np.int32(-2)
+"""The place of a pair that is reached from an earlier one of its key."""
+
+_FIRST, _LAST, _ALL = np.uint8(0), np.uint8(1), np.uint8(2)
+_NOTHING: Any = np.int64(0)
+_TRUE_BYTES: Any = np.int64(4)
+_TRUE = np.frombuffer(b"true" + bytes(12), np.uint8).copy()
+
+
+# ── Telling keys apart ────────────────────────────────────────────────────────────────────────────
+
+
+@part
+def _upto_eight(at: Any, many: Any) -> Any:
+    """Up to 8 bytes as a number."""
+    if loads_safely(at):
+        return load_long(at) & _MASKS[many]
+    number = np.uint64(0)
+    for place in range(many):
+        number |= np.uint64(load_byte(at + np.uint64(place))) << np.uint64(8 * place)
+    return number
+
+
+@part
+def _hash(at: Any, left: Any, seed: Any) -> Any:
+    found = seed ^ (np.uint64(left) * _ODD)
+    while left > 0:
+        many = min(left, np.int64(8))
+        found = (found ^ _upto_eight(at, many)) * _ODD
+        found ^= found >> _SHIFT
+        at, left = at + _EIGHT, left - 8
+    return found
+
+
+@part
+def _same(one: Any, other: Any, left: Any) -> Any:
+    while left > 0:
+        many = min(left, np.int64(8))
+        if _upto_eight(one, many) != _upto_eight(other, many):
+            return False
+        one, other, left = one + _EIGHT, other + _EIGHT, left - 8
+    return True
+
+
+@kernel
+def intern(address: Any, length: Any, seed: Any, table: Any, first: Any, numbers: Any) -> Any:
+    """Number equal keys alike; ``first`` gets a pair of each number. ``table`` is zeros, a power of two, half of it free."""
+    count, mask = np.int32(0), np.uint64(table.shape[0] - 1)
+    for pair in range(address.shape[0]):
+        size = length[pair]
+        place = _hash(address[pair], size, seed) & mask
+        while True:
+            known = table[place]
+            if known == 0:
+                first[count] = pair
+                count += np.int32(1)
+                table[place] = known = count
+                break
+            earlier = first[known - 1]
+            if length[earlier] == size and _same(address[earlier], address[pair], size):
+                break
+            place = (place + np.uint64(1)) & mask
+        numbers[pair] = known - np.int32(1)
+    return count
+
+
+# ── Places ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kernel
+def settle(bounds: Any, modes: Any, length: Any, seen: Any, ends: Any, picks: Any, places: Any, links: Any) -> None:
+    """Places of keys → places of pairs. ``seen`` (-1) and ``ends`` are room for each place: the row last seen, its last pair.
+
+    A key that stands alone gives way to the same key with a value.
+    """
+    for row in range(bounds.shape[0] - 1):
+        for pair in range(bounds[row], bounds[row + 1]):
+            place = places[pair]
+            links[pair] = -1
+            if place < 0:
+                continue
+            if seen[place] == row:
+                earlier = ends[place]
+                if length[pair] < 0 or (modes[place] == _FIRST and length[earlier] >= 0):
+                    places[pair] = _GONE
+                    continue
+                if modes[place] == _ALL and length[earlier] >= 0:
+                    links[earlier], ends[place], places[pair] = pair, pair, _FOLLOWS
+                    continue
+                places[earlier] = _GONE
+            seen[place] = row
+            ends[place] = pair
+            if place < picks.shape[0]:
+                picks[place, row] = pair
+
+
+@kernel
+def chains(picks: Any, links: Any, offsets: Any, members: Any) -> Any:
+    """First pairs of rows → all pairs that follow them, and the offsets of lists; the answer is how many."""
+    count = 0
+    offsets[0] = 0
+    for row in range(picks.shape[0]):
+        pair = picks[row]
+        while pair >= 0:
+            members[count] = pair
+            count += 1
+            pair = links[pair]
+        offsets[row + 1] = count
+    return count
+
+
+# ── Values ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kernel
+def pick_views(picks: Any, address: Any, length: Any, base: Any, size: Any, views: Any, valid: Any) -> Any:
+    """Views of the picked texts; how many are null, and how many lie outside the ``size`` bytes at ``base``."""
+    nulls, outside = 0, 0
+    true = np.uint64(_TRUE.ctypes.data)
+    for row in range(picks.shape[0]):
+        pair = picks[row]
+        valid[row] = pair >= 0
+        nulls += pair < 0
+        source, many = true, _NOTHING
+        if pair >= 0:
+            alone = length[pair] < 0
+            many = _TRUE_BYTES if alone else length[pair]
+            source = true if alone else address[pair]
+        outside += many > _INLINE and not (base <= source and source + np.uint64(many) <= base + size)
+        put_view(views + np.uint64(16) * np.uint64(row), source, many, source - base)
+    return nulls, outside
+
+
+@kernel
+def pick_texts(picks: Any, address: Any, length: Any, to: Any, many: Any) -> None:
+    """Addresses and lengths of the picked texts; -1 for none."""
+    true = np.uint64(_TRUE.ctypes.data)
+    for row in range(picks.shape[0]):
+        pair = picks[row]
+        to[row], many[row] = true, _TRUE_BYTES
+        if pair < 0:
+            many[row] = -1
+        elif length[pair] >= 0:
+            to[row], many[row] = address[pair], length[pair]

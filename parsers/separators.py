@@ -1,0 +1,92 @@
+"""Separators, as texts or as a regular expression → a small automaton that kernels run at one place of a text.
+
+It finds the longest separator that begins there, reading no more than `MOST_BYTES`, so that no text makes it slow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.program import BYTE, MATCH, SPLIT, BeyondError, Program, program
+from etl.scanner.syntax import parse
+from etl.scanner.tree import Node
+
+MOST_BYTES = 256
+"""Bytes of the longest separator."""
+
+MOST_STATES = 200
+"""States of the automaton."""
+
+STEP_ENDS = 1 << 31
+"""In a step: a separator ends here."""
+
+STEP_NONE = (1 << 32) - 1
+"""A step that leads nowhere."""
+
+
+def separators(texts: Sequence[str], pattern: str | None) -> list[list[int]]:
+    """Any of the texts, or what the pattern matches: for each state and byte the state that follows, perhaps with `STEP_ENDS`.
+
+    State 0 stands in front of a separator. Raises PatternError.
+    """
+    written = pattern if pattern is not None else "|".join(map(re.escape, texts))
+    try:
+        made = program([parse(written, _no_name)], "beginning")
+    except BeyondError as error:
+        raise PatternError(str(error), 0) from None
+    return _table(made)
+
+
+def _no_name(name: str, at: int) -> Node:
+    raise PatternError("a separator has no grok names", at)
+
+
+def _table(made: Program) -> list[list[int]]:
+    """The program's states, each a set of instructions, by breadth."""
+    first = _reached(made, [made.start])
+    if any(made.does[at] == MATCH for at in first):
+        raise PatternError("a separator cannot be empty", 0)
+    numbers, rows, waiting = {first: 0}, [], [first]
+    for state in waiting:
+        row = [_step(made, state, byte) for byte in range(256)]
+        for then in row:
+            if then and then not in numbers:
+                numbers[then] = len(numbers)
+                waiting.append(then)
+        if len(numbers) > MOST_STATES:
+            raise PatternError(f"a separator cannot have more than {MOST_STATES} states", 0)
+        rows.append([_written(made, numbers, then) for then in row])
+    return rows
+
+
+def _written(made: Program, numbers: dict[frozenset[int], int], then: frozenset[int]) -> int:
+    if not then:
+        return STEP_NONE
+    return numbers[then] | (STEP_ENDS if any(made.does[at] == MATCH for at in then) else 0)
+
+
+def _step(made: Program, state: frozenset[int], byte: int) -> frozenset[int]:
+    read = [then for at in state if made.does[at] == BYTE and made.operand[at] >> byte & 1 for then in made.then[at]]
+    return _reached(made, read) if read else frozenset()
+
+
+def _reached(made: Program, waiting: Iterable[int]) -> frozenset[int]:
+    """What is met without reading a byte."""
+    return frozenset(_walked(made, list(waiting)))
+
+
+def _walked(made: Program, waiting: list[int]) -> Iterator[int]:
+    seen = set()
+    while waiting:
+        at = waiting.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if made.does[at] == SPLIT:
+            waiting += made.then[at]
+        elif made.does[at] in (BYTE, MATCH):
+            yield at
+        else:
+            raise PatternError("a separator has no captures, edges, look-around or atomic groups", 0)

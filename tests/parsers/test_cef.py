@@ -1,0 +1,294 @@
+"""The parser `cef`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsers.cef import Cef
+
+STORED = {"logstash_codec_cef.jsonl": 26, "vrl_parse_cef.jsonl": 7}
+"""Vectors a file, all of which pass."""
+
+DIALECTS: dict[str, dict[str, Any]] = {
+    "logstash_codec_cef.jsonl": {"naming": "full", "repeats": "last"},
+    "vrl_parse_cef.jsonl": {"naming": "written", "repeats": "last", "strict": True},
+}
+"""What the origin of each file does without being asked."""
+
+OPTIONS = {"translate_custom_fields": "custom_labels"}
+
+
+def event(text: str | None, **options: Any) -> dict[str, Any] | None:
+    """All fields of an event that has them, flat; None when it fails."""
+    parsed = Cef(**options).compile()(pa.array([text], pa.string()))
+    if parsed.failed is not None and parsed.failed[0].as_py():
+        return None
+    fields = {name: column[0].as_py() for name, column in parsed.columns.items()}
+    rest = json.loads(fields.pop("cef.extensions") or "{}")
+    return {name: value for name, value in fields.items() if value is not None} | rest
+
+
+def flat(expected: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested fields by their paths; ``{"ad.field": {"0": x}}`` is what Logstash makes of the key ``ad.field[0]``."""
+    found = {}
+    for name, value in expected.items():
+        if isinstance(value, dict) and next(iter(value)).isdigit():
+            found |= {f"{prefix}{name}[{number}]": inner for number, inner in value.items()}
+        else:
+            found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+# ── Vectors ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("file", DIALECTS)
+def test_vectors(acceptance: Path, file: str) -> None:
+    vectors = [json.loads(line) for line in (acceptance / "cef" / file).read_text().splitlines()]
+
+    wrong = []
+    for vector in vectors:
+        options = {OPTIONS[name]: value for name, value in vector.get("options", {}).items()}
+        found = event(vector["line"], **DIALECTS[file], **options)
+        if found != (flat(vector["expected"]) if vector["valid"] else None):
+            wrong.append((vector["source"], vector["line"], found))
+
+    assert wrong == []
+    assert len(vectors) >= STORED[file]
+
+
+def test_vectors_in_ecs(acceptance: Path) -> None:
+    vectors = [json.loads(line) for line in (acceptance / "cef" / "logstash_codec_cef.jsonl").read_text().splitlines()]
+    known = [vector for vector in vectors if "expected_ecs_v1" in vector]
+
+    wrong = []
+    for vector in known:
+        found = event(vector["line"], fields={"event.start": "timestamp"}, repeats="last")
+        if found != flat(vector["expected_ecs_v1"]):
+            wrong.append((vector["source"], vector["line"], found))
+
+    assert wrong == []
+    assert len(known) >= 20
+
+
+# ── Headers and extensions ────────────────────────────────────────────────────────────────────────
+
+HEAD = "CEF:0|v|p|1.0|100|n|10|"
+HEADER = {
+    "cef.version": "0",
+    "observer.vendor": "v",
+    "observer.product": "p",
+    "observer.version": "1.0",
+    "event.code": "100",
+    "cef.name": "n",
+    "event.severity": "10",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEAD, {}),
+        (HEAD + "\r\n", {}),
+        (HEAD + "  src=1.1.1.1  ", {"source.ip": "1.1.1.1"}),
+        (f'"{HEAD}src=1.1.1.1"\n', {"source.ip": "1.1.1.1"}),
+        (f"<134>1 2026-01-02T03:04:05Z fw - [x a=1] {HEAD}", {"log.syslog.header": "<134>1 2026-01-02T03:04:05Z fw - [x a=1]"}),
+        (f"notCEF:0| CEF:x {HEAD}", {"log.syslog.header": "notCEF:0| CEF:x"}),
+        ("CEF: 0|v|p|1.0|100|n|10|", {}),
+        (r"CEF:0|a\|b\\|p|1.0|100|n|10|", {"observer.vendor": "a|b\\"}),
+        ("CEF:0|||||||", dict.fromkeys(HEADER, "") | {"cef.version": "0"}),
+    ],
+)
+def test_headers(text: str, expected: dict[str, Any]) -> None:
+    assert event(text) == HEADER | expected
+
+
+@pytest.mark.parametrize(
+    ("extensions", "expected"),
+    [
+        ("a=1 b=two words  c=", {"a": "1", "b": "two words", "c": ""}),
+        (r"a=x\=y b=\\ c=1\n2\r3 d=\| e=" + "\\", {"a": "x=y", "b": "\\", "c": "1\n2\r3", "d": "\\|", "e": "\\"}),
+        (r"path=C:\ user=bob", {"path": "C:\\", "user": "bob"}),
+        ("url=http://x/?a=b&c=d act=x", {"url": "http://x/?a=b&c=d", "event.action": "x"}),
+        ("a=1 = 2 b=3", {"a": "1 = 2", "b": "3"}),
+        ("a=x not-key=1 k.1=2 k[0]=3 k[x]=4 k.=5", {"a": "x not-key=1", "k.1": "2", "k[0]": "3 k[x]=4 k.=5"}),
+        ("名=1", None),
+        ("a=名前 b=é", {"a": "名前", "b": "é"}),
+        ("text a=1", None),
+        ("text", None),
+        ("=1", None),
+        ("a=1\nb=2", None),
+        ("a=1\rCEF:0|", None),
+        ("a=1\tb=2", {"a": "1", "b": "2"}),
+        ("a=1\0 b=2", {"a": "1\0", "b": "2"}),
+        ("a=1 b=2 a=3", {"a": ["1", "3"], "b": "2"}),
+        ("src=1 sourceAddress=2", {"source.ip": ["1", "2"]}),
+    ],
+)
+def test_extensions(extensions: str, expected: dict[str, Any] | None) -> None:
+    assert event(HEAD + extensions) == (None if expected is None else HEADER | expected)
+
+
+@pytest.mark.parametrize(
+    ("naming", "names"),
+    [
+        ("ecs", ["event.code", "source.ip", "cef.device_custom_string_1.value", "cef.device_custom_string_1.label", "x"]),
+        ("full", ["deviceEventClassId", "sourceAddress", "deviceCustomString1", "deviceCustomString1Label", "x"]),
+        ("written", ["deviceEventClassId", "src", "cs1", "cs1Label", "x"]),
+    ],
+)
+def test_namings(naming: Any, names: list[str]) -> None:
+    found = event(HEAD + "src=1 cs1=2 cs1Label=3 x=4", naming=naming)
+
+    assert found is not None
+    assert [found[name] for name in names] == ["100", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("extensions", "expected"),
+    [
+        ("cs1=a b cs1Label=Rule Name x=1", {"Rule Name": "a b", "x": "1"}),
+        ("cs1Label=n cs1=1 deviceCustomNumber2=2 deviceCustomNumber2Label=m", {"n": "1", "m": "2"}),
+        ("cs1=1 deviceCustomString1Label=n", {"n": "1"}),
+        ("cs1Label=alone", {"cef.device_custom_string_1.label": "alone"}),
+        ("cs1=1", None),
+        ("cs1=1 cs2Label=n", None),
+        ("cs1=1 cs1=2 cs1Label=n", None),
+        ("cs1=1 cs1Label=n cs1Label=m", None),
+        ("x=1", {"x": "1"}),
+        (r"cs1=\= cs1Label=a\=b", {"a=b": "="}),
+        ("", {}),
+    ],
+)
+def test_custom_labels(extensions: str, expected: dict[str, Any] | None) -> None:
+    assert event(HEAD + extensions, custom_labels=True) == (None if expected is None else HEADER | expected)
+
+
+def test_custom_labels_of_many_events() -> None:
+    texts = [HEAD + rest for rest in ("cs1=1 cs1Label=a", "cs1=1", "cs2=2 cs2Label=b cs1=1 cs1Label=c", "", "cs1Label=d")] + [
+        None
+    ]
+
+    parsed = Cef(custom_labels=True, naming="written").compile()(pa.array(texts))
+
+    assert parsed.failed.to_pylist() == [False, True, False, False, False, True]
+    assert parsed.columns["cef.extensions"].to_pylist() == [
+        '{"a":"1"}',
+        None,
+        '{"b":"2","c":"1"}',
+        None,
+        '{"cs1Label":"d"}',
+        None,
+    ]
+    assert parsed.columns["deviceVendor"].to_pylist() == ["v", None, "v", "v", "v", None]
+
+
+def test_strict_events_have_a_backslash_in_front_of_each_equals_sign_in_values() -> None:
+    assert event(HEAD + r"a=1\=2", strict=True) == HEADER | {"a": "1=2"}
+    assert event(HEAD + "a=1=2", strict=True) is None
+    assert event(HEAD + "a=x not-key=1", strict=True) is None
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("1543270652000", "2018-11-26T22:17:32+00:00"),
+        ("Sep 07 2018 14:50:39", "2018-09-07T14:50:39+00:00"),
+        ("Jul 19 2017 10:50:21.127 UTC", "2017-07-19T10:50:21.127000+00:00"),
+        ("Jan 28 2015 02:00:36 GMT+01:00", "2015-01-28T01:00:36+00:00"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05+00:00"),
+    ],
+)
+def test_times(time: str, expected: str) -> None:
+    found = event(f"{HEAD}rt={time} x=1", fields={"@timestamp": "timestamp"})
+
+    assert found is not None
+    assert found["@timestamp"].isoformat() == expected
+
+
+def test_an_empty_time_is_null_and_a_wrong_one_fails() -> None:
+    assert event(HEAD + "rt= x=1", fields={"@timestamp": "timestamp"}) == HEADER | {"x": "1"}
+    assert event(HEAD + "rt=soon", fields={"@timestamp": "timestamp"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "is null"),
+        ("junk", "has no 'CEF:' with a version behind it"),
+        ("CEF:0|a|b|c|d|e|5", "has fewer than 7 fields, each ended by '|', behind 'CEF:'"),
+        ("CEF:0|a|b\nc|", "has a line break inside"),
+        (HEAD + "junk", "has text in front of its first extension"),
+    ],
+)
+def test_reasons(text: str | None, reason: str) -> None:
+    parsed = Cef().compile()(pa.array([text, HEAD + "a=1"], pa.string()))
+
+    assert parsed.failed.to_pylist() == [True, False]
+    assert parsed.reasons[0].as_py() == reason
+    assert [column[0].as_py() for column in parsed.columns.values()] == [None] * len(parsed.columns)
+
+
+def test_events_and_their_schema() -> None:
+    step = Cef(fields={"source.port": "int"}, rest=None)
+    batch = pa.RecordBatch.from_pydict({"message": [HEAD + "spt=5", HEAD + "spt=x"], "_offset": [0, 1]})
+
+    events, rejects = step.open(batch.schema)(batch)
+
+    assert pa.schema([(f.name, pa.string() if f.type == pa.string_view() else f.type) for f in events.schema]) == step.fields(
+        batch.schema
+    )
+    assert events.column("source.port").to_pylist() == [5]
+    assert rejects[0].reasons.to_pylist() == ["field 'source.port' is 'x', not int"]
+
+
+def test_a_header_field_cannot_be_declared_again() -> None:
+    (finding,) = Cef(fields={"event.code": "int"}).check(pa.schema([("message", pa.string())]))
+
+    assert (finding.code, finding.path) == ("field-conflict", ("fields", "event.code"))
+
+
+# ── Any text ──────────────────────────────────────────────────────────────────────────────────────
+
+PIECES = st.sampled_from(
+    ["CEF:", "CEF:0|", "|", HEAD, "\\", "=", " ", "a=", "cs1=", "cs1Label=", "[0]=", ".b", "\n", "\r", '"', "é", "\0"]
+)
+ANY = st.lists(st.one_of(PIECES, st.characters(codec="utf-8")), max_size=15).map("".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(ANY, ANY.map(HEAD.__add__)), max_size=8), st.booleans(), st.booleans())
+def test_no_text_raises_and_a_row_does_not_depend_on_its_neighbours(texts: list[str], strict: bool, labels: bool) -> None:
+    parse = Cef(strict=strict, custom_labels=labels, fields={"a": "array<string>", "b": "int"}).compile()
+
+    together = parse(pa.array(texts, pa.string()))
+
+    for row, text in enumerate(texts):
+        alone = parse(pa.array([text]))
+        assert (together.failed is not None and together.failed[row].as_py()) == (alone.failed is not None)
+        for name, column in together.columns.items():
+            assert column[row].as_py() == alone.columns[name][0].as_py()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.binary(max_size=30), max_size=5))
+def test_no_bytes_raise(texts: list[bytes]) -> None:
+    column = pa.array([*texts, *(HEAD.encode() + text for text in texts)], pa.binary()).view(pa.string())
+
+    parsed = Cef(custom_labels=True).compile()(column)
+
+    assert {len(found) for found in parsed.columns.values()} == {2 * len(texts)}
+
+
+@pytest.mark.parametrize("text", ["CEF:", "CEF:0|", "a=", "a ", " ", "\\", "a.b", "a[0"])
+def test_long_texts_take_time_in_proportion(text: str) -> None:
+    long = text * (2_000_000 // len(text))
+
+    assert len(Cef().compile()(pa.array([long, HEAD + long, HEAD + "x=" + long])).columns["cef.extensions"]) == 3

@@ -1,0 +1,78 @@
+"""What docs/testing.md shows is what is printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from running import ROOT, Etl
+
+from etl.config import check
+from etl.config.case_file import inspect_tests
+from etl.testing.on_spark import Session
+from etl.testing.results import result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (ROOT / "docs" / "testing.md").read_text("utf-8")
+LINES = """\
+2026-11-20T06:25:03Z gate sshd[12]: Failed password for root from 198.51.100.7 port 34416 ssh2
+2026-11-20T06:25:05Z gate sshd[12]: Accepted password for eve from 203.0.113.45 port 44899 ssh2
+2026-11-20T06:25:07Z gate sshd[12]: Failed password for eve from 203.0.113.45 port 44899 ssh2
+"""
+
+
+@pytest.fixture
+def page(etl: Etl) -> Etl:
+    for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+        name = re.match(r"# ([\w.]+)\n", text)
+        assert name
+        etl.pipeline(text, name[1])
+    etl.pipeline(LINES, "auth.log")
+    return etl
+
+
+def untimed(text: str) -> str:
+    return re.sub(r"\d+\.\d+ s", "… s", text)
+
+
+def test_commands_print_what_is_shown(page: Etl) -> None:
+    shown = [block.partition("\n") for block in re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL)]
+    assert len(shown) == 2
+
+    for line, _, printed in shown:
+        ran = page(*shlex.split(line)[1:])
+        assert untimed(ran.out + ran.err) == untimed(printed), line
+
+
+def test_all_files_of_the_page_are_sound_and_its_test_file_passes(page: Etl) -> None:
+    files = sorted(page.folder.glob("*.yaml"))
+    assert [path.name for path in files] == ["attackers.yaml", "logins.yaml", "more_test.yaml"]
+
+    assert check(files) == []
+    assert page("test", "more_test.yaml").status == 0
+
+
+@pytest.mark.spark
+def test_the_window_of_the_page_is_as_it_says(page: Etl, spark: SparkSession) -> None:
+    suite = inspect_tests(page.folder / "attackers.yaml").suite
+    assert suite
+    shared = Session(page.folder, lambda: None)
+    shared._session = spark
+
+    ran = result(suite, suite.cases[0], shared)
+
+    assert list(ran.lines()) == []
+
+
+def test_the_forms_of_the_page_are_those_of_the_schema() -> None:
+    from etl.config.case_schema import definitions
+
+    known = definitions()["test"]["properties"]
+
+    assert [name for name in known if f"`{name}" not in PAGE] == ["description"]
+    assert set(yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[2])) == {"pipeline", "tests"}
