@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -34,6 +34,8 @@ class StdinSource(ReceivingSource):
     type: stdin
     ```
     """
+
+    closes: ClassVar[bool] = True
 
     type: Literal["stdin"] = "stdin"
     charset: str = Field(
@@ -118,6 +120,6 @@ class StdinSource(ReceivingSource):
 
         return event_cutter(self.charset, self.max_line_bytes, self.multiline).lines(readinto, split.start)
 
-    def commit(self, end: Offset) -> None:
+    def commit(self, ends: Sequence[Offset]) -> None:
         """Delete segments that are delivered."""
-        Segments(self._folder).forget(end["offset"])
+        Segments(self._folder).forget(min(end["offset"] for end in ends))

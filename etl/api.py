@@ -234,8 +234,9 @@ class Source(Component):
         """The split's events: columns of `fields` and ``_offset``. Repeatable: same split, same events."""
         raise NotImplementedError
 
-    def commit(self, end: Offset) -> None:
-        """All sinks hold what was read up to ``end``: forget, mirror, delete."""
+    def commit(self, ends: Sequence[Offset]) -> None:
+        """What each query that reads it has delivered, up to these offsets, is in all sinks: forget, mirror, delete what
+        lies before all of them."""
 
     def ended(self, offset: Offset) -> bool:
         """Whether nothing can ever come behind ``offset``: a following run ends when all its sources have ended."""
@@ -256,6 +257,10 @@ class ReceivingSource(Source):
     """A source whose events come only once, over a pipe or socket: a receiver in the driver puts them on disk first."""
 
     host_bound: ClassVar[bool] = True
+
+    closes: ClassVar[bool] = False
+    """True when its input ends by itself, as a pipe does: ``--once`` then waits for that end. Without it ``--once`` reads
+    what has been received."""
 
     def placed(self, folder: str) -> Self:
         """This source, with the folder its receiver fills; exists, and is kept between runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import pyarrow as pa
@@ -139,7 +139,6 @@ class SyslogSource(ReceivingSource):
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Up to the last message in the journal, or as far as the limit allows."""
         journal, begin = Journal(self._folder), Position.of(start)
-        journal.forget(begin.record)  # Spark commits a batch when the next has data, which a full journal has no room for
         return latest(journal, begin, limit, members).offset()
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
@@ -152,9 +151,9 @@ class SyslogSource(ReceivingSource):
         """Batches of about 4 MiB."""
         return batches(Journal(self._folder), split.detail, split.start, split.end, codecs.lookup(self.charset).name)
 
-    def commit(self, end: Offset) -> None:
+    def commit(self, ends: Sequence[Offset]) -> None:
         """Delete segments that are delivered."""
-        Journal(self._folder).forget(Position.of(end).record)
+        Journal(self._folder).forget(min(Position.of(end).record for end in ends))
 
     def _charset_findings(self) -> Iterator[Finding]:
         try:

@@ -135,9 +135,9 @@ def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str =
     """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
     state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
-    ends = any(isinstance(source, ReceivingSource) for source in pipeline.sources.values())
+    closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
     mode = Mode(
-        options.once and not ends,  # what comes over a pipe is there when the pipe ends
+        options.once and not closes,  # what comes over a pipe is there when the pipe ends
         options.drain,
         options.limit,
         round(pipeline.run.trigger.total_seconds() * 1000),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId
-from etl.plan.model import Native, Plan, QueryPlan, Segment, leaves
+from etl.plan.model import Native, Plan, QueryPlan, Read, Segment, leaves
 from etl.receipts import Counts, Receipt
 from etl.spark import fingerprint
 from etl.spark.commit import Batches, Commits
@@ -181,7 +182,17 @@ class Run:
             self.mode.once,
             self.mode.drain,
             self.mode.limit is not None,
+            self._readers(),
         )
+
+    def _readers(self) -> Mapping[str, int]:
+        """How many reads of all queries share each source."""
+        found: Counter[str] = Counter()
+        for query in self.plan.queries:
+            reads = [leaf.sources for leaf in leaves(query.frame) if isinstance(leaf, Read)]
+            for sources in reads if query.frame is not None else [query.sources]:
+                found.update(list(sources))
+        return found
 
     def _look_after(self, streams: list[tuple[QueryPlan, StreamingQuery]]) -> None:
         """Collect failures; end idle queries when the run stops or has read what it may."""

@@ -8,10 +8,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from etl.spark.java import home_for_spark, java_home
 
@@ -130,16 +130,26 @@ def _logging() -> str:
 
 @contextmanager
 def _deaf_to_termination() -> Iterator[None]:
-    """What starts inside inherits that SIGTERM is ignored: service managers send it to all processes of a run, and the JVM
-    and its workers must outlive the micro-batch that this process still finishes. They end when it does."""
-    if threading.current_thread() is not threading.main_thread():  # where Python sets no handlers
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """A JVM that starts inside ignores SIGTERM, and so do its workers: service managers send it to all processes of a run,
+    and they must outlive the micro-batch that this process still finishes. They end when it does."""
+    from pyspark import java_gateway
+
+    gateway: Any = java_gateway
+    popen = gateway.Popen
+
+    def deaf(*args: Any, preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
+        def before() -> None:
+            if preexec_fn:
+                preexec_fn()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+        return popen(*args, preexec_fn=before, **more)
+
+    gateway.Popen = deaf
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        gateway.Popen = popen
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ class Job:
     drain: bool = False
     limited: bool = False
     """Whether ``limit.json`` of the query says how many more events this run may read."""
+    readers: Mapping[str, int] = field(default_factory=dict)
+    """How many reads of all queries share each source."""
     batch: int = 0
     """The number of the micro-batch where Spark gives none: a source that is read once as a whole."""
 
@@ -85,6 +87,7 @@ class Reader:
         self._target: dict[str, Offset] | None = None
         self._moved = time.monotonic()
         self._ticked = False
+        self._delivered: dict[str, Offset] = {}
 
     # ── Planning, in one long-lived process ──
 
@@ -97,6 +100,7 @@ class Reader:
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
         relay.send()
+        self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
         begun: dict[str, Offset] = start["sources"]
         if begun.keys() != self._sources.keys():  # a source came or went: a batch of its own says where the new one begins
             offsets = {name: begun[name] if name in begun else s.start() for name, s in self._sources.items()}
@@ -162,10 +166,17 @@ class Reader:
         return parts
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All sinks hold what was read up to ``end``."""
+        """All sinks of this query hold what was read up to ``end``; sources hear of it when all their readers have begun."""
         for name, source in self._sources.items():
-            if name in end["sources"]:
-                source.commit(end["sources"][name])
+            known = end["sources"].get(name)
+            if type(source).commit is Source.commit or known is None or known == self._delivered.get(name):
+                continue
+            self._delivered[name] = known
+            marks = self._job.state.marks(name)
+            write_json(marks / f"{self._job.query}-{self._number}.json", known)
+            ends = [mark for path in sorted(marks.glob("*.json")) if (mark := read_json(path)) is not None]
+            if len(ends) == self._job.readers.get(name, 1):
+                source.commit(ends)
 
     # ── Reading, in a worker ──
 

@@ -61,6 +61,10 @@ class State:
         """Where a receiver keeps what came."""
         return self.root / "sources" / source
 
+    def marks(self, source: str) -> Path:
+        """How far each query of this run has delivered a source."""
+        return self.root / "marks" / source
+
     def sink(self, sink: str) -> Path:
         """What a sink's committer keeps."""
         return self.root / "sinks" / sink
@@ -89,8 +93,9 @@ class State:
             raise ComponentError(f"cannot use state folder {self.root}: {error.strerror}; choose another with --state") from error
 
     def clear_staging(self) -> None:
-        """Forget what no micro-batch committed."""
+        """Forget what no micro-batch committed, and which queries an earlier run had."""
         shutil.rmtree(self.root / "staging", ignore_errors=True)
+        shutil.rmtree(self.root / "marks", ignore_errors=True)
 
 
 @contextmanager

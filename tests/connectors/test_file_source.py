@@ -78,7 +78,7 @@ class Run:
         """A whole micro-batch."""
         end, splits = self.plan(**limit)
         found = self.read(splits)
-        self.source.commit(end)
+        self.source.commit([end])
         self.offset = end
         return found
 

@@ -73,7 +73,7 @@ def test_a_line_waits_for_its_newline_while_the_pipe_is_open(source: StdinSource
 def test_what_was_not_delivered_comes_first_in_the_next_run(source: StdinSource) -> None:
     piped(source, b"one\ntwo\ncut of")
     delivered = source.latest(source.start(), Limit(1 << 30, max_events=1))
-    source.commit(delivered)
+    source.commit([delivered])
 
     piped(source, b"three\n")
 
@@ -90,10 +90,10 @@ def test_delivered_segments_are_deleted(source: StdinSource, monkeypatch: pytest
     end = source.latest(middle, FAR)
 
     assert texts(source, start, middle) + texts(source, middle, end) == lines
-    source.commit(middle)
+    source.commit([middle])
     assert 0 < source.start()["offset"] <= middle["offset"]
     assert texts(source, middle, end) == lines[len(lines) - len(texts(source, middle, end)) :]
-    source.commit(end)
+    source.commit([end])
     assert len(Segments(source._folder).starts) == 1
 
 

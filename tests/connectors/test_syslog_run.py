@@ -152,3 +152,10 @@ def test_stopped_and_started_again_nothing_is_missing(etl: Etl) -> None:
     running.communicate(timeout=60)
 
     assert delivered(out) == Counter(("stopped", number) for number in range(sender.sent))
+
+
+def test_once_reads_what_has_been_received_and_ends(etl: Etl) -> None:
+    ran = etl("run", etl.pipeline(PIPELINE.format(port=free_port(), fsync="never")), "--once", "--state", etl.folder / "state")
+
+    assert ran.status == 0, ran.err
+    assert "receive: 0 events" in ran.err

@@ -1,0 +1,61 @@
+"""A source that several queries read forgets only what all of them have delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+from pydantic import PrivateAttr
+
+from connectors.discard import DiscardWriter as Discard
+from etl.api import Limit, Offset, Schema, Source
+from etl.plan.model import Output, Segment
+from etl.spark.splits import Job, Reader
+from etl.spark.state import State
+
+
+class Counted(Source):
+    """Numbers; keeps what it was told to forget."""
+
+    type: Literal["counted"] = "counted"
+    _told: list[list[int]] = PrivateAttr(default_factory=list)
+
+    def fields(self) -> Schema:
+        return pa.schema([("message", pa.string())])
+
+    def start(self) -> Offset:
+        return {"at": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        return {"at": start["at"] + 10}
+
+    def commit(self, ends: Sequence[Offset]) -> None:
+        self._told.append(sorted(end["at"] for end in ends))
+
+
+def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
+    state, nothing = State(folder), Segment({}, {})
+    letters = Output("dead_letters", Discard(), pa.schema([]))
+    job = Job("p", query, "run", state, letters, 1, 1 << 20, False, readers={"numbers": 3})
+    return Reader(job, {"numbers": source}, nothing, None, number)
+
+
+def at(place: int) -> dict[str, object]:
+    return {"sources": {"numbers": {"at": place}}, "parallelism": 1}
+
+
+def test_a_source_hears_of_what_all_its_readers_have_delivered(tmp_path: Path) -> None:
+    source = Counted()
+    one, two, three = reader(tmp_path, source, "a"), reader(tmp_path, source, "b"), reader(tmp_path, source, "b", 1)
+
+    one.commit(at(50))
+    two.commit(at(20))
+    assert source._told == []
+
+    three.commit(at(40))
+    two.latest(at(30))  # where a batch begins, the one before has been delivered
+    two.latest(at(30))
+
+    assert source._told == [[20, 40, 50], [30, 40, 50]]
