@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from connectors.discard import DiscardWriter as Discard
+from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
 from etl.spark.splits import Job, Reader
@@ -37,7 +37,7 @@ class Counted(Source):
 
 def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
     state, nothing = State(folder), Segment({}, {})
-    letters = Output("dead_letters", Discard(), pa.schema([]))
+    letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     job = Job("p", query, "run", state, letters, 1, 1 << 20, False, readers={"numbers": 3})
     return Reader(job, {"numbers": source}, nothing, None, number)
 
