@@ -10,17 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from etl.api import format_type
 from etl.scanner.pattern_error import PatternError
 from parsers.captures import field_types
 from parsers.grok_compiler import compiled
-from parsers.patterns import SETS, load, load_files
+from parsers.patterns import FOLDER, SETS, load, load_files
 
 _REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>[^{}:]*))?[^{}]*\}")
-_EXAMPLES = Path(__file__).parent / "patterns" / "examples"
+_EXAMPLES = FOLDER / "examples"
 
 
 @dataclass(frozen=True, slots=True)

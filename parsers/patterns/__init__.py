@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 _NAME = re.compile(r"\w+")
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
+"""Where the files of definitions lie, and those of examples."""
 
 SETS = ("ecs-v1", "legacy")
 
@@ -35,7 +36,7 @@ def load_files(pattern_set: str) -> Mapping[str, Mapping[str, str]]:
     """File, such as ``httpd`` → name → expression, of a set and what it shares with others."""
     found: dict[str, dict[str, str]] = {}
     for folder in ("shared", pattern_set):
-        for path in sorted((_FOLDER / folder).glob("*.grok")):
+        for path in sorted((FOLDER / folder).glob("*.grok")):
             found.setdefault(path.stem, {}).update(read(path))
     return MappingProxyType(found)
 
