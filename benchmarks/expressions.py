@@ -14,7 +14,7 @@ from etl.scanner import tree as nodes
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node, captures
 from etl.scanner.written import regex_text
-from parsers.grok_compiler import compiled
+from parsers.grok.compiler import compiled
 
 NAMED = re.compile(r"(?<=:)(\[[^:}]+\])(?=[:}])|(?<=[:<])([\w.]+)(?=>)|(?<=:)([\w.]+)(?=[:}])")
 """A field's name in a grok expression."""

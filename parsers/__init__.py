@@ -1,22 +1,22 @@
 """Formats, one module a format; ``patterns`` holds the grok library."""
 
-from parsers.cef import Cef
-from parsers.csv import Csv
-from parsers.decode import Decode
-from parsers.dissect import Dissect
-from parsers.geoip import Geoip
-from parsers.grok import Grok
-from parsers.json import Json
-from parsers.key_value import KeyValue
-from parsers.leef import Leef
+from parsers.cef.parser import Cef
+from parsers.csv.parser import Csv
+from parsers.decode.parser import Decode
+from parsers.dissect.parser import Dissect
+from parsers.geoip.parser import Geoip
+from parsers.grok.parser import Grok
+from parsers.json.parser import Json
+from parsers.key_value.parser import KeyValue
+from parsers.leef.parser import Leef
 from parsers.regex import Regex
-from parsers.syslog import Syslog
-from parsers.timestamp import Timestamp
-from parsers.url import Url
+from parsers.syslog.parser import Syslog
+from parsers.timestamp.parser import Timestamp
+from parsers.url.parser import Url
 from parsers.user_agent import UserAgent
-from parsers.w3c import W3c
-from parsers.weblog import Weblog
-from parsers.xml import Xml
+from parsers.w3c.parser import W3c
+from parsers.weblog.parser import Weblog
+from parsers.xml.parser import Xml
 
 COMPONENTS = (
     Grok,

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node
-from parsers.grok_compiler import compiled
-from parsers.pattern_parser import PatternParser
+from parsers.grok.compiler import compiled
+from parsers.grok.pattern_parser import PatternParser
 
 
 class Regex(PatternParser):

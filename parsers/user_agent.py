@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import FieldName, Parsed, Parser, Schema
-from parsers.distinct_values import Lookup
+from parsers.common.distinct_values import Lookup
 
 DETAILS = ("name", "version", "device.name", "os.name", "os.version", "os.full")
 """Of a user agent, in ECS, beside its text."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.cef import Cef
+from parsers.cef.parser import Cef
 
 STORED = {"logstash_codec_cef.jsonl": 26, "vrl_parse_cef.jsonl": 7}
 """Vectors a file, all of which pass."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.csv import Csv
+from parsers.csv.parser import Csv
 
 ABC = ["a", "b", "c"]
 NO_RECORD = "is not a record of 3 values with ',' between"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.decode import Decode
+from parsers.decode.parser import Decode
 
 ENCODINGS = ["base64", "base64url", "hex", "percent", "form", "escapes", "latin1"]
 

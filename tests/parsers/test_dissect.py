@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.dissect import Dissect
+from parsers.dissect.parser import Dissect
 
 
 def parse(pattern: str, text: str | None, **options: Any) -> Any:

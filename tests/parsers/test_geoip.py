@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
-from parsers.geoip import Geoip
+from parsers.geoip.parser import Geoip
 
 ULM = {
     "city": {"names": {"en": "Ulm", "ru": "Ульм"}},

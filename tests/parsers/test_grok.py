@@ -12,7 +12,7 @@ import yaml
 
 from etl.api import Finding
 from etl.scanner.texts import owned
-from parsers.grok import Grok
+from parsers.grok.parser import Grok
 
 CASES = sorted((Path(__file__).parent / "grok").glob("*.yaml"))
 MESSAGES = pa.schema([("message", pa.string())])

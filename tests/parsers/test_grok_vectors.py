@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from parsers.grok import Grok
+from parsers.grok.parser import Grok
 from parsers.patterns import load
 
 EXCEPTIONS: dict[str, str] = {}

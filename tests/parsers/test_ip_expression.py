@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.ip_expression import IP, ZONE
+from parsers.weblog.ip_expression import IP, ZONE
 
 PARTS = st.sampled_from(["", "0", "1", "ab", "FFFF", "12345", "g", "1.2.3.4", "256.1.1.1"])
 TEXTS = (

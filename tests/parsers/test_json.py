@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
-from parsers.json import Json
-from parsers.json_rest import by_kernel, rest_of, tree_of, trie_of
-from parsers.json_spans import spans
-from parsers.json_valid import mark_invalid
+from parsers.json.parser import Json
+from parsers.json.rest import by_kernel, rest_of, tree_of, trie_of
+from parsers.json.spans import spans
+from parsers.json.valid import mark_invalid
 
 BAD = object()
 

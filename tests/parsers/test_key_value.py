@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.key_value import KeyValue
+from parsers.key_value.parser import KeyValue
 
 EXCEPTIONS = {
     "spec/filters/kv_spec.rb#45": "tests what Logstash does when its filter raises",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.leef import Leef
+from parsers.leef.parser import Leef
 
 ONE, TWO = "LEEF:1.0|v|p|1|42|", "LEEF:2.0|v|p|1|42|"
 HEADER = {"observer.vendor": "v", "observer.product": "p", "observer.version": "1", "event.code": "42"}

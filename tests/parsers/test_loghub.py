@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from parsers.grok import Grok
-from parsers.pattern_parser import PatternParser
+from parsers.grok.parser import Grok
+from parsers.grok.pattern_parser import PatternParser
 from parsers.regex import Regex
 
 SYSLOG = r"^(?<{0}>\w+) +(?<{1}>\d+) (?<Time>\S+) "

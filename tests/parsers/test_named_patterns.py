@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from etl.scanner.demands import size
 from etl.scanner.ways import way
 from parsers import patterns
-from parsers.grok import Grok
-from parsers.grok_compiler import compiled
-from parsers.named_patterns import NamedPattern, named_patterns
+from parsers.grok.compiler import compiled
+from parsers.grok.named import NamedPattern, named_patterns
+from parsers.grok.parser import Grok
 from parsers.patterns import SETS, load
 
 PATTERNS = list(named_patterns())

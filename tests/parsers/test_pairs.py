@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.scanner.texts import Texts
-from parsers.failures import Failures
-from parsers.pairs import PairColumns, Pairs, Repeats, distinct
+from parsers.common.failures import Failures
+from parsers.pairs.pairs import PairColumns, Pairs, Repeats, distinct
 
 
 def pairs_of(rows: list[list[tuple[str, str | None]]]) -> Pairs:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.scanner.pattern_error import PatternError
-from parsers.separators import STEP_ENDS, STEP_NONE, separators
+from parsers.pairs.separators import STEP_ENDS, STEP_NONE, separators
 
 
 def longest(steps: list[list[int]], text: str) -> int:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from etl.scanner.pattern_error import PatternError
-from parsers.strftime import time_format
-from parsers.timestamp import Timestamp
+from parsers.timestamp.parser import Timestamp
+from parsers.weblog.strftime import time_format
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from parsers.syslog import Syslog
+from parsers.syslog.parser import Syslog
 
 NOW = datetime(2019, 2, 8, 8, 37, 49, tzinfo=UTC)
 """The time at which syslog-ng's lines were read."""

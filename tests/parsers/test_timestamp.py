@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
-from parsers.timestamp import Timestamp
+from parsers.timestamp.parser import Timestamp
 
 NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from etl.api import ComponentError
 from etl.scanner.texts import owned
-from parsers.public_suffixes import Suffixes
-from parsers.url import Url
+from parsers.url.parser import Url
+from parsers.url.suffixes import Suffixes
 
 
 def run(step: Url, *texts: str | None) -> tuple[list[dict[str, Any]], list[str]]:

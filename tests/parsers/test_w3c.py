@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.w3c import W3c
+from parsers.w3c.parser import W3c
 
 IIS = (
     "2023-01-02 03:04:05 10.0.0.1 GET /a+b x=1+2 443 CORP\\bob 192.168.1.7 Mozilla/5.0+(Windows+NT+10.0) "

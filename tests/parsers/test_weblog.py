@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import Parsed, Schema
-from parsers.weblog import Weblog
+from parsers.weblog.parser import Weblog
 
 FAILED = "failed"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parsers.weblog import Weblog
+from parsers.weblog.parser import Weblog
 
 EXCEPTIONS: dict[str, str] = {}
 """Source → why the vector is not to be met."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.xml import Xml
+from parsers.xml.parser import Xml
 
 EVENT = """<?xml version="1.0" encoding="utf-16"?>
 <Event xmlns="http://schemas.example/event" xmlns:x="urn:x">

@@ -1,0 +1,1 @@
+"""CEF: ArcSight's Common Event Format."""

@@ -1,0 +1,94 @@
+"""The parser `cef`: ArcSight's Common Event Format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import FieldName, Parsed, Schema
+from parsers.cef.names import Naming, headers, naming
+from parsers.common.text_types import Read
+from parsers.pairs.parser import PairsParser
+from parsers.timestamp.event_times import event_times
+
+TIMES = (
+    "epoch_millis",
+    "MMM d yyyy HH:mm:ss[.SSS][ zzz]",
+    "MMM d yyyy HH:mm:ss[.SSS] 'GMT'XXX",
+    "MMM d HH:mm:ss[.SSS][ zzz]",
+    "iso8601",
+)
+"""How CEF writes times."""
+
+
+class Cef(PairsParser):
+    r"""Read events in the Common Event Format: ``CEF:0|vendor|product|version|id|name|severity|key=value key=value``.
+
+    The header gives the text fields ``cef.version``, ``observer.vendor``, ``observer.product``, ``observer.version``,
+    ``event.code``, ``cef.name`` and ``event.severity``; what stands in front of ``CEF:``, such as a header of syslog, is
+    ``log.syslog.header``. Extensions that nobody declared are kept in ``rest`` as one JSON object.
+
+    ``naming: ecs`` calls extensions by the fields of ECS (``src`` is ``source.ip``), ``full`` by the names of the CEF
+    dictionary (``sourceAddress``, and in the header ``deviceVendor`` …), ``written`` as the event does (``src``); keys
+    that the dictionary does not have keep their names. A declared ``timestamp`` reads the times of CEF: milliseconds since
+    1970, ``Sep 07 2018 14:50:39.127 UTC``, ISO 8601; in UTC where they name no zone.
+
+    ``\|`` and ``\\`` are resolved in the header, ``\=``, ``\\``, ``\n`` and ``\r`` in extensions. A value ends in front
+    of the next key and may hold blanks and, unless ``strict``, ``=``.
+
+    An event fails when its header is incomplete, when a line breaks inside it, when text stands in front of the first key,
+    or when a value does not fit its declared type. An empty value is null for any type but text.
+
+    ```yaml
+    type: cef
+    fields:
+      "@timestamp": timestamp
+      source.ip: string
+      source.port: int
+      event.action: string
+    rest: cef.extensions
+    ```
+    """
+
+    type: Literal["cef"] = "cef"
+    rest: FieldName | None = Field(
+        default="cef.extensions", description="Text field for the JSON of the extensions that are not declared; none drops them."
+    )
+    naming: Naming = Field(
+        default="ecs", description="What fields are called: as in ECS, as in the CEF dictionary, or as written in the event."
+    )
+    strict: bool = Field(default=False, description="Fail events with an `=` in a value that has no backslash in front.")
+    custom_labels: bool = Field(
+        default=False,
+        description="Call custom fields as their labels say (`cs1=a cs1Label=Rule` is `Rule`); an event with a custom field "
+        "that has no label, or with one twice, fails.",
+    )
+
+    def named(self) -> Callable[[str], str | None]:
+        """Keys in the naming asked for."""
+        return naming(self.naming)
+
+    def headers(self) -> Schema:
+        """What stands in front, and the seven fields of the header."""
+        return pa.schema([(name, pa.string()) for name in headers(self.naming)])
+
+    def read(self, type_: pa.DataType) -> Read:
+        """As everywhere, but with the times of CEF."""
+        return event_times(type_, TIMES)
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """All events of the whole column."""
+        from parsers.cef.rows import reading
+
+        columns, names = self.columns(), headers(self.naming)
+        cut = reading(self.strict, self.custom_labels)
+
+        def parse(texts: pa.Array) -> Parsed:
+            header, pairs, failures = cut(texts)
+            found: dict[str, Any] = dict(zip(names, header, strict=True))
+            return failures.parsed(found | columns(pairs, failures))
+
+        return parse

@@ -1,0 +1,35 @@
+"""Backslashes in texts, resolved only where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from etl.scanner.texts import Texts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+QUOTES = {'"': '"', "'": "'", "\\": "\\"}
+"""What a backslash means in front of a character, where all others keep theirs."""
+
+JSON = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def resolved(texts: Texts, rows: Array, meanings: Mapping[str, str], unicode: bool = False) -> Texts:
+    """The texts, those of ``rows`` (int64[m]) without escapes; ``unicode`` resolves ``\\u00e9``, too."""
+    import numpy as np
+
+    from parsers.common.escapes_kernel import unescape
+
+    if not len(rows):
+        return texts
+    letters = np.zeros(256, np.uint8)
+    for written, meant in meanings.items():
+        letters[ord(written)] = ord(meant)
+    address, length = texts.address.copy(), texts.length.copy()
+    target = np.empty(int(np.maximum(length[rows], 0).sum()) + 1, np.uint8)
+    unescape(address, length, rows, letters, unicode, np.uint64(target.ctypes.data))
+    return texts._replace(address=address, length=length, owner=(texts.owner, target))

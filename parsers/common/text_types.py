@@ -1,0 +1,105 @@
+"""Texts → values of a declared type: strictly, the whole text, and only the wrong rows fail.
+
+An empty text is null, unless text is what was asked for. Whole numbers are decimal, real ones may have an exponent,
+booleans are ``true false 1 0`` in any case, times are ISO 8601.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import TIMESTAMP
+from etl.scanner.texts import owned_array
+from parsers.common.view_values import truth
+from parsers.timestamp.parser import Timestamp
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bools = np.ndarray[Any, Any]
+
+Read: TypeAlias = "Callable[[pa.Array], tuple[pa.Array, Bools | None]]"
+"""Texts of any kind → values, and where a text is none (None: nowhere)."""
+
+
+def reader(type_: pa.DataType, timezone: str = "UTC") -> Read:
+    """How texts become values of a type. Raises ValueError for types that no single text fills."""
+    for fits, make in _READERS:
+        if fits(type_):
+            return make(type_, timezone)
+    raise ValueError("one text fills no list, map or struct; types are text, numbers, boolean, binary, date and timestamp")
+
+
+def _text(type_: pa.DataType, timezone: str) -> Read:
+    return lambda texts: (texts, None)
+
+
+def _by_cast(form: str) -> Callable[[pa.DataType, str], Read]:
+    """Arrow's cast, which knows more forms (``0x1F``) and stops at the first text it cannot read."""
+
+    def make(type_: pa.DataType, timezone: str) -> Read:
+        def read(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
+            plain = _without_empty(texts)
+            good = pc.match_substring_regex(plain, form)
+            if not pc.all(good, min_count=0).as_py():
+                return _cast_good(plain, type_, pc.fill_null(good, False))
+            try:
+                return pc.cast(plain, type_), None
+            except pa.ArrowInvalid:
+                return _cast_good(plain, type_, pc.fill_null(good, False))
+
+        return read
+
+    return make
+
+
+def _without_empty(texts: pa.Array) -> pa.StringArray:
+    plain = owned_array(texts).cast(pa.string())
+    empty = pc.equal(pc.binary_length(plain), 0)
+    return pc.if_else(empty, None, plain) if pc.any(empty).as_py() else plain
+
+
+def _cast_good(texts: pa.StringArray, type_: pa.DataType, good: pa.BooleanArray) -> tuple[pa.Array, Bools]:
+    """The texts of the right form as values; what the cast refuses all the same (it does not fit) is found by halving."""
+    values = _halved(pc.if_else(good, texts, None), type_)
+    return values, truth(pc.and_(texts.is_valid(), pc.is_null(values)))
+
+
+def _halved(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
+    try:
+        return pc.cast(texts, type_)
+    except pa.ArrowInvalid:
+        if len(texts) == 1:
+            return pa.nulls(1, type_)
+    half = len(texts) // 2
+    return pa.concat_arrays([_halved(texts.slice(0, half), type_), _halved(texts.slice(half), type_)])
+
+
+def _time(type_: pa.DataType, timezone: str) -> Read:
+    parse = Timestamp(formats=("iso8601",), timezone=timezone).compile()
+
+    def read(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
+        instants = parse(texts).columns["timestamp"]
+        missing = instants.null_count != texts.null_count
+        wrong = truth(pc.and_(texts.is_valid(), pc.is_null(instants))) if missing else None
+        if wrong is not None:
+            wrong &= truth(pc.not_equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
+        return instants if type_ == TIMESTAMP else pc.cast(instants, type_, safe=False), wrong
+
+    return read
+
+
+_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Read]], ...] = (
+    (pa.types.is_string, _text),
+    (pa.types.is_integer, _by_cast(r"^-?[0-9]+$")),
+    (pa.types.is_floating, _by_cast(r"^(?i:-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|-?inf|nan)$")),
+    (pa.types.is_decimal, _by_cast(r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)$")),
+    (pa.types.is_boolean, _by_cast(r"^(?i:true|false|1|0)$")),
+    (pa.types.is_binary, _by_cast("")),
+    (pa.types.is_timestamp, _time),
+    (pa.types.is_date, _time),
+)

@@ -1,0 +1,1 @@
+"""Texts that stand for others."""

@@ -1,0 +1,99 @@
+"""The parser `decode`: encoded texts → the text they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size
+from parsers.decode.charsets import codec, reader
+from parsers.decode.decoded_bytes import decoder
+from parsers.decode.inflated import inflated
+
+
+class Decode(Parser):
+    r"""Decode a text: from an encoding to bytes, from a compression if there is one, from a character set to text.
+
+    Encodings: ``base64`` and ``base64url`` (RFC 4648, with or without padding, white space passed over), ``hex`` (with
+    or without ``0x``, blanks, colons and hyphens between bytes), ``percent`` (``%41``; RFC 3986) and ``form``
+    (the same, and a plus is a blank), ``escapes`` (``\x41 \n \t \\ \"``, as nginx, Apache and systemd write bytes) and
+    ``latin1``: each character stands for the byte of its number. A percent sign or backslash that begins no escape stays.
+
+    ``charset`` says how those bytes are to be read: any of Python's character sets, such as ``gbk``, ``shift_jis``,
+    ``cp1252`` or ``utf-16-le``. Text in a pipeline is Unicode already, for the source decoded it (see the option
+    ``charset`` of the source ``file``), and what a source replaced by U+FFFD is lost. For a file that mixes character
+    sets, let the source read ``latin-1``, which keeps every byte, and decode fields with ``encoding: latin1`` here.
+
+    A text that is not in its encoding, bytes that the character set does not have (unless ``invalid: replace``) and
+    what is longer than ``max_bytes`` fail; a null text gives null.
+
+    ```yaml
+    type: decode
+    field: process.encoded_command
+    encoding: base64
+    charset: utf-16-le
+    ```
+    """
+
+    takes_views: ClassVar[bool] = True
+
+    type: Literal["decode"] = "decode"
+    encoding: Literal["base64", "base64url", "hex", "percent", "form", "escapes", "latin1"] = Field(
+        description="How the text stands for bytes."
+    )
+    compression: Literal["none", "gzip", "zlib", "deflate"] = Field(default="none", description="How those bytes are compressed.")
+    charset: str = Field(
+        default="utf-8",
+        min_length=1,
+        description="Character set of the bytes, by its name in Python.",
+        examples=["gbk", "utf-16-le"],
+    )
+    invalid: Literal["fail", "replace"] = Field(
+        default="fail", description="Whether bytes that the character set does not have fail or become U+FFFD."
+    )
+    max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes that a compressed text may hold.", examples=["64KiB"])
+    target: FieldName | None = Field(default=None, description="The field that gets the text; none means the field itself.")
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Beside the input field: a character set that does not exist."""
+        yield from super().check(incoming)
+        try:
+            codec(self.charset)
+        except ValueError as error:
+            yield Finding("unknown-charset", str(error), ("charset",))
+
+    def parsed(self) -> Schema:
+        """The decoded text."""
+        return pa.schema([(self._target, pa.string())])
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """Encoding, compression, character set, each over the whole column."""
+        decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid == "replace")
+
+        def parse(texts: pa.Array) -> Parsed:
+            data, reasons = decode(texts)
+            if self.compression != "none":
+                data, more = inflated(data, self.compression, self.max_bytes)
+                reasons = _first(reasons, more)
+            decoded = read(data)
+            if decoded.null_count > data.null_count:
+                unreadable = pc.and_(pc.is_null(decoded), pc.is_valid(data))
+                reasons = _first(reasons, pc.if_else(unreadable, f"is not {self.charset}", None))
+            columns = {self._target: decoded.cast(pa.string())}
+            return Parsed(columns) if reasons is None else Parsed(columns, reasons.is_valid(), reasons)
+
+        return parse
+
+    @property
+    def _target(self) -> str:
+        return self.target or self.field
+
+
+def _first(reasons: pa.StringArray | None, more: pa.StringArray | None) -> pa.StringArray | None:
+    if reasons is None or more is None:
+        return more if reasons is None else reasons
+    return pc.coalesce(reasons, more)

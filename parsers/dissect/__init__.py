@@ -1,0 +1,1 @@
+"""Fields between fixed texts."""

@@ -1,0 +1,168 @@
+"""The parser `dissect`: texts cut at fixed delimiters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import FieldName, Finding, Parsed, Parser, Schema, TypeName, format_type, nearest, nested_schema, parse_type
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.scanner import Scanner
+from etl.scanner.texts import owned_array
+from parsers.common.failures import Failures, wrong_values
+from parsers.common.text_types import reader
+from parsers.common.view_values import empty_where
+from parsers.dissect.syntax import Dissection, Key, dissection
+from parsers.dissect.tree import Piece, plan
+
+
+class Dissect(Parser):
+    """Cuts text at fixed delimiters into fields, in the pattern language of Logstash and Elasticsearch.
+
+    ``%{name}`` takes what stands in front of the text that follows it in the pattern, up to its first occurrence; the
+    last key takes the rest, new lines too. A pattern that ends in text ignores what comes behind. An empty value is an
+    empty text. Names are ``a.b`` or ``[a][b]``; the last of two keys of one name counts. Modifiers:
+
+    - ``%{}``, ``%{?name}``: skipped.
+    - ``%{+name}``: appended to ``name``, with the delimiter in front of it (or ``append_separator``) between;
+      ``%{+name/2}`` says the order.
+    - ``%{name->}``: the delimiter behind it may be repeated, as where columns are padded with blanks.
+    - ``%{name|int}``: a value of a Spark SQL type; an empty one is null, one that does not fit fails the event.
+    - ``%{*key} %{&key}`` (or ``%{?key}``, or ``%{key}``, which stays a field): the first holds the name of the field that
+      gets the second. Names that ``fields`` declares become fields, all others one JSON object in the field ``rest``
+      (null when there are none).
+
+    Runs on the scanner, over whole batches in linear time. A text without one of the delimiters fails.
+
+    ```yaml
+    type: dissect
+    pattern: '%{timestamp} %{+timestamp} %{log.level->} [%{process.thread.name}] %{took|int} ms: %{text}'
+    ```
+    """
+
+    type: Literal["dissect"] = "dissect"
+    takes_views: ClassVar[bool] = True
+
+    pattern: str = Field(min_length=1, description="Keys and the text between them.", examples=["%{source.ip} - %{text}"])
+    declared: dict[FieldName, TypeName] = Field(
+        default={},
+        alias="fields",
+        description="Spark SQL types of keys that are not text, and the fields that references may name.",
+        examples=[{"took": "int"}],
+    )
+    rest: FieldName = Field(default="rest", description="Text field for the JSON of what references name and nobody declared.")
+    append_separator: str | None = Field(
+        default=None, description="Text between appended values; none means the delimiter that the pattern has there."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """A bad pattern, types that no text fills, fields that get in each other's way."""
+        yield from super().check(incoming)
+        found = dissection(self.pattern)
+        if isinstance(found, PatternError):
+            yield Finding(found.code, found.message, ("pattern",), found.hint, at=found.at)
+            return
+        yield from self._check_types(found)
+        try:
+            nested_schema(self.parsed())
+        except ValueError as error:
+            yield Finding("field-conflict", str(error), ("pattern",))
+        if self._has_references and self.rest in self._types(found):
+            yield Finding("field-conflict", f"{self.rest!r} is a field already", ("rest",))
+        if self.on_error == "keep" and self._types(found).get(self.field, pa.string()) != pa.string():
+            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a value and unparsed text", ("on_error",))
+
+    def _check_types(self, found: Dissection) -> Iterable[Finding]:
+        keys = _fields(found.keys)
+        for name in self.declared:
+            if name not in keys and not self._has_references:
+                hint = nearest(name, keys) or f"keys are {', '.join(keys)}"
+                yield Finding("unknown-field", f"the pattern has no key {name!r}", ("fields", name), hint)
+        for name, type_ in self._types(found).items():
+            path = ("fields", name) if name in self.declared else ("pattern",)
+            try:
+                reader(type_)
+            except ValueError as error:
+                yield Finding("unreadable-type", f"field {name!r} is {format_type(type_)}: {error}", path)
+
+    def parsed(self) -> Schema:
+        """The keys in order, then declared names, then ``rest``."""
+        found = dissection(self.pattern)
+        if isinstance(found, PatternError):
+            return pa.schema([])
+        rest = {self.rest: pa.string()} if self._has_references else {}
+        return pa.schema(list((self._types(found) | rest).items()))
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """One pattern over the whole column."""
+        found = dissection(self.pattern)
+        if isinstance(found, PatternError):
+            raise found
+        todo = plan(found, self.append_separator)
+        scanner = Scanner([todo.tree])
+        types = self._types(found)
+        readers = {name: reader(type_) for name, type_ in types.items()}
+        named = [name for name in types if name not in todo.fields]
+        reason = f"does not match {self.pattern!r}"
+
+        def parse(text: pa.Array) -> Parsed:
+            scan = scanner.scan(text)
+            captures = {name: empty_where(column, scan.pattern >= 0) for name, column in scan.captures.items()}
+            columns = {name: _joined(captures, pieces) for name, pieces in todo.fields.items()}
+            if todo.references:
+                columns |= self._referenced(captures, todo.references, named)
+            failures = Failures(scan.unmatched, reason)
+            for name, read in readers.items():
+                values, wrong = read(columns[name])
+                if wrong is not None:
+                    failures.add(wrong, wrong_values(name, columns[name], wrong, format_type(types[name])))
+                columns[name] = values
+            return failures.parsed(columns)
+
+        return parse
+
+    def _referenced(
+        self, captures: Mapping[str, pa.Array], references: Sequence[tuple[list[Piece], str]], named: Sequence[str]
+    ) -> dict[str, pa.Array]:
+        from parsers.common.json_pairs import by_name
+
+        pairs = [(_plain(_joined(captures, pieces)), _plain(captures[value])) for pieces, value in references]
+        return by_name(pairs, named, self.rest)
+
+    @property
+    def _has_references(self) -> bool:
+        found = dissection(self.pattern)
+        return not isinstance(found, PatternError) and any(key.kind == "value" for key in found.keys)
+
+    def _types(self, found: Dissection) -> dict[str, pa.DataType]:
+        """Fields and their types, ``rest`` left out; what ``fields`` says counts more than the pattern."""
+        keys = {name: key.type or "string" for name, key in _fields(found.keys).items()}
+        extra = self.declared if any(key.kind == "value" for key in found.keys) else {}
+        return {name: parse_type(self.declared.get(name, type_)) for name, type_ in (keys | dict(extra)).items()}
+
+
+def _fields(keys: Sequence[Key]) -> dict[str, Key]:
+    """Name → its last key with a type, or its last one."""
+    found: dict[str, Key] = {}
+    for key in keys:
+        if key.kind in ("field", "append") and (key.type or key.name not in found or not found[key.name].type):
+            found[key.name] = key
+    return found
+
+
+def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[Piece]) -> pa.Array:
+    """Pieces as one text; a single one stays a view."""
+    if len(pieces) == 1:
+        return captures[pieces[0].capture]
+    parts: list[pa.Array | str] = [_plain(captures[pieces[0].capture])]
+    for piece in pieces[1:]:
+        parts += [piece.joint, _plain(captures[piece.capture])]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _plain(texts: pa.Array) -> pa.StringArray:
+    return owned_array(texts).cast(pa.string())

@@ -1,0 +1,1 @@
+"""Patterns with names: grok, its library, and regular expressions."""

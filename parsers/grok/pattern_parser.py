@@ -1,0 +1,136 @@
+"""What `grok` and `regex` share: patterns tried in order by the scanner, and what they captured as fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration
+from etl.scanner.engines import prove
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.scanner import Scanner
+from etl.scanner.texts import filtered
+from etl.scanner.tree import Node
+from etl.scanner.ways import way
+from parsers.grok.captures import conflicts, distinct, field_types, gathering, merged_types
+
+TIMED_OUT = "took longer than"
+"""How the reason of an event begins that ran out of time."""
+
+_HOW = {
+    "scanner": "texts in which it decides run one by one",
+    "RE2": "it runs on RE2",
+    "regex": "it runs event by event",
+}
+"""What an engine that is not the scanner alone does with a pattern."""
+
+
+class PatternParser(Parser):
+    """Patterns on a column. A subclass says how its patterns are read (`trees`)."""
+
+    patterns: list[str] = Field(
+        description="Patterns, tried in order: the first that matches gives the fields.",
+        min_length=1,
+        examples=[["%{IP:source.ip}"]],
+    )
+    anchored: bool = Field(default=False, description="Whether a pattern must match the whole text, not a part of it.")
+    timeout: Duration = Field(
+        default=timedelta(milliseconds=100),
+        description="Longest time that a pattern which needs backtracking may take for one event.",
+    )
+
+    takes_views: ClassVar[bool] = True
+
+    def trees(self) -> Iterator[Node | PatternError]:
+        """Each pattern's tree, or what is wrong with it, in order."""
+        raise NotImplementedError
+
+    def parsed(self) -> Schema:
+        """The captured fields: text, or int64 and float64 where the pattern says so; arrays where names repeat."""
+        return pa.schema(list(_types(self._good())))
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """The parser's own findings, bad and slow patterns, and fields that get in each other's way."""
+        yield from super().check(incoming)
+        seen: dict[str, pa.DataType] = {}
+        for n, tree in enumerate(self.trees()):
+            if isinstance(tree, PatternError):
+                yield Finding(tree.code, tree.message, ("patterns", n), tree.hint, at=tree.at)
+            else:
+                yield from _findings(tree, n, seen)
+
+    def notes(self) -> Iterable[str]:
+        """Which engine runs each pattern, and why."""
+        for n, tree in enumerate(self._good(), 1):
+            engine, reason = way(tree)
+            yield f"pattern {n}: {engine}" + ("" if reason is None else f" ({reason}: {_HOW[engine]}, slower)")
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """All patterns over the whole column."""
+        trees = self._good()
+        scanner = Scanner([distinct(tree) for tree in trees], self.timeout)
+        gather = gathering(scanner.names, dict(_types(trees)))
+        late = f"{TIMED_OUT} {format_duration(self.timeout)}"
+
+        def parse(text: pa.Array) -> Parsed:
+            found = scanner.scan(text)
+            reasons: Any = "does not match"
+            if found.timed_out is not None:
+                reasons = pc.if_else(pa.array(found.timed_out), late, reasons)
+            return Parsed(gather(found.captures), found.unmatched, reasons)
+
+        return parse
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        """As every parser; events that ran out of time have a code of their own."""
+        run = super().open(incoming)
+
+        def split(batch: pa.RecordBatch) -> Outcome:
+            events, rejects = run(batch)
+            return Outcome(events, [part for reject in rejects for part in self._by_code(reject)])
+
+        return split
+
+    def _by_code(self, reject: Rejects) -> Iterator[Rejects]:
+        if isinstance(reject.reasons, str):
+            yield reject
+            return
+        late = pc.starts_with(reject.reasons, TIMED_OUT)
+        for code, rows in ((f"{self.type}-timeout", late), (reject.code, pc.invert(late))):
+            if rows.true_count:
+                yield Rejects(filtered(reject.events, rows), code, reject.reasons.filter(rows))
+
+    def _good(self) -> list[Node]:
+        return [tree for tree in self.trees() if not isinstance(tree, PatternError)]
+
+
+def _types(trees: list[Node]) -> Iterable[tuple[str, pa.DataType]]:
+    return merged_types([field_types(tree) for tree in trees]).items()
+
+
+def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Finding]:
+    path = ("patterns", n)
+    engine, reason = way(tree)
+    if reason is not None:
+        try:
+            prove(distinct(tree))
+        except ValueError as error:
+            yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
+        message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"
+        yield Finding("slow-pattern", message, path, "write it without, if its meaning allows", severity="warning")
+    for message in conflicts(tree):
+        yield Finding("field-conflict", message, path, "capture it with one type, or under two names")
+    types = field_types(tree)
+    for field, type_ in types.items():
+        before = seen.setdefault(field, type_)
+        if before != type_ and not (pa.types.is_list(before) or pa.types.is_list(type_)):
+            yield Finding("field-conflict", f"field {field!r} is {type_} here and {before} in an earlier pattern", path)
+    for field in types:
+        inner = next((other for other in seen if other.startswith(f"{field}.")), None)
+        if inner:
+            yield Finding("field-conflict", f"field {field!r} is a value, and {inner!r} needs it to be a struct", path)

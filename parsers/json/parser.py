@@ -1,0 +1,151 @@
+"""JSON objects → fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import (
+    FieldName,
+    Finding,
+    Parsed,
+    Parser,
+    Schema,
+    TypeName,
+    flat_schema,
+    nested_schema,
+    parse_type,
+    with_fields,
+)
+from parsers.json.columns import Leaf, Reader, read_as
+from parsers.json.convert import converter
+from parsers.json.objects import first_objects
+from parsers.json.paths import PathError, parse
+
+
+class Json(Parser):
+    """Read a JSON object (RFC 8259) and take the declared members as fields.
+
+    A dotted name is a path: ``source.ip`` is the member ``ip`` of the object ``source``, or else a member named
+    ``source.ip``. ``paths`` says where other fields are: ``tags[0]`` (the first of an array), ``events[0].id``,
+    ``labels["a.b"]``. A member that is missing or null gives null. Of a repeated member the last counts. Members that
+    nobody declared are dropped, or kept as they were written in the text field ``rest`` (null when nothing is left; an
+    array of which ``paths`` takes an element is kept whole).
+
+    An event fails when its text is not exactly one object, or when a declared member does not fit its type. A whole
+    number fits ``double``, ``5.0`` fits ``int``; a number, boolean, array or object becomes a ``string`` as its JSON
+    text; a quoted number is no number. ``timestamp`` and ``date`` are ISO 8601 texts, UTC where they name no zone.
+    ``NaN`` is no JSON. Half a surrogate pair becomes U+FFFD. Only the rows that are wrong fail, and the others stay
+    columnar. Members that are ``map``, ``binary`` or ``decimal``, and arrays with ``float`` or times in them, are
+    converted in Python, each distinct value once.
+
+    Where a text has several objects, one behind the other or in an array, the first gives the fields and ``more`` gets
+    the texts of the others (null when there are none), as an event is never made into several: explode the array with
+    the step ``sql``, or cut the objects into lines at the source.
+
+    ```yaml
+    type: json
+    fields:
+      timestamp: timestamp
+      source.ip: string
+      status: int
+      tags: array<string>
+    rest: labels
+    ```
+    """
+
+    type: Literal["json"] = "json"
+    declared: dict[FieldName, TypeName] = Field(
+        alias="fields",
+        min_length=1,
+        description="The members to read and their Spark SQL types.",
+        examples=[{"source.ip": "string", "status": "int"}],
+    )
+    paths: dict[FieldName, str] = Field(
+        default={},
+        description="Where a field is, if its name does not say so.",
+        examples=[{"first_tag": "tags[0]", "user_name": "userIdentity.userName"}],
+    )
+    rest: FieldName | None = Field(default=None, description="Text field for the JSON of the members that are not declared.")
+    more: FieldName | None = Field(
+        default=None,
+        description="Array field for the texts of further objects in the same text; none means that such a text fails.",
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Beside the input field: names that contradict each other, types that JSON cannot fill."""
+        yield from super().check(incoming)
+        for name, type_name in self.declared.items():
+            if reason := _unreadable(parse_type(type_name)):
+                yield Finding("unreadable-type", f"field {name!r} is {type_name}: {reason}", ("fields", name))
+        for name, path in self.paths.items():
+            if name not in self.declared:
+                yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
+            try:
+                parse(path)
+            except PathError as error:
+                yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
+        for option, field in (("rest", self.rest), ("more", self.more)):
+            if field in self.declared or (option == "more" and field is not None and field == self.rest):
+                yield Finding("field-conflict", f"{field!r} is a declared field already", (option,))
+                return
+        try:
+            nested_schema(self.parsed())
+        except ValueError as error:
+            yield Finding("field-conflict", str(error), ("fields",))
+        if self.on_error == "keep" and self.declared.get(self.field, "string") != "string":
+            message = (
+                f"field {self.field!r} cannot hold {self.declared[self.field]} in one event and its unparsed text in another"
+            )
+            yield Finding("keep-conflict", message, ("on_error",))
+
+    def parsed(self) -> Schema:
+        """The declared members, structs flat, ``rest`` and ``more``."""
+        declared = flat_schema(pa.schema([(name, parse_type(text)) for name, text in self.declared.items()]))
+        return with_fields(declared, self._others)
+
+    def fields(self, incoming: Schema) -> Schema:
+        """As every parser; in place where the input field is declared itself."""
+        if self.field in self.parsed().names:
+            return with_fields(incoming, {f.name: f.type for f in self.parsed()})
+        return super().fields(incoming)
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """A function of a column of texts."""
+        read = Reader(tuple(self._leaves()), self.rest).parse
+        more = self.more
+        if more is None:
+            return read
+
+        def parse(texts: pa.Array) -> Parsed:
+            first, others = first_objects(texts.cast(pa.string()))
+            found = read(first)
+            others = others if found.failed is None else pc.if_else(found.failed, None, others)
+            return found._replace(columns={**found.columns, more: others})
+
+        return parse
+
+    @property
+    def _others(self) -> dict[str, pa.DataType]:
+        """The fields beside the declared ones."""
+        kinds = ((self.rest, pa.string()), (self.more, pa.list_(pa.string())))
+        return {name: type_ for name, type_ in kinds if name is not None}
+
+    def _leaves(self) -> Iterator[Leaf]:
+        for name, text in self.declared.items():
+            path = parse(self.paths[name]) if name in self.paths else tuple(name.split("."))
+            for field in flat_schema(pa.schema([(name, parse_type(text))])):
+                members = field.name[len(name) + 1 :]
+                yield Leaf(field.name, field.type, (*path, *(members.split(".") if members else ())), name not in self.paths)
+
+
+def _unreadable(type_: pa.DataType) -> str | None:
+    try:
+        converter(read_as(type_))
+    except ValueError as error:
+        return str(error)
+    return None

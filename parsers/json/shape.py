@@ -1,0 +1,44 @@
+"""Texts of JSON objects, prepared: what stands around an object is cut off, and what Arrow's reader takes wrongly is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.scanner.texts import Texts
+
+if TYPE_CHECKING:
+    from parsers.timestamp.instants import Bools
+
+SPACE = "\ufeff \t\r\n"
+"""Around an object; a byte order mark stands at the beginning of some files."""
+
+_NUMBERS = r"[:\[,]\s*-?(NaN|Inf)"
+"""What Arrow's reader takes for numbers, and JSON does not have."""
+
+
+def shaped(texts: pa.StringArray) -> tuple[pa.StringArray, Bools]:
+    """Texts without what may stand around an object, and which Arrow's reader must not see."""
+    import numpy as np
+
+    from parsers.json.span_kernel import MAYBE_NUMBER, NUL, suspicious
+
+    odd = ~_shape(texts)
+    if odd.any():
+        texts = pc.utf8_trim(texts, SPACE)
+        odd = ~_shape(texts)
+    found = Texts.of(texts)
+    marks = np.empty(len(texts), np.uint8)
+    suspicious(found.address, found.length, marks)
+    odd |= marks == NUL
+    rows = np.flatnonzero(marks == MAYBE_NUMBER)
+    if len(rows):
+        odd[rows] |= pc.match_substring_regex(texts.take(pa.array(rows)), _NUMBERS).to_numpy(zero_copy_only=False)
+    return texts, odd
+
+
+def _shape(texts: pa.StringArray) -> Any:
+    good = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    return pc.fill_null(good, False).to_numpy(zero_copy_only=False)

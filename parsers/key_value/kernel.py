@@ -1,0 +1,267 @@
+"""The loop that cuts texts into pairs: ``key=value key="quoted value" alone``.
+
+Every step goes forward; what is looked at in vain (a quote that nothing closes) is paid from a budget, so that a text
+costs time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.intrinsics import load_byte, load_word, store_byte, store_long
+from parsers.pairs.room import KEY_ESCAPES, VALUE_ESCAPES
+from parsers.pairs.separators import MOST_BYTES, STEP_ENDS, STEP_NONE
+
+PAIR, VALUE, BLANK, QUOTE, BRACKET, ESCAPE = (np.uint8(1 << bit) for bit in range(6))
+"""What a byte may be: the beginning of a separator of pairs or of key and value, a blank, the beginning of a quoted or
+bracketed text, and a backslash that keeps a blank in its text."""
+
+FLAG, IGNORE, REJECT = np.uint8(0), np.uint8(1), np.uint8(2)
+"""What a key without a value is."""
+
+READ, NO_TEXT, ALONE, FEW = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
+"""What became of a row: pairs, or a null text, a key without a value, too few pairs."""
+
+_ONE = np.uint64(1)
+_ZERO = np.uint8(0)
+_NONE = np.uint64(0)
+_ROW, _WORD, _LONG = np.uint64(256), np.uint64(4), np.uint64(8)
+_NO_STEP, _ENDS, _NO_END = np.uint32(STEP_NONE), np.uint32(STEP_ENDS), np.uint32(0)
+_BACKSLASH, _SPACE = np.uint8(0x5C), np.uint8(0x20)
+_MOST = np.uint64(MOST_BYTES)
+_BUDGET, _SPARE = 8, 4096
+"""Bytes that may be looked at in vain, for each byte of the text and beside."""
+
+
+class Rules(NamedTuple):
+    """How pairs are written; tables are addresses, for numba counts the users of arrays wherever they are looked at."""
+
+    kinds: Any
+    """uint8[256]: what each byte may be."""
+
+    closers: Any
+    """uint8[256]: what closes a quote or bracket."""
+
+    pairs: Any
+    values: Any
+    """uint32[states, 256]: separators of pairs, and of key and value (`parsers.pairs.separators`)."""
+
+    lenient: bool
+    """Blanks may stand around the separator of key and value."""
+
+    escapes: bool
+    """A backslash in quotes keeps the character behind it."""
+
+    keeps_empty: bool
+    alone: Any
+    fewest: int
+
+
+@part
+def _kind(rules: Any, at: Any) -> Any:
+    return load_byte(rules.kinds + np.uint64(load_byte(at)))
+
+
+@part
+def _separator(steps: Any, at: Any, end: Any) -> Any:
+    """Bytes of the longest separator here, 0 for none."""
+    state, place, found = np.uint64(0), at, at
+    end = min(end, at + _MOST)
+    while place < end:
+        step = load_word(steps + (state * _ROW + np.uint64(load_byte(place))) * _WORD)
+        if step == _NO_STEP:
+            break
+        place += _ONE
+        if step & _ENDS != _NO_END:
+            found = place
+        state = np.uint64(step & ~_ENDS)
+    return found - at
+
+
+@part
+def _pair_separator(rules: Any, at: Any, end: Any) -> Any:
+    if at < end and _kind(rules, at) & PAIR != _ZERO:
+        return _separator(rules.pairs, at, end)
+    return _NONE
+
+
+@part
+def _value_separator(rules: Any, at: Any, end: Any) -> Any:
+    if at < end and _kind(rules, at) & VALUE != _ZERO:
+        return _separator(rules.values, at, end)
+    return _NONE
+
+
+@part
+def _blanks(rules: Any, at: Any, end: Any) -> Any:
+    while at < end and _kind(rules, at) & BLANK != _ZERO:
+        at += _ONE
+    return at
+
+
+@part
+def _without_blanks(rules: Any, begin: Any, end: Any) -> Any:
+    """Where a text ends without the blanks at its end."""
+    while end > begin and _kind(rules, end - _ONE) & BLANK != _ZERO:
+        end -= _ONE
+    return end
+
+
+@part
+def _token_end(rules: Any, stops: Any, at: Any, end: Any) -> Any:
+    """Where the next separator of the kinds ``stops`` begins, how long it is, and whether it is of key and value."""
+    stops |= ESCAPE
+    while at < end:
+        kind = _kind(rules, at) & stops
+        if kind != _ZERO:
+            if kind & VALUE != _ZERO:
+                many = _value_separator(rules, at, end)
+                if many != _NONE:
+                    return at, many, True
+            many = _pair_separator(rules, at, end)
+            if many != _NONE:
+                return at, many, False
+            if kind & ESCAPE != _ZERO and at + _ONE < end and load_byte(at + _ONE) == _SPACE:
+                at += _ONE
+        at += _ONE
+    return end, _NONE, False
+
+
+@part
+def _closing(rules: Any, at: Any, end: Any, budget: Any) -> Any:
+    """Where the quote or bracket at ``at`` is closed (0: nowhere), whether there are escapes, and what is left to spend."""
+    opens = load_byte(at)
+    closes = load_byte(rules.closers + np.uint64(opens))
+    depth, escaped = 1, False
+    at += _ONE
+    while at < end and budget > 0:
+        byte = load_byte(at)
+        budget -= 1
+        if byte == closes:
+            depth -= 1
+            if depth == 0:
+                return at, escaped, budget
+        elif byte == opens:
+            depth += 1
+        elif byte == _BACKSLASH and rules.escapes and opens == closes:
+            escaped = True
+            at += _ONE
+        at += _ONE
+    return _NONE, False, budget
+
+
+@part
+def _quoted_key(rules: Any, at: Any, end: Any, budget: Any) -> Any:
+    """A key in quotes: where it ends (0: it is none), where its separator begins, and as `_key`."""
+    close, inside, budget = _closing(rules, at, end, budget)
+    if close <= at + _ONE:
+        return _NONE, at, _NONE, False, False, budget
+    after = _blanks(rules, close + _ONE, end) if rules.lenient else close + _ONE
+    many = _value_separator(rules, after, end)
+    if many != _NONE:
+        return close, after, many, True, inside, budget
+    many = _pair_separator(rules, close + _ONE, end)
+    if many != _NONE or close + _ONE == end:
+        return close, close + _ONE, many, False, inside, budget
+    return _NONE, at, _NONE, False, False, budget
+
+
+@part
+def _plain_key(rules: Any, begin: Any, end: Any) -> Any:
+    """Where a key ends, where its separator begins, how long that is, and whether a value follows."""
+    at, many, is_value = _token_end(rules, PAIR | VALUE, begin, end)
+    if is_value and at == begin:  # no key in front of a value
+        if rules.alone == IGNORE:
+            return begin, at, many, False
+        at, many, is_value = _token_end(rules, PAIR, begin, end)
+    behind = at
+    if rules.lenient and not is_value and at < end and _kind(rules, at) & BLANK != _ZERO:
+        after = _blanks(rules, at, end)
+        ahead = _value_separator(rules, after, end)
+        if ahead != _NONE:
+            at, many, is_value = after, ahead, True
+    if rules.lenient or not is_value:
+        behind = _without_blanks(rules, begin, behind)
+    return behind, at, many, is_value
+
+
+@part
+def _value(rules: Any, begin: Any, end: Any, budget: Any) -> Any:
+    """Where a value begins and ends, where the next pair begins, and whether there are escapes."""
+    if rules.lenient:
+        begin = _blanks(rules, begin, end)
+    if begin < end and _kind(rules, begin) & (QUOTE | BRACKET) != _ZERO:
+        close, inside, budget = _closing(rules, begin, end, budget)
+        if close != _NONE:
+            after = close + _ONE
+            many = _pair_separator(rules, after, end)
+            if many == _NONE:
+                after = _blanks(rules, after, end)
+                many = _pair_separator(rules, after, end)
+            if many != _NONE or after == end:
+                return begin + _ONE, close, after + many, inside, budget
+    at, many, _ = _token_end(rules, PAIR, begin, end)
+    return begin, _without_blanks(rules, begin, at), at + many, False, budget
+
+
+@part
+def _put(found: Any, pair: Any, key: Any, key_end: Any, value: Any, value_length: Any, escaped: Any) -> None:
+    at = np.uint64(pair) * _LONG
+    store_long(found.key_address + at, key)
+    store_long(found.key_length + at, key_end - key)
+    store_long(found.value_address + at, value)
+    store_long(found.value_length + at, np.uint64(value_length))
+    store_byte(found.escaped + np.uint64(pair), np.uint8(escaped))
+
+
+@part
+def _cut(rules: Any, found: Any, at: Any, end: Any, pair: Any) -> Any:
+    """The pairs of one text, from number ``pair`` on; the number behind them, how many have values, what became of it."""
+    budget, whole = np.int64(end - at) * _BUDGET + _SPARE, 0
+    while True:
+        at = _blanks(rules, at, end)
+        if at >= end:
+            return pair, whole, READ
+        many = _pair_separator(rules, at, end)
+        if many != _NONE:
+            at += many
+            continue
+        begin, behind, inside, is_value = at, _NONE, False, False
+        if _kind(rules, at) & QUOTE != _ZERO:
+            behind, at, many, is_value, inside, budget = _quoted_key(rules, at, end, budget)
+        if behind != _NONE:
+            begin += _ONE
+        else:
+            behind, at, many, is_value = _plain_key(rules, begin, end)
+        at += many
+        flags = KEY_ESCAPES if inside else _ZERO
+        if is_value:
+            value, value_end, at, inside, budget = _value(rules, at, end, budget)
+            whole += 1
+            if value_end > value or rules.keeps_empty:
+                _put(found, pair, begin, behind, value, np.int64(value_end - value), flags | (VALUE_ESCAPES if inside else _ZERO))
+                pair += 1
+        elif rules.alone == FLAG:
+            _put(found, pair, begin, behind, begin, np.int64(-1), flags)
+            pair += 1
+        elif rules.alone == REJECT:
+            return pair, whole, ALONE
+
+
+@kernel
+def cut_pairs(address: Any, length: Any, rules: Any, found: Any, bounds: Any, outcomes: Any) -> None:
+    """Texts → pairs; a row that fails has none. ``bounds`` is int64[rows + 1], ``outcomes`` uint8[rows]."""
+    pair = np.int64(0)
+    bounds[0] = 0
+    for row in range(address.shape[0]):
+        before, outcome = pair, NO_TEXT
+        if length[row] >= 0:
+            pair, whole, outcome = _cut(rules, found, address[row], address[row] + np.uint64(length[row]), pair)
+            if outcome == READ and whole < rules.fewest:
+                outcome = FEW
+        if outcome != READ:
+            pair = before
+        outcomes[row], bounds[row + 1] = outcome, pair

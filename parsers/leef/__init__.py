@@ -1,0 +1,1 @@
+"""LEEF: QRadar's Log Event Extended Format."""

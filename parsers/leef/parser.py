@@ -1,0 +1,109 @@
+"""The parser `leef`: IBM's Log Event Extended Format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import FieldName, Finding, Parsed, Schema
+from parsers.common.text_types import Read
+from parsers.leef.names import Naming, headers, naming
+from parsers.pairs.parser import PairsParser
+from parsers.timestamp.event_times import event_times
+
+TIMES = (
+    "epoch_millis",
+    "MMM d yyyy HH:mm:ss[.SSS][ zzz]",
+    "MMM d yyyy HH:mm:ss[.SSS] 'GMT'XXX",
+    "MMM d HH:mm:ss[.SSS][ zzz]",
+    "iso8601",
+)
+"""How LEEF usually writes times."""
+
+_CODE = re.compile(r"0?[xX]([0-9A-Fa-f]{1,4})")
+
+
+class Leef(PairsParser):
+    r"""Read events in the Log Event Extended Format, 1.0 and 2.0: ``LEEF:2.0|vendor|product|1|id|^|src=::1^sev=5``.
+
+    The header gives the text fields ``leef.version``, ``observer.vendor``, ``observer.product``, ``observer.version`` and
+    ``event.code``; what stands in front of ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Attributes that
+    nobody declared are kept in ``rest`` as one JSON object.
+
+    Attributes are separated by a tab; an event of version 2.0 may name another character behind its id, as it is or by its
+    number (``^``, ``x5E``, ``0x5E``), and leaves that field empty or out for a tab. A value goes from the first ``=`` to the
+    delimiter. Text between two delimiters without ``=`` is a key that is true.
+
+    ``naming: ecs`` calls attributes by the fields of ECS where it has one (``usrName`` is ``user.name``), ``written`` as the
+    event does. A declared ``timestamp`` reads milliseconds since 1970, ``Sep 07 2018 14:50:39.127 UTC`` and ISO 8601, in UTC
+    where they name no zone; for times in the format of ``devTimeFormat`` declare text.
+
+    An event fails when its header is incomplete, when a line breaks inside it, or when a value does not fit its declared
+    type. An empty value is null for any type but text.
+
+    ```yaml
+    type: leef
+    fields:
+      "@timestamp": timestamp
+      source.ip: string
+      user.name: string
+      event.severity: int
+    rest: leef.attributes
+    ```
+    """
+
+    type: Literal["leef"] = "leef"
+    rest: FieldName | None = Field(
+        default="leef.attributes", description="Text field for the JSON of the attributes that are not declared; none drops them."
+    )
+    naming: Naming = Field(default="ecs", description="What fields are called: as in ECS, or as written in the event.")
+    delimiter: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Character between attributes, or its number such as `x5E`, whatever the events say.",
+        examples=["^", "x09"],
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Beside the pairs' own findings: a delimiter that is none."""
+        yield from super().check(incoming)
+        if self.delimiter is not None and not self._character():
+            message = f"{self.delimiter!r} is no delimiter: it is one character, or its number such as 'x5E' or '0x09'"
+            yield Finding("bad-delimiter", message, ("delimiter",))
+
+    def named(self) -> Callable[[str], str | None]:
+        """Keys in the naming asked for."""
+        return naming(self.naming)
+
+    def headers(self) -> Schema:
+        """What stands in front, and the five fields of the header."""
+        return pa.schema([(name, pa.string()) for name in headers(self.naming)])
+
+    def read(self, type_: pa.DataType) -> Read:
+        """As everywhere, but with the usual times of LEEF."""
+        return event_times(type_, TIMES)
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """All events of the whole column."""
+        from parsers.leef.rows import reading
+
+        columns, names = self.columns(), headers(self.naming)
+        cut = reading(self._character())
+
+        def parse(texts: pa.Array) -> Parsed:
+            header, pairs, failures = cut(texts)
+            found: dict[str, Any] = dict(zip(names, header, strict=True))
+            return failures.parsed(found | columns(pairs, failures))
+
+        return parse
+
+    def _character(self) -> str:
+        """The delimiter given, empty for none."""
+        if self.delimiter is None or len(self.delimiter) == 1:
+            return self.delimiter or ""
+        code = _CODE.fullmatch(self.delimiter)
+        return chr(int(code[1], 16)) if code else ""

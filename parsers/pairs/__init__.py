@@ -1,0 +1,1 @@
+"""Pairs of keys and values, however they were found, as columns."""

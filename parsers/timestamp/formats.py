@@ -1,0 +1,161 @@
+"""Formats of times, by name or by pattern → readers of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import nearest
+from parsers.timestamp.instants import FIRST, LAST, to_micros
+from parsers.timestamp.layouts import layout_reader, layouts_of, sure_layouts
+from parsers.timestamp.patterns import PatternError, TimePattern, parse_pattern
+from parsers.timestamp.texts import read_regex
+
+if TYPE_CHECKING:
+    from parsers.timestamp.instants import Bools, Ints
+
+    Read: TypeAlias = Callable[[pa.StringArray], tuple[Ints, Bools]]
+    """Texts without nulls → microseconds in UTC, and where that is what they say."""
+
+NAMED: dict[str, Sequence[str]] = {
+    "iso8601": (
+        "yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]",
+        "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][ ][XXX]",
+        "yyyy-MM-dd",
+        "yyyyMMdd'T'HHmm[ss[.SSSSSSSSS]][XXX]",
+        "yyyy-MM-dd HH:mm:ss[.SSSSSSSSS] z",
+    ),
+    "rfc3339": ("yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]XXX", "yyyy-MM-dd HH:mm:ss[.SSSSSSSSS]XXX"),
+    "syslog": ("MMM d HH:mm:ss[.SSSSSS]", "MMM d yyyy HH:mm:ss[.SSSSSS]"),
+    "httpdate": ("dd/MMM/yyyy:HH:mm:ss Z",),
+    "rfc2822": ("[EEE, ]d MMM yyyy HH:mm[:ss] z",),
+    "apache_error": ("EEE MMM d HH:mm:ss[.SSSSSS] yyyy",),
+}
+"""Names for what logs write most, in the order in which their forms are tried."""
+
+EPOCHS = {
+    "epoch": 1_000_000,
+    "epoch_seconds": 1_000_000,
+    "epoch_millis": 1000,
+    "epoch_micros": 1,
+    "epoch_nanos": -1000,
+}
+"""Microseconds in a unit; negative: units in a microsecond."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and when a text without zone or year was written."""
+
+    zone: str
+    now: int
+    """Microseconds since 1970."""
+    year: int | None = None
+
+
+def check_format(text: str) -> None:
+    """Raises PatternError for what is neither a name nor a pattern."""
+    if text in NAMED or text in EPOCHS:
+        return
+    try:
+        parse_pattern(text)
+    except PatternError as error:
+        hint = nearest(text, [*NAMED, *EPOCHS]) or error.hint
+        raise PatternError(str(error), error.at, hint) from None
+
+
+def readers(format_: str, place: Place) -> Iterator[Read]:
+    """A format's readers, in the order in which they are to be tried."""
+    if format_ in EPOCHS:
+        yield lambda texts: read_epoch_texts(texts, EPOCHS[format_])
+        return
+    for pattern in NAMED.get(format_, (format_,)):
+        yield _pattern_reader(parse_pattern(pattern), place)
+
+
+def sure_reader(formats: Sequence[str], place: Place) -> Read | None:
+    """Reads, of all formats at once, what no earlier format could read in another way; None when there is no such thing."""
+    named = [pattern for text in formats for pattern in NAMED.get(text, (text,))]
+    layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in named)
+    return layout_reader(layouts, place) if layouts else None
+
+
+def _pattern_reader(pattern: TimePattern, place: Place) -> Read:
+    """Texts of the pattern's layouts are read by a kernel, the others by its regular expression."""
+    import numpy as np
+
+    regex = pattern.regex()
+    layouts = layouts_of(pattern)
+    by_layout = layout_reader(layouts, place) if layouts else None
+
+    def by_regex(texts: pa.StringArray) -> tuple[Ints, Bools]:
+        parts, fits = read_regex(texts, regex)
+        micros, exist = to_micros(parts, place.zone, place.now, place.year)
+        return micros, fits & exist
+
+    def read(texts: pa.StringArray) -> tuple[Ints, Bools]:
+        if by_layout is None:
+            return by_regex(texts)
+        micros, good = by_layout(texts)
+        rest = np.flatnonzero(~good)
+        if len(rest):
+            micros[rest], good[rest] = by_regex(texts.take(pa.array(rest)))
+        return micros, good
+
+    return read
+
+
+# ── Epochs ────────────────────────────────────────────────────────────────────────────────────────
+
+_EPOCH = r"^\s*(?P<sign>[+-]?)(?P<whole>\d{1,19})(?:\.(?P<fraction>\d*))?\s*$"
+
+
+def read_epoch_texts(texts: pa.StringArray, unit: int) -> tuple[Ints, Bools]:
+    """Numbers written out, cut to microseconds."""
+    import numpy as np
+
+    found = pc.extract_regex(texts, _EPOCH)
+    sign, whole, fraction = found.flatten()
+    numbers, good = _whole(whole)
+    micros, fits = _scaled(numbers, unit)
+    if unit > 1:
+        digits = len(str(unit)) - 1
+        padded = pc.utf8_slice_codeunits(pc.utf8_rpad(fraction, digits, "0"), 0, digits)
+        micros = micros + _whole(padded)[0]
+    negative = pc.fill_null(pc.equal(sign, "-"), False).to_numpy(zero_copy_only=False)
+    micros = np.where(negative, -micros, micros)
+    return micros, good & fits & (micros >= FIRST) & (micros <= LAST)
+
+
+def _whole(digits: pa.StringArray) -> tuple[Ints, Bools]:
+    """Digits → int64, false where there are none or they do not fit."""
+    small = pc.and_(pc.is_valid(digits), pc.less_equal(pc.fill_null(digits, "9" * 20), "9223372036854775807"))
+    small = pc.or_kleene(small, pc.less(pc.fill_null(pc.binary_length(digits), 20), 19))
+    small = pc.and_(small, pc.is_valid(digits))
+    numbers = pc.if_else(small, digits, "0").cast(pa.int64())
+    return numbers.to_numpy(zero_copy_only=False), small.to_numpy(zero_copy_only=False)
+
+
+def _scaled(numbers: Ints, unit: int) -> tuple[Ints, Bools]:
+    import numpy as np
+
+    if unit < 0:
+        return numbers // -unit, np.ones(len(numbers), bool)
+    fits = (numbers >= FIRST // unit) & (numbers <= LAST // unit)
+    return np.where(fits, numbers, 0) * unit, fits
+
+
+def read_epoch_numbers(numbers: pa.Array, unit: int) -> tuple[Ints, Bools]:
+    """A column of integers or floats without nulls."""
+    import numpy as np
+
+    if pa.types.is_integer(numbers.type):
+        return _scaled(numbers.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False), unit)
+    scale = unit if unit > 0 else -1 / unit
+    scaled = np.round(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False) * scale)
+    fits = (scaled >= FIRST) & (scaled <= LAST)
+    return np.where(fits, scaled, 0).astype(np.int64), fits

@@ -1,0 +1,115 @@
+"""Patterns whose texts mostly have fixed layouts → readers in compiled code, exact where they answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, pairwise, product
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from parsers.timestamp.instants import FIRST, LAST, last_years, localized
+from parsers.timestamp.patterns import MONTHS, WEEKDAYS, Element, TimePattern
+
+if TYPE_CHECKING:
+    from etl.scanner.times import Part
+    from parsers.timestamp.formats import Place
+    from parsers.timestamp.instants import Bools, Ints
+
+    Layout: TypeAlias = Sequence[tuple[Element, int]]
+    """Elements with their widths in bytes."""
+
+NAMES = {"month_name": MONTHS, "weekday": WEEKDAYS, "ampm": ("am", "pm")}
+_NUMBERS = {"year", "year2", "month", "day", "hour", "hour12", "minute", "second", "fraction"}
+
+EXAMPLES_AT_MOST = 200
+"""Of texts of one layout; of one with more nothing is claimed."""
+
+
+def layout_reader(layouts: Sequence[Layout], place: Place) -> Callable[[pa.Array], tuple[Ints, Bools]]:
+    """Texts of any kind → microseconds in UTC, and where the text has one of the layouts and names a date that exists."""
+    from etl.scanner.time_kernel import UNREAD, WALL_CLOCK
+    from etl.scanner.times import TimeReader, Year
+
+    reader = TimeReader([[_part(*element) for element in layout] for layout in layouts], NAMES)
+    year = Year(*last_years(place.zone, place.now, place.year))
+
+    def read(texts: pa.Array) -> tuple[Ints, Bools]:
+        micros, kinds = reader.read(texts, year)
+        good = kinds != UNREAD
+        if place.zone != "UTC":
+            local = kinds == WALL_CLOCK
+            micros[local] = localized(micros[local], place.zone)
+        return micros, good & (micros >= FIRST) & (micros <= LAST)
+
+    return read
+
+
+def _part(element: Element, width: int) -> Part:
+    from etl.scanner.times import Part
+
+    if element.kind == "space":
+        return Part("literal", width, " " * width)
+    return Part(element.kind, width, element.text)
+
+
+def layouts_of(pattern: TimePattern) -> list[Layout]:
+    """The layouts of a pattern, and behind them those that pad a number of one digit with a blank (``Dec  1``)."""
+    layouts: list[Layout] = [[(element, end - start) for element, start, end in layout] for layout in pattern.layouts()]
+    if not all(map(_is_bounded, layouts)):
+        return layouts
+    return layouts + [padded for layout in layouts for padded in _padded(layout)]
+
+
+def _padded(layout: Layout) -> Iterator[Layout]:
+    for at, ((element, width), (following, digits)) in enumerate(pairwise(layout)):
+        if element.kind == "space" and following.kind in _NUMBERS and digits == 1 and 2 in following.widths:
+            yield [*layout[:at], (element, width + 1), *layout[at + 1 :]]
+
+
+def _is_bounded(layout: Layout) -> bool:
+    """Whether no number of more than one width stands in front of another digit: then there is one way to read a text."""
+    pairs = pairwise(layout)
+    return not any(len(one.widths) > 1 and one.kind in _NUMBERS and _begins_with_digit(other) for (one, _), (other, _) in pairs)
+
+
+def _begins_with_digit(element: Element) -> bool:
+    return element.kind in _NUMBERS or element.text[:1].isdigit()
+
+
+def sure_layouts(patterns: Iterable[TimePattern | str]) -> list[Layout]:
+    """The layouts whose texts no earlier pattern reads; a pattern may be a regular expression that only stands in the way.
+
+    The expressions know no digit from another, nor one case of a letter from the other. So what holds for one text of
+    a layout holds for all that have the same names in it.
+    """
+    earlier: list[re.Pattern[str]] = []
+    sure: list[Layout] = []
+    for pattern in patterns:
+        if isinstance(pattern, TimePattern):
+            sure += [layout for layout in layouts_of(pattern) if not _is_read(layout, earlier)]
+        regex = pattern.regex() if isinstance(pattern, TimePattern) else pattern
+        earlier.append(re.compile(regex, re.ASCII))
+    return sure
+
+
+def _is_read(layout: Layout, regexes: Sequence[re.Pattern[str]]) -> bool:
+    if not regexes:
+        return False
+    texts = list(islice(map("".join, product(*(_examples(*element) for element in layout))), EXAMPLES_AT_MOST + 1))
+    return len(texts) > EXAMPLES_AT_MOST or any(regex.match(text) for regex in regexes for text in texts)
+
+
+def _examples(element: Element, width: int) -> Sequence[str]:
+    if element.kind in NAMES:
+        return [name[:width] for name in NAMES[element.kind]]
+    if element.kind == "offset":
+        return (
+            ["Z"] if width == 1 else [sign + "11:11"[: width - 1] if width == 6 else sign + "1111"[: width - 1] for sign in "+-"]
+        )
+    if element.kind == "point":
+        return ".,"
+    if element.kind == "space":
+        return [" " * width]
+    return [element.text or "1" * width]

@@ -1,0 +1,156 @@
+"""The parser `w3c`: logs in the W3C extended format, as IIS writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema, nearest, nested_schema
+from etl.scanner.scanner import Scanner
+from etl.scanner.texts import filtered, owned_array, taken
+from parsers.common.failures import Failures, wrong_values
+from parsers.common.view_values import begins_with, blanks_for_pluses
+from parsers.w3c.layout import layout
+from parsers.w3c.names import PRESETS, field_list, has_plus, values
+from parsers.weblog.layout import Layout
+from parsers.weblog.readers import TYPES, kinds, readers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bools = np.ndarray[Any, Any]
+
+
+class W3c(Parser):
+    """Reads lines of the W3C extended log format, which a ``#Fields:`` line describes, into fields of ECS.
+
+    ``fields`` holds such lines, or names: ``iis`` (the default of IIS 8 and later), ``iis7``, ``iis_all``, ``iis_error``
+    (HTTP.sys), ``iis_error_2012``, ``cloudfront``. Several are tried in order, which tells lists of different length apart.
+    ``date`` and ``time`` side by side become ``timestamp`` (UTC, as the format says), ``c-ip`` becomes ``source.address``
+    and, where it is one, ``source.ip``, ``time-taken`` ``event.duration`` in nanoseconds, ``cs(User-Agent)``
+    ``user_agent.original``; fields that ECS does not know are ``w3c.x_edge_location`` and the like. ``-`` is null. IIS
+    writes ``+`` for a blank in header values; ``plus`` says whether it becomes one again.
+
+    Lines that begin with ``#`` are dropped and counted as filtered, but for a ``#Fields:`` line that names other fields
+    than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines behind it fail or are misread.
+    A line fails when it has more or fewer values than there are fields, or a value that is no number or time where it
+    must be.
+
+    Runs on the scanner, over whole batches in linear time.
+
+    ```yaml
+    type: w3c
+    fields: ["#Fields: date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status time-taken", iis]
+    ```
+    """
+
+    type: Literal["w3c"] = "w3c"
+    takes_views: ClassVar[bool] = True
+
+    lists: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=("iis",),
+        alias="fields",
+        min_length=1,
+        max_length=20,
+        description="The log's lines of fields, or names of well-known ones, tried in order.",
+        examples=[["iis"], ["#Fields: date time c-ip cs-method sc-status"]],
+    )
+    plus: bool = Field(default=True, description="Whether a plus in header values stands for a blank.")
+    timestamp: FieldName = Field(default="timestamp", description="The field that gets date and time.")
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Names that are no list of fields, fields that repeat or get in each other's way."""
+        yield from super().check(incoming)
+        for number, names in enumerate(self._lists):
+            yield from _check_list(names, ("fields", number))
+        try:
+            nested_schema(self.parsed())
+        except ValueError as error:
+            yield Finding("field-conflict", str(error), ("fields",))
+        if self.on_error == "keep" and self.field in self.parsed().names and self.field == self.timestamp:
+            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a time and unparsed text", ("on_error",))
+
+    def parsed(self) -> Schema:
+        """The listed fields."""
+        return pa.schema([(name, TYPES.get(kind, pa.string())) for name, kind in kinds(self._layouts).items()])
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        """As every parser, without the directives."""
+        run = super().open(incoming)
+
+        def without_directives(batch: pa.RecordBatch) -> Outcome:
+            texts = batch.column(self.field)
+            directives = begins_with(texts, "#") | begins_with(texts, "\ufeff#")
+            if not directives.any():
+                return run(batch)
+            events, rejects = run(filtered(batch, pa.array(~directives)))
+            return Outcome(events, [*rejects, *self._others(batch, directives)])
+
+        return without_directives
+
+    def _others(self, batch: pa.RecordBatch, directives: Bools) -> Iterable[Rejects]:
+        """Directives that name other fields. A loop over directives, of which a log has four at its beginning."""
+        wrong = directives.copy()
+        texts = owned_array(taken(batch.column(self.field), directives.nonzero()[0])).to_pylist()
+        told = [text.removeprefix("\ufeff") for text in texts]
+        wrong[directives] = [text.startswith("#Fields:") and field_list(text) not in self._lists for text in told]
+        if wrong.any() and self.on_error == "dead_letter":
+            reason = f"the lines here have the values of {self._described}"
+            yield Rejects(filtered(batch, pa.array(wrong)), "w3c-other-fields", reason)
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """One pattern over the whole column."""
+        made = self._layouts
+        scanner = Scanner([one.tree() for one in made])
+        read_all = readers(made, "UTC", False)
+        pluses = self._pluses() if self.plus else frozenset()
+
+        def parse(text: pa.Array) -> Parsed:
+            scan = scanner.scan(text)
+            failures = Failures(scan.unmatched, "" if scan.unmatched is None else self._reasons(text, scan.unmatched))
+            columns = {}
+            for name, read in read_all.items():
+                columns[name], wrong, expected = read(scan)
+                if wrong is not None:
+                    failures.add(wrong, wrong_values(name, scan.captures[name], wrong, expected))
+                if name in pluses:
+                    columns[name] = blanks_for_pluses(columns[name])
+            return failures.parsed(columns)
+
+        return parse
+
+    @property
+    def _lists(self) -> list[list[str]]:
+        return [field_list(text) for text in self.lists]
+
+    @property
+    def _layouts(self) -> list[Layout]:
+        return [layout(names, self.timestamp) for names in self._lists]
+
+    @property
+    def _described(self) -> str:
+        return " or of ".join(f"{len(names)} fields: {' '.join(names)}" for names in self._lists)
+
+    def _pluses(self) -> frozenset[str]:
+        pairs = [pair for names in self._lists for pair in zip(names, values(names), strict=True)]
+        return frozenset(value.field for name, value in pairs if has_plus(name))
+
+    def _reasons(self, texts: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
+        """How many words the failed texts have, null for the others."""
+        many = pc.count_substring_regex(pc.if_else(failed, owned_array(texts).cast(pa.string()), None), r"\S+")
+        wanted = f"words, not the values of {self._described}"
+        return pc.fill_null(pc.binary_join_element_wise("has", many.cast(pa.string()), wanted, " "), f"{self.field} is null")
+
+
+def _check_list(names: list[str], path: tuple[str | int, ...]) -> Iterator[Finding]:
+    if not names:
+        yield Finding("no-field", "there is no field in the list", path)
+    if len(names) == 1 and "-" not in names[0] and "(" not in names[0]:
+        hint = nearest(names[0], PRESETS) or f"names are {', '.join(PRESETS)}"
+        yield Finding("unknown-format", f"there is no list of fields {names[0]!r}", path, hint)
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Finding("field-conflict", f"{name!r} is in the list twice", path)
