@@ -22,8 +22,8 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node, captures
 from etl.scanner.written import group_name, regex_text
-from parsers.captures import distinct
-from parsers.grok_compiler import compiled
+from parsers.grok.captures import distinct
+from parsers.grok.compiler import compiled
 from parsers.patterns import load
 
 PATIENT = timedelta(seconds=30)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from etl.scanner.time_kernel import INSTANT, UNREAD, WALL_CLOCK
 from etl.scanner.times import Part, TimeReader, Year
-from parsers.instants import to_micros
-from parsers.time_formats import EPOCHS, NAMED, Place, read_epoch_texts, sure_reader
-from parsers.time_layouts import layouts_of, sure_layouts
-from parsers.time_patterns import parse_pattern
-from parsers.time_texts import read_regex
-from parsers.timestamp import Timestamp
+from parsers.timestamp.formats import EPOCHS, NAMED, Place, read_epoch_texts, sure_reader
+from parsers.timestamp.instants import to_micros
+from parsers.timestamp.layouts import layouts_of, sure_layouts
+from parsers.timestamp.parser import Timestamp
+from parsers.timestamp.patterns import parse_pattern
+from parsers.timestamp.texts import read_regex
 
 NOW = int(datetime(2026, 1, 1, 0, 30, tzinfo=UTC).timestamp()) * 1_000_000
 FORMATS = (
