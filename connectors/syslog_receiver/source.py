@@ -51,7 +51,7 @@ class SyslogSource(ReceivingSource):
 
     ```yaml
     type: syslog
-    listen: ["tcp://0.0.0.0:5514", "udp://127.0.0.1:5514"]
+    listen: ["tcp://[::]:5514", "udp://[::]:5514"]
     ```
     """
 
