@@ -1,14 +1,36 @@
-"""What a command line may say about the values of a pipeline file."""
+"""How a command line names a pipeline file, and what it may say about its values."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PipelineFile(click.Path):
+    """A file's path, or the name of a recipe where no file is called so."""
+
+    def __init__(self, exists: bool = False, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path of the pipeline file."""
+        if re.fullmatch(r"[\w-]+", str(value)) and not Path(value).exists():
+            from etl.api import nearest
+            from etl.resources import recipes
+
+            found = recipes()
+            if value not in found:
+                hint = nearest(str(value), found) or "`etl recipes` lists those that there are"
+                self.fail(f"there is no file or recipe {str(value)!r}; {hint}", param, ctx)
+            value = found[str(value)]
+        return super().convert(value, param, ctx)
 
 
 def configured(command: F) -> F:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from etl.cli.configured import configured, environment
+from etl.cli.configured import PipelineFile, configured, environment
 from etl.cli.run import dead_letters
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
@@ -22,7 +22,7 @@ Examples:
 
 
 @click.command("explain", epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PipelineFile())
 @configured
 @click.option("--state", metavar="DIR", help="The state folder the run would have.")
 def command(file: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import click
 
-from etl.cli.configured import configured, environment
+from etl.cli.configured import PipelineFile, configured, environment
 from etl.config import Pipeline, load
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=PipelineFile(exists=True, dir_okay=False))
 @configured
 @click.option("--format", "style", type=click.Choice(["text", "mermaid"]), default="text", help="What to draw.")
 def command(file: str, style: str, overrides: tuple[str, ...], env_file: str | None) -> None:

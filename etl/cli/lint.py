@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from etl.cli.configured import environment
+from etl.cli.configured import PipelineFile, environment
 
 if TYPE_CHECKING:
     from etl.config import Problem
@@ -26,7 +26,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=PipelineFile(exists=True))
 @click.option(
     "--format", "style", type=click.Choice(["text", "json", "github"]), default="text", help="How problems are printed."
 )

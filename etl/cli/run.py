@@ -19,7 +19,7 @@ import click
 
 from etl.api import FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
-from etl.cli.configured import configured, environment
+from etl.cli.configured import PipelineFile, configured, environment
 from etl.cli.progress import Progress
 from etl.cli.summary import summary
 from etl.config.loader import load
@@ -61,7 +61,7 @@ Examples:
 
 
 @click.command("run", epilog=EXAMPLES)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
 @click.option("--once", is_flag=True, help="Read what is there now, then end.")
 @click.option("--drain", is_flag=True, help="With --once: close all open windows at the end, as if no event were to come.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N events were read.")

@@ -223,3 +223,18 @@ def test_a_closed_pipe_is_no_error() -> None:
     )
 
     assert ran.stderr == ""
+
+
+def test_a_recipe_stands_where_a_file_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("explain", "ssh-failed-logins") == 0
+    assert "pipeline ssh-failed-logins" in capsys.readouterr().out
+
+    (folder / "sshd").write_text("source: {type: file, path: a.log}\nsink: {type: console}\n")
+    assert etl("graph", "sshd") == 0  # a file of that name comes first
+    assert "console" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["run", "lint", "explain", "graph"])
+def test_a_recipe_that_there_is_not_has_a_neighbour(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl(command, "ssh-faild-logins") == 2
+    assert "there is no file or recipe 'ssh-faild-logins'; did you mean 'ssh-failed-logins'?" in capsys.readouterr().err
