@@ -30,7 +30,7 @@ def choose(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound)
 
 
 def _usable(parts: Sequence[Bound], type_: pa.DataType) -> Bound | None:
-    if type_ in ATOMIC or type_ == NULL or all(part.type == type_ for part in parts):
+    if type_ in ATOMIC or type_ == NULL or all(part.type == type_ or part.value is None for part in parts):
         return None
     return no_form(f"a choice between {_listed(parts)}", type_)
 

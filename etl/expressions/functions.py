@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from etl.api import parse_type
-from etl.expressions import arithmetic, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
+from etl.expressions import arithmetic, arrays, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
 from etl.expressions.arguments import no_form
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
@@ -91,5 +91,8 @@ FUNCTIONS: dict[str, Function] = {
     "isnull": Function(1, 1, logic.is_null),
     "isnotnull": Function(1, 1, lambda value: logic.negated(logic.is_null(value))),
     "isnan": Function(1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_form("isnan() of this", BOOLEAN)),
+    "array": Function(1, None, arrays.array),
+    "array_compact": Function(1, 1, arrays.array_compact),
+    "split": Function(2, 2, arrays.split),
     "ip_in": Function(2, None, text_calls.ip_in),
 }

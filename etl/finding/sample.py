@@ -16,7 +16,7 @@ from etl.catalogue import installed
 
 MOST_BYTES = 2 << 20
 MOST_LINES = 5_000
-FIRST_LINES = 200
+FIRST_LINES = 50
 """Lines with which everything is tried; only what reads some of them is tried with all."""
 
 

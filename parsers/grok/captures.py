@@ -18,8 +18,22 @@ from etl.scanner.tree import Capture, Choice, Node, Repeat, captures, children, 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 
-def field_types(tree: Node) -> dict[str, pa.DataType]:
+def field_types(tree: Node) -> Mapping[str, pa.DataType]:
     """The fields of one pattern in the order of their first captures."""
+    known = _known.get(id(tree))
+    if known is None:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        known = _known[id(tree)] = tree, _field_types(tree)  # the tree is kept, so no other gets its id
+    return known[1]
+
+
+MOST_KNOWN = 1024
+_known: dict[int, tuple[Node, Mapping[str, pa.DataType]]] = {}
+"""By the identity of trees: the compiler gives the same one for the same pattern, and asking for a hash is a walk."""
+
+
+def _field_types(tree: Node) -> Mapping[str, pa.DataType]:
     casts = _by_field(tree)
     together = _together(tree)
     types = {}

@@ -150,6 +150,8 @@ def _guarded(text: str, result: Evaluated) -> str:
 
 
 def _differences(text: str, result: Evaluated, theirs: pa.Array) -> Iterator[str]:
+    if pa.types.is_list(theirs.type):  # whether elements may be null is not in our types
+        theirs = theirs.cast(pa.list_(theirs.type.value_type))
     if theirs.type != result.values.type and not pa.types.is_null(result.values.type):
         yield f"{text!r}: Arrow {result.values.type}, Spark {theirs.type}"
     failed = [False] * len(theirs) if result.failed is None else result.failed.to_pylist()

@@ -198,3 +198,15 @@ def test_addresses(agree: Agree) -> None:
             "ip_in(s, '10.1.2.3')",
         ]
     )
+
+
+def test_arrays(agree: Agree) -> None:
+    agree(
+        [
+            "array(s, t)", "array(i, l)", "array(s, null)", "array('x', 'y')", "array(i, y)", "array(ts)", "array(b, c)",
+            "array_compact(array(s, t))", "array_compact(array(i, null, j))", "array_compact(split(s, ','))",
+            "split(s, ',')", "split(s, 'a')", "split(s, '\\\\.')", "split(s, ', ')",
+            "case when b then array(s) end", "if(b, array(s), array(t, s))", "case when b then array(s) when c then null end",
+            "coalesce(case when b then array(s) end, array(t))",
+        ]
+    )  # fmt: skip

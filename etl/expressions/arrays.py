@@ -1,0 +1,80 @@
+"""Arrays: making them of values, taking nulls out, cutting a text into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound as b
+from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal
+from etl.expressions.bound import Bound
+from etl.expressions.casts import cast
+from etl.expressions.rows import Rows, broadcast
+from etl.expressions.widening import ATOMIC, STRING, common_type_of
+
+_PLAIN = re.compile(r"(?:[^\\^$.|?*+()\[\]{}]|\\[^0-9A-Za-z])+")
+"""A regular expression that stands for a text: characters, and punctuation behind a backslash."""
+
+
+def array(*parts: Bound) -> Bound:
+    """``array(a, b)``: its elements meet in one type, and nulls stay in it."""
+    type_ = common_type_of([part.type for part in parts])
+    if type_ is None:
+        raise MisuseError("array() takes values of one type")
+    if type_ not in ATOMIC:
+        return no_form("array() of these", pa.null())
+    parts = tuple(cast(part, type_) for part in parts)
+
+    def run(rows: Rows) -> Any:
+        values = [part.run(rows) for part in parts if part.run is not None]
+        if all(isinstance(value, pa.Scalar) for value in values):
+            return pa.scalar([value.as_py() for value in values], pa.list_(type_))
+        return _woven([broadcast(value, rows.length) for value in values])
+
+    return b.lazily(pa.list_(type_), run, *parts)
+
+
+def _woven(columns: Sequence[pa.Array]) -> pa.ListArray:
+    """Columns of one length → lists of a value of each."""
+    import numpy as np
+
+    width, length = len(columns), len(columns[0])
+    order = np.arange(width * length).reshape(width, length).T.reshape(-1)
+    offsets = np.arange(0, width * length + 1, width, dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(columns).take(pa.array(order)))
+
+
+def array_compact(value: Bound) -> Bound:
+    """``array_compact(a)``: without its nulls; a null array stays one."""
+    if not pa.types.is_list(value.type):
+        if value.unknown:
+            return no_form("array_compact() of this", pa.null())
+        raise MisuseError("array_compact() takes an array")
+    return b.apply(value.type, lambda x: _compact(x), value)
+
+
+def _compact(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, pa.Scalar):
+        return pa.scalar([item for item in value.as_py() if item is not None], value.type) if value.is_valid else value
+    sizes = pc.fill_null(pc.list_value_length(value), 0).to_numpy(zero_copy_only=False)
+    items = value.flatten()
+    kept = items.is_valid().to_numpy(zero_copy_only=False)
+    before = np.concatenate(([0], np.cumsum(kept, dtype=np.int32)))
+    offsets = before[np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))].astype(np.int32)
+    mask = value.is_null() if value.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), items.drop_null(), mask=mask)
+
+
+def split(text: Bound, pattern: Bound) -> Bound:
+    """``split(text, ',')`` at a plain text; other patterns are Spark's."""
+    literal = text_literal(pattern)
+    if literal is None or not _PLAIN.fullmatch(literal):
+        return no_form("split() at a pattern", pa.list_(STRING))
+    between = re.sub(r"\\(.)", r"\1", literal, flags=re.DOTALL)
+    return b.apply(pa.list_(STRING), lambda x: pc.split_pattern(x, between), as_text(text))

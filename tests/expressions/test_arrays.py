@@ -1,0 +1,50 @@
+"""Arrays in expressions: their values without Spark, and what is left to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from etl.expressions import analyse, compile_expression
+
+SCHEMA = pa.schema([("s", pa.string()), ("t", pa.string()), ("i", pa.int32())])
+BATCH = pa.record_batch([["a,b", None, ""], ["x", "y", None], pa.array([1, None, 3], pa.int32())], schema=SCHEMA)
+
+
+def values(text: str) -> list[Any]:
+    return list(compile_expression(text, SCHEMA)(BATCH).values.to_pylist())
+
+
+def test_values_are_put_together_and_nulls_stay() -> None:
+    assert values("array(s, t)") == [["a,b", "x"], [None, "y"], ["", None]]
+    assert values("array('web', 'network')") == [["web", "network"]] * 3
+    assert values("array(i, 7000000000)") == [[1, 7000000000], [None, 7000000000], [3, 7000000000]]
+
+
+def test_nulls_are_taken_out() -> None:
+    assert values("array_compact(array(s, 'z', t))") == [["a,b", "z", "x"], ["z", "y"], ["", "z"]]
+    assert values("array_compact(array('x', null))") == [["x"]] * 3
+    assert values("array_compact(case when i > 0 then array(t) end)") == [["x"], None, []]
+
+
+def test_a_text_is_cut_at_a_plain_text() -> None:
+    assert values("split(s, ',')") == [["a", "b"], None, [""]]
+    assert values(r"split(t, '\\|')") == [["x"], ["y"], None]
+
+
+def test_a_choice_may_have_no_array() -> None:
+    assert values("case when i = 1 then array(t) end") == [["x"], None, None]
+    assert values("if(i = 1, array('p'), array('q', 'r'))") == [["p"], ["q", "r"], ["q", "r"]]
+
+
+@pytest.mark.parametrize("text", ["split(s, '[,;]')", "split(s, t)", "array(array(s))", "split(s, '')", "array_compact(null)"])
+def test_what_only_spark_computes(text: str) -> None:
+    analysis = analyse(text, SCHEMA)
+
+    assert analysis.spark_reason or analysis.findings
+
+
+def test_what_is_no_array_is_told() -> None:
+    assert [finding.code for finding in analyse("array_compact(s)", SCHEMA).findings] == ["wrong-type"]
