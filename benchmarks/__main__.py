@@ -8,7 +8,23 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from benchmarks import apache, follow, library, lint, machine, micro, ready, report, results, sshd, startup, syslog, w1, w1_window
+from benchmarks import (
+    apache,
+    follow,
+    library,
+    lint,
+    machine,
+    micro,
+    ready,
+    recipes,
+    report,
+    results,
+    sshd,
+    startup,
+    syslog,
+    w1,
+    w1_window,
+)
 from benchmarks.data import LINES
 from benchmarks.settings import Settings
 
@@ -24,6 +40,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "micro": micro.run,
     "library": library.run,
     "ready": ready.run,
+    "recipes": recipes.run,
 }
 
 

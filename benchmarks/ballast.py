@@ -6,7 +6,9 @@ for three seconds is taken back. So memory is filled once, held in files, and le
 
 from __future__ import annotations
 
+import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -76,13 +78,12 @@ class _Giving:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the files in a folder that somebody else is writing."""
+    """Bytes of the files in a folder in which somebody else writes and deletes."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(where, name)).st_size
     return total if total > MUCH else 0
 
 

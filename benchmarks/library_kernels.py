@@ -14,8 +14,8 @@ from benchmarks.places import acceptance
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node, backtracking_reason, captures
 from etl.scanner.written import regex_text
-from parsers.grok.parser import Grok
 from parsers.grok.compiler import compiled
+from parsers.grok.parser import Grok
 
 ROWS = 5_000
 TIMES = 7

@@ -1,12 +1,1 @@
-"""Sources and sinks, one module a system."""
-
-from connectors.console import ConsoleSink
-from connectors.discard import DiscardSink
-from connectors.file.sink import FileSink
-from connectors.file.source import FileSource
-from connectors.generate import GenerateSource
-from connectors.spark_frames import SparkSource
-from connectors.stdin import StdinSource
-from connectors.syslog_receiver.source import SyslogSource
-
-COMPONENTS = (FileSource, StdinSource, SyslogSource, GenerateSource, SparkSource, FileSink, ConsoleSink, DiscardSink)
+"""Sources and sinks, one package or module a system."""

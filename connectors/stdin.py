@@ -111,7 +111,7 @@ class StdinSource(ReceivingSource):
         return [Split("stdin", a, b) for a, b in pairwise(bounds)]
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """Batches of about 4 MiB."""
+        """Batches of about 2 MiB."""
         segments = Segments(self._folder)
         segments.skip(split.start - segments.at)
 

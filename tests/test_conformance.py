@@ -14,13 +14,17 @@ import pytest
 import yaml
 from pydantic import SecretStr, ValidationError
 
-import connectors
-import etl.steps
-import parsers
+import connectors.components
+import etl.steps.components
+import parsers.components
 from etl import api
 from etl.api import Component, FrameSource, Sink, Source, Step
 
-COMPONENTS: tuple[type[Component], ...] = (*etl.steps.COMPONENTS, *connectors.COMPONENTS, *parsers.COMPONENTS)
+COMPONENTS: tuple[type[Component], ...] = (
+    *etl.steps.components.COMPONENTS,
+    *connectors.components.COMPONENTS,
+    *parsers.components.COMPONENTS,
+)
 EXAMPLE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 SENTENCE = re.compile(r"[A-Z`].*\.", re.DOTALL)
 SECRET_WORDS = ("password", "secret", "token", "credential", "api_key")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-BLOCK = 4 << 20
+BLOCK = 2 << 20
 """Bytes read at once; also about the size of a batch. A multiple of every character width."""
 
 MOST_ROWS = 1 << 17

@@ -124,7 +124,7 @@ class FileSource(Source):
         return splits(Position.of(start), Position.of(end), parallelism, ends)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """Batches of about 4 MiB."""
+        """Batches of about 2 MiB."""
         packed = len(split.detail) > 1
         found = (
             self._placed(batch, part.file.path, number * SLOT if packed else 0)

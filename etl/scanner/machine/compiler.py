@@ -10,6 +10,7 @@ from pathlib import Path
 
 from etl.scanner.kept import load
 from etl.scanner.machine.code import Code, Loaded
+from etl.scanner.shed import shed_compiler
 
 _children: list[subprocess.Popen[bytes]] = []
 """Processes that compile; they end by themselves."""
@@ -59,3 +60,4 @@ class Compiler:
         code = load(file, Code)
         if code is not None and code.runs_here():
             self._loaded = Loaded(code)
+            shed_compiler()  # loading took a look at much of it
