@@ -17,11 +17,8 @@ from etl.config.loader import inspect
 from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.schemas import step_schemas
-from etl.expressions import analyse
 from etl.plan.model import runs_on_arrow
 from etl.resources import recipes
-from etl.steps.rename import Rename
-from etl.steps.set import Set
 from etl.testing.given import GivenSource
 
 PARSER_STREAM, PARSER_SOURCE = "steps", "main"
@@ -85,23 +82,10 @@ def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
     streams = row_wise(pipeline)
     if not streams:
         return None
-    given = frozenset(visible(only.fields()).names)
-    shortened = replace(pipeline, streams=streams)
-    return Candidate(name, pipeline.description or "", shortened, recipe=path, fields=_read_out(pipeline, streams) - given)
-
-
-def _read_out(pipeline: Pipeline, streams: Mapping[str, Stream]) -> frozenset[str]:
-    """The fields that parsers give, and those that later steps make of them."""
-    known: set[str] = set()
-    for name, stream in streams.items():
-        for step, incoming in zip(stream.steps, step_schemas(pipeline, name), strict=False):
-            if isinstance(step, Parser):
-                known |= set(step.parsed().names)
-            elif isinstance(step, Set):
-                known |= {field for field, text in step.values.items() if analyse(text, incoming).fields & known}
-            elif isinstance(step, Rename):
-                known |= {new for old, new in step.names.items() if old in known}
-    return frozenset(known)
+    steps = [step for stream in streams.values() for step in stream.steps]
+    given = set(visible(only.fields()).names)
+    parsed = frozenset(name for step in steps if isinstance(step, Parser) for name in step.parsed().names) - given
+    return Candidate(name, pipeline.description or "", replace(pipeline, streams=streams), recipe=path, fields=parsed)
 
 
 def row_wise(pipeline: Pipeline) -> dict[str, Stream]:

@@ -18,7 +18,7 @@ from running import wait_for
 from connectors.journal.reader import Journal
 from connectors.syslog_receiver.receiver import SyslogReceiver
 from connectors.syslog_receiver.source import SyslogSource
-from etl.api import ComponentError, Limit, Offset, Rejects
+from etl.api import ComponentError, Limit, Rejects
 
 FAR = Limit(1 << 62)
 TCP, UDP, TLS = "tcp://127.0.0.1:0", "udp://127.0.0.1:0", "tls://127.0.0.1:0"
@@ -239,8 +239,7 @@ def test_what_was_sent_before_the_stop_is_kept(tmp_path: Path) -> None:
     assert len(messages(source)) == 10_001
 
 
-@pytest.mark.parametrize("told", [SyslogSource.commit, lambda source, end: source.latest(end, FAR)], ids=["commit", "latest"])
-def test_a_full_journal_makes_tcp_wait_and_drops_udp(tmp_path: Path, told: Callable[[SyslogSource, Offset], None]) -> None:
+def test_a_full_journal_makes_tcp_wait_and_drops_udp(tmp_path: Path) -> None:
     source = placed(tmp_path, TCP, UDP, journal={"max_bytes": "1MiB", "fsync": "never"})
     line, lines = b"z" * 999 + b"\n", 60_000
     with receiving(source) as receiver, socket.create_connection(("127.0.0.1", receiver.ports[0])) as sock:
@@ -262,7 +261,7 @@ def test_a_full_journal_makes_tcp_wait_and_drops_udp(tmp_path: Path, told: Calla
         assert sent < lines * 1000
         found = len(rows(source))
         end = source.latest(source.start(), FAR)
-        told(source, end)
+        source.commit([end])
         wait_for(lambda: next(Journal(source._folder).walk(end["offset"]), None) is not None, what="room for more")
 
     assert 0 < found < lines
