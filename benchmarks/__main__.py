@@ -14,6 +14,7 @@ from benchmarks import (
     library,
     lint,
     machine,
+    memory,
     micro,
     ready,
     recipes,
@@ -41,6 +42,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "library": library.run,
     "ready": ready.run,
     "recipes": recipes.run,
+    "memory": memory.run,
 }
 
 
