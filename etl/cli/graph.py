@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -14,7 +15,7 @@ from etl.config import Pipeline, load
 @click.argument("file", type=PipelineFile(exists=True, dir_okay=False))
 @configured
 @click.option("--format", "style", type=click.Choice(["text", "mermaid"]), default="text", help="What to draw.")
-def command(file: str, style: str, overrides: tuple[str, ...], env_file: str | None) -> None:
+def command(file: Path, style: str, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Draw a pipeline: sources, streams with their steps, sinks.
 
     \b

@@ -48,9 +48,8 @@ class _Function:
         self._finals: dict[int, Any] = {}
         self._unwritten: list[int] = []
         build = ir.IRBuilder(function.append_basic_block("begin"))
-        self._row, here, end = (build.alloca(LONG, name=name) for name in ("row", "here", "end"))
-        self._end = end
-        self._code = Place(function, build, here, None)
+        self._row, here = (build.alloca(LONG, name=name) for name in ("row", "here"))
+        self._code = Place(function, build, here)
         self._build = build
         self._next = self._code.block("next")
 
@@ -77,8 +76,7 @@ class _Function:
         row = build.load(self._row)
         code.choose(build.icmp_unsigned("<", row, self._texts), text, done)
         code.at(text)
-        self._text = self._of_row(self._address, 8, LONG)
-        length = self._of_row(self._length, 8, LONG)
+        self._text, length = self._of_row(self._address), self._of_row(self._length)
         code.choose(build.icmp_signed("<", length, LONG(0)), null, run)
         code.at(null)
         code.go(self._final(-1))
@@ -89,8 +87,9 @@ class _Function:
         code.at(done)
         build.ret_void()
 
-    def _of_row(self, array: Any, size: int, kind: Any) -> Any:
-        return load(self._build, self._build.add(array, self._build.mul(self._build.load(self._row), LONG(size))), kind)
+    def _of_row(self, array: Any) -> Any:
+        """The row's element of an array of 8 bytes each."""
+        return load(self._build, self._build.add(array, self._build.mul(self._build.load(self._row), LONG(8))), LONG)
 
     # ── States ──
 

@@ -12,10 +12,7 @@ from etl.scanner.machine.words import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, b
 
 def view_writer(module: Any) -> Any:
     """A function ``(view, source, length, offset)``: the view of a text, of which a byte is there if its length is not 0."""
-    kind = ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD])
-    function = ir.Function(module, kind, "put_view")
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
+    function = _declared(module, "put_view", "alwaysinline")
     view, source, length, offset = function.args
     begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
     build = ir.IRBuilder(begin)
@@ -27,6 +24,14 @@ def view_writer(module: Any) -> Any:
     build.position_at_end(slow)
     build.call(_slow_writer(module), function.args)
     build.ret_void()
+    return function
+
+
+def _declared(module: Any, name: str, attribute: str) -> Any:
+    """A function of this module only: ``(view, source, length, offset)``."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD]), name)
+    function.linkage = "internal"
+    function.attributes.add(attribute)
     return function
 
 
@@ -55,10 +60,7 @@ def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: An
 
 def _slow_writer(module: Any) -> Any:
     """The same for a text behind which a page of memory may end: its bytes are copied one by one first."""
-    kind = ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD])
-    function = ir.Function(module, kind, "put_view_gently")
-    function.linkage = "internal"
-    function.attributes.add("noinline")
+    function = _declared(module, "put_view_gently", "noinline")
     view, source, length, offset = function.args
     begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
     build = ir.IRBuilder(begin)

@@ -14,8 +14,11 @@ PAGE, SIXTEEN = 4096, 16
 class Place:
     """Writes code at the end of a block; ``here`` is the variable that holds the address of the next byte."""
 
-    def __init__(self, function: Any, build: Any, here: Any, end: Any) -> None:
-        self.function, self.build, self._here, self.end = function, build, here, end
+    end: Any
+    """The address behind the text, known from where a text begins."""
+
+    def __init__(self, function: Any, build: Any, here: Any) -> None:
+        self.function, self.build, self._here = function, build, here
 
     @property
     def here(self) -> Any:
