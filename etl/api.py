@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from etl.events import (
     HIDDEN,
+    IDENTITY,
     OFFSET,
     Schema,
     flat_schema,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HIDDEN",
+    "IDENTITY",
+    "NO_BATCH",
     "OFFSET",
     "TIMESTAMP",
     "ArrowStep",
@@ -54,6 +57,7 @@ __all__ = [
     "FieldName",
     "Finding",
     "FrameSource",
+    "Guarantee",
     "Limit",
     "Offset",
     "Outcome",
@@ -91,6 +95,9 @@ __all__ = [
     "with_fields",
     "without",
 ]
+
+Guarantee = Literal["exactly once", "at least once", "none"]
+"""What a sink promises when processes are killed."""
 
 type_name = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """What a component's ``type`` looks like (HOUSE_STYLE 10)."""
@@ -167,6 +174,8 @@ class Limit:
     bounded: bool = False
     until: Offset | None = None
     """An earlier answer of `latest`, from the same run, that this one may not pass."""
+    event_bytes: float | None = None
+    """Mean size of this query's events so far, for sources that count events and not bytes; None before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +213,11 @@ class Outcome(NamedTuple):
 
 
 class Source(Component):
-    """Hands out splits of what there is to read, and reads them. Stateless: everything it must remember is in its offset."""
+    """Hands out splits of what there is to read, and reads them. Stateless: everything it must remember is in its offset.
+
+    An OSError from `start`, `latest`, `splits`, `read` or `commit` (ConnectionError, TimeoutError …) is temporary: the engine
+    says so, waits with growing pauses and asks again. A ComponentError ends the run.
+    """
 
     host_bound: ClassVar[bool] = False
     """True when only one host has what it reads: such a source does not run on a cluster."""
@@ -216,6 +229,11 @@ class Source(Component):
     def fields(self) -> Schema:
         """The visible columns of its events."""
         raise NotImplementedError
+
+    def probe(self) -> Iterable[Finding]:
+        """For `etl lint --connect` and `--require-healthy`: reach the system, log in, look whether what the options name is
+        there. Changes nothing; takes seconds at most. Empty when there is nothing to reach."""
+        return ()
 
     def start(self) -> Offset:
         """Where a new pipeline begins."""
@@ -473,12 +491,27 @@ class Retry(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class BatchId:
+    """A micro-batch: ``query`` is the id of the query's checkpoint (a new checkpoint is a new id), ``number`` counts up."""
+
+    query: str
+    number: int
+
+
+NO_BATCH = BatchId("", 0)
+"""Where no micro-batch is: steps tried without Spark."""
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """Who writes: one sink, in one split of one micro-batch.
 
     ``split`` is a text safe in file names that names what was read, never who read it. ``folder`` is where the
     sink may stage files for this micro-batch: a folder of its own that exists, local or a URI of `pyarrow.fs`.
     ``schema`` is that of the batches to come, without hidden columns.
+
+    ``(batch.query, sink, batch.number, split)`` is the key of a ledger: a split that is written again after a crash has the
+    same four, another split never has. Entries of batches in front of one that was committed are never asked for again.
     """
 
     pipeline: str
@@ -486,6 +519,9 @@ class Task:
     split: str
     folder: str
     schema: pa.Schema
+    batch: BatchId = NO_BATCH
+    identity: str = ""
+    """What `IDENTITY` of all its events begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,14 +563,6 @@ class Writer(Protocol):
         """The split failed: release what is open and remove what was staged."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchId:
-    """A micro-batch: ``query`` is the id of the query's checkpoint (a new checkpoint is a new id), ``number`` counts up."""
-
-    query: str
-    number: int
-
-
 class Committer(Protocol):
     """A sink's end in the driver. Its construction recovers what a killed run left behind."""
 
@@ -554,13 +582,25 @@ class Sink(Component):
     batch: Batching = Field(default=Batching(), description="When buffered events are written.")
     retry: Retry = Field(default=Retry(), description="How temporary failures are tried again.")
 
-    guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "at least once"
+    guarantee: ClassVar[Guarantee] = "at least once"
+    """The best that it can promise, for its page."""
+
+    identified: ClassVar[bool] = False
+    """True when its batches are to carry the hidden column `IDENTITY`."""
 
     takes_views: ClassVar[bool] = False
     """True when its writer takes text columns of type ``string_view`` too; any other gets ordinary strings."""
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Findings about this sink in front of these fields."""
+        return ()
+
+    def guaranteed(self) -> Guarantee:
+        """What these options promise."""
+        return self.guarantee
+
+    def probe(self, incoming: Schema) -> Iterable[Finding]:
+        """As `Source.probe`: is the system there, may we in, does what is named exist and take these fields?"""
         return ()
 
     def host_path(self) -> str | None:
@@ -572,7 +612,8 @@ class Sink(Component):
         return ()
 
     def open(self, task: Task) -> Writer:
-        """In a task: begin the output of one split."""
+        """In a task: begin the output of one split. An OSError is temporary, here and in every method of a writer or
+        committer; a ComponentError ends the run."""
         raise NotImplementedError
 
     def committer(self, folder: str) -> Committer | None:

@@ -13,8 +13,12 @@ import pyarrow as pa
 OFFSET = "_offset"
 """Hidden column (int64, not null) of every batch: the event's offset inside its partition."""
 
-HIDDEN = ("_source", "_partition", OFFSET)
-"""The event's identity. Sources and segments carry `_offset`; the other two are constants of the split."""
+IDENTITY = "_identity"
+"""Hidden column (string, not null) in front of sinks that ask for it: a text of its own for each event, the same when it is
+written again."""
+
+HIDDEN = ("_source", "_partition", OFFSET, IDENTITY)
+"""The event's identity. Sources and segments carry `_offset`; source and partition are constants of the split."""
 
 Schema: TypeAlias = pa.Schema
 """Flat columns, dotted names, in order."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import ComponentError, Rejects, Result, Sink, Staged, Writer
+from etl.delivery.identities import Identities
 from etl.receipts import Delivered
 from etl.scanner.texts import owned
 
@@ -29,6 +30,7 @@ class Outlet:
     sink: Sink
     writer: Writer
     reject: Callable[[Rejects], None]
+    identities: Identities = field(default_factory=lambda: Identities(""))
     clock: Clock = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     delivered: Delivered = field(default_factory=Delivered)
@@ -49,6 +51,8 @@ class Outlet:
     def take(self, batch: pa.RecordBatch) -> None:
         """Buffer a batch and write what is due."""
         self.delivered.came += batch.num_rows
+        if self.sink.identified:
+            batch = self.identities.added(batch)
         if not self._limited:
             self._write(batch, "as_it_comes")
             return

@@ -45,7 +45,7 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
         yield f"{pad}    {_fields(node.outgoing)}"
     for name in branch.sinks:
         sink = segment.outputs[name].sink
-        yield f"{pad}→ sink {name} ({sink.type}): {sink.guarantee}"
+        yield f"{pad}→ sink {name} ({sink.type}): {sink.guaranteed()}"
     for number, below in enumerate(branch.branches, 1):
         yield f"{pad}branch {number}"
         yield from _branch(below, segment, pad + "  ")

@@ -6,6 +6,7 @@ Texts travel as views as far as steps and sinks take them, and are made ordinary
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, ArrowStep, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, ArrowStep, BatchId, Outcome, Rejects, Schema, Task
 from etl.delivery.dead_letters import dead_letters
+from etl.delivery.identities import Identities
 from etl.delivery.outlet import Outlet
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Counts, Receipt
@@ -37,6 +39,15 @@ class Place:
     """Sink name → its staging folder for this micro-batch, made on demand."""
     part: int = 0
     """Which of its query's segments this is, as receipts number them."""
+    batch: BatchId = NO_BATCH
+    numbered: bool = False
+    """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
+
+    def identity(self, sink: str, number: int) -> str:
+        """What the identities of a sink's events begin with; ``number`` tells its occurrences in the segment apart."""
+        of = [self.batch.query, str(self.batch.number)] if self.numbered else []
+        parts = [self.pipeline, sink, str(number), self.source, self.partition, *of]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
 class Run:
@@ -142,8 +153,9 @@ class Run:
         place = self.place
         number = sum(other.name == output.name for other in self._outlets)
         split = f"{place.split}-{number}" if number else place.split
-        task = Task(place.pipeline, output.name, split, place.folder(output.name), output.schema)
-        return Outlet(output.name, output.sink, output.sink.open(task), reject)
+        identity = place.identity(output.name, number)
+        task = Task(place.pipeline, output.name, split, place.folder(output.name), output.schema, place.batch, identity)
+        return Outlet(output.name, output.sink, output.sink.open(task), reject, Identities(identity))
 
     def _close(self) -> None:
         for outlet in self._outlets:

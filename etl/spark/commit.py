@@ -102,9 +102,8 @@ class Batches:
     def _remember(self, receipts: Sequence[Receipt]) -> None:
         """What the planning process wants to know before the next micro-batch."""
         home = self.job.state.query(self.job.query)
-        seconds = time.time() - min((r.began for r in receipts), default=0.0)
-        if rate := pace.speed(sum(r.bytes_read for r in receipts), seconds):
-            write_json(home / "pace.json", rate)
+        if learned := pace.learned(read_json(home / "pace.json") or {}, receipts, time.time()):
+            write_json(home / "pace.json", learned)
         times = [r.event_time for r in receipts if r.event_time is not None]
         if times:
             known = read_json(home / "clock.json") or {}

@@ -15,7 +15,7 @@ from etl.api import OFFSET, Schema, SparkStep, visible
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
 from etl.segment.runner import Place, Run
-from etl.spark.splits import Job, made, report, splits_source
+from etl.spark.splits import Job, made, report, running, splits_source
 from etl.steps.heartbeats import fenced
 
 if TYPE_CHECKING:
@@ -163,10 +163,11 @@ def _run(segment: Segment, job: Job, what: str, emits: Schema | None, number: in
     context = TaskContext.get()
     assert context is not None
     partition = context.partitionId()
-    staging = job.state.staging(job.run, job.query, int(context.getLocalProperty("streaming.sql.batchId") or job.batch))
+    batch = running(job)
+    staging = job.state.staging(job.run, job.query, batch.number)
     split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
     folder = lambda sink: str(made(staging / "sinks" / sink))  # noqa: E731
-    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number)
+    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number, batch, numbered=True)
     return Run(segment, "", place, job.dead_letters, emits), staging
 
 

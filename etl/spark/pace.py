@@ -6,6 +6,10 @@ ones, for what a batch delivers is seen, and safe, when it ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from etl.receipts import Receipt
+
 FIRST = 256 << 20
 """Bytes of a batch while the speed is not known."""
 
@@ -17,6 +21,15 @@ SHORTEST = 0.02
 
 LEAST = 16 << 20
 """Bytes of the smallest batch of a backlog; batches smaller than it say nothing about the speed."""
+
+
+def learned(known: Mapping[str, float], receipts: Sequence[Receipt], now: float) -> dict[str, float] | None:
+    """What is known of a query's speed (bytes a second) and events (mean bytes) after a batch; None where nothing changed."""
+    read, events = sum(r.bytes_read for r in receipts), sum(r.read.came for r in receipts)
+    found = {"event_bytes": read / events} if events else {}
+    if rate := speed(read, now - min((r.began for r in receipts), default=0.0)):
+        found["speed"] = rate
+    return {**known, **found} if found else None
 
 
 def speed(read: int, seconds: float) -> float | None:

@@ -158,12 +158,13 @@ class Run:
         known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path) or {})}
         number = known["done"]
         write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
-        job = replace(self._job(plan), batch=number)
+        batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
+        job = replace(self._job(plan), whole=batch)
         frame, segment = self._frame(session, plan, job)
         ran = receipts(frame, segment, job)
         rows = ran.collect()
         batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
-        batches.done(BatchId(f"whole-{plan.name}-{known['id']}", number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+        batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
         self._count_native(plan, number, observed(ran))
         write_json(path, {**known, "done": number + 1})
 

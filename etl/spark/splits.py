@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Limit, Offset, Source, Split
+from etl.api import NO_BATCH, BatchId, Limit, Offset, Source, Split
 from etl.plan.model import Output, Read, Segment
 from etl.segment.runner import Place, Run, heartbeat
 from etl.spark import pace, relay
@@ -52,8 +52,8 @@ class Job:
     """Whether ``limit.json`` of the query says how many more events this run may read."""
     readers: Mapping[str, int] = field(default_factory=dict)
     """How many reads of all queries share each source."""
-    batch: int = 0
-    """The number of the micro-batch where Spark gives none: a source that is read once as a whole."""
+    whole: BatchId = NO_BATCH
+    """The micro-batch where Spark gives none: a source that is read once as a whole."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,12 @@ class Reader:
             everything = Limit(WHOLE, None, bounded=True)
             self._target = {name: source.latest(begun[name], everything) for name, source in self._sources.items()}
         ends = dict(begun)
-        speed = read_json(self._job.state.query(self._job.query) / "pace.json")
-        share = max(1, pace.batch_bytes(speed, self._job.max_batch_bytes) // len(self._sources))
+        known = read_json(self._job.state.query(self._job.query) / "pace.json") or {}
+        share = max(1, pace.batch_bytes(known.get("speed"), self._job.max_batch_bytes) // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
-            ends[name] = source.latest(begun[name], Limit(share, left, self._job.bounded, until))
+            limit = Limit(share, left, self._job.bounded, until, known.get("event_bytes"))
+            ends[name] = source.latest(begun[name], limit)
             if left is not None and ends[name] != begun[name]:
                 break  # only one source a batch while events are counted: who reads how many is known afterwards
         return ends
@@ -217,6 +218,7 @@ class Reader:
             part.order,
             lambda sink: str(made(staging / "sinks" / sink)),
             self._number,
+            running(self._job),
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None
@@ -229,11 +231,18 @@ class Reader:
         return self._sources[part.source].read(part.split)
 
     def _staging(self) -> Path:
-        from pyspark import TaskContext
+        return self._job.state.staging(self._job.run, self._job.query, running(self._job).number)
 
-        context = TaskContext.get()
-        batch = context.getLocalProperty("streaming.sql.batchId") if context else None
-        return self._job.state.staging(self._job.run, self._job.query, int(batch or 0))
+
+def running(job: Job) -> BatchId:
+    """The micro-batch that this task belongs to, as the driver's commit calls it."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query = context.getLocalProperty("sql.streaming.queryId") if context else None
+    if context is None or query is None:
+        return job.whole
+    return BatchId(query, int(context.getLocalProperty("streaming.sql.batchId") or 0))
 
 
 def emitted(read: Read) -> pa.Schema:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, speed
+from etl.receipts import Counts, Receipt
+from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, learned, speed
 
 
 def test_a_fast_pipeline_gets_large_batches() -> None:
@@ -24,3 +25,12 @@ def test_the_users_bound_holds() -> None:
 def test_a_small_batch_says_nothing() -> None:
     assert speed(LEAST - 1, 0.1) is None
     assert batch_bytes(None, 4 << 30) == FIRST
+
+
+def test_what_is_learned_of_a_batch_is_added_to_what_is_known() -> None:
+    small = Receipt("s", "x", 0, read=Counts(came=10), bytes_read=1000, began=1.0)
+    large = Receipt("s", "x", 0, read=Counts(came=LEAST), bytes_read=2 * LEAST, began=1.0)
+
+    assert learned({"speed": 7.0}, [small], 2.0) == {"speed": 7.0, "event_bytes": 100}
+    assert learned({}, [large], 2.0) == {"speed": 2 * LEAST, "event_bytes": 2}
+    assert learned({"event_bytes": 5.0}, [], 2.0) is None

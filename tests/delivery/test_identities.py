@@ -1,0 +1,36 @@
+"""Every event of a split has a name of its own, however its batches are cut."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etl.api import IDENTITY, OFFSET
+from etl.delivery.identities import Identities
+
+
+def names(offsets: list[int], cuts: list[int]) -> list[str]:
+    identities = Identities("p")
+    found: list[str] = []
+    for first, last in zip([0, *cuts], [*cuts, len(offsets)], strict=True):
+        batch = pa.RecordBatch.from_pydict({OFFSET: pa.array(offsets[first:last], pa.int64())})
+        found += identities.added(batch).column(IDENTITY).to_pylist()
+    return found
+
+
+def test_an_event_is_named_by_its_offset() -> None:
+    assert names([7, 9, 40], []) == ["p-7", "p-9", "p-40"]
+
+
+def test_events_that_one_became_are_counted() -> None:
+    assert names([7, 7, 7, 9, 11, 11], []) == ["p-7", "p-7.1", "p-7.2", "p-9", "p-11", "p-11.1"]
+
+
+@given(st.data())
+def test_names_are_unique_and_do_not_depend_on_how_batches_are_cut(data: st.DataObject) -> None:
+    offsets = sorted(data.draw(st.lists(st.integers(0, 9), max_size=30)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(offsets)), max_size=4)))
+
+    found = names(offsets, cuts)
+
+    assert found == names(offsets, [])
+    assert len(set(found)) == len(offsets)
