@@ -1,12 +1,14 @@
-"""All sources and sinks, for the catalogue. Whoever needs one imports its module."""
+"""All sources and sinks, for the catalogue."""
 
-from connectors.console import ConsoleSink
-from connectors.discard import DiscardSink
-from connectors.file.sink import FileSink
-from connectors.file.source import FileSource
-from connectors.generate import GenerateSource
-from connectors.spark_frames import SparkSource
-from connectors.stdin import StdinSource
-from connectors.syslog_receiver.source import SyslogSource
+from etl.api import Entry
 
-COMPONENTS = (FileSource, StdinSource, SyslogSource, GenerateSource, SparkSource, FileSink, ConsoleSink, DiscardSink)
+COMPONENTS = (
+    Entry("source", "file", "connectors.file.source:FileSource"),
+    Entry("source", "stdin", "connectors.stdin:StdinSource"),
+    Entry("source", "syslog", "connectors.syslog_receiver.source:SyslogSource"),
+    Entry("source", "generate", "connectors.generate:GenerateSource"),
+    Entry("source", "spark", "connectors.spark_frames:SparkSource"),
+    Entry("sink", "file", "connectors.file.sink:FileSink"),
+    Entry("sink", "console", "connectors.console:ConsoleSink"),
+    Entry("sink", "discard", "connectors.discard:DiscardSink"),
+)

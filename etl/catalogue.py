@@ -1,6 +1,7 @@
 """Which components there are: found by entry points, so that the engine names none of them.
 
-A package registers a module under the group ``etl.components``; the module lists its components in ``COMPONENTS``.
+A package registers a module under the group ``etl.components``; the module lists its components in ``COMPONENTS``: classes,
+or entries that say where a class is and are imported when it is wanted.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
-from etl.api import Component, EtlError, FrameSource, Parser, Sink, Source, Step
+from etl.api import Component, Entry, EtlError, Family, FrameSource, Parser, Sink, Source, Step
 
 GROUP = "etl.components"
 
-Family = Literal["source", "step", "sink"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
 _BASES: Mapping[Family, tuple[type[Component], ...]] = {
@@ -62,19 +62,43 @@ class HasPatterns(Protocol):
         """All of them, in the order of a list. A class method."""
 
 
+class Members(Mapping[str, type[Component]]):
+    """The components of a family by type name, in alphabetical order; a class is imported when it is asked for."""
+
+    def __init__(self, listed: Mapping[str, type[Component] | Entry]) -> None:
+        self._listed = dict(sorted(listed.items()))
+
+    def __getitem__(self, name: str) -> type[Component]:
+        found = self._listed[name]
+        if isinstance(found, Entry):
+            found = self._listed[name] = _imported(found)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._listed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Components by family and type name."""
 
-    components: tuple[type[Component], ...]
+    listed: tuple[type[Component] | Entry, ...]
 
     @cached_property
-    def families(self) -> Mapping[Family, Mapping[str, type[Component]]]:
-        """Family → type name → class, in alphabetical order."""
-        return {
-            family: {type_name(c): c for c in sorted(self.components, key=type_name) if issubclass(c, bases)}
-            for family, bases in _BASES.items()
-        }
+    def families(self) -> Mapping[Family, Members]:
+        """Family → type name → class."""
+        return {family: Members({_type(c): c for c in self.listed if _family(c) == family}) for family in FAMILIES}
+
+    @property
+    def components(self) -> tuple[type[Component], ...]:
+        """All of them, imported, as they are listed."""
+        return tuple(self.families[_family(c)][_type(c)] for c in self.listed)
 
     def find(self, name: str) -> Iterator[type[Component]]:
         """The components of this type name, at most one in each family."""
@@ -87,6 +111,22 @@ class Catalogue:
         return tuple(pattern for c in classes if isinstance(c, HasPatterns) for pattern in c.named_patterns())
 
 
+def _type(listed: type[Component] | Entry) -> str:
+    return listed.type if isinstance(listed, Entry) else type_name(listed)
+
+
+def _family(listed: type[Component] | Entry) -> Family:
+    return listed.family if isinstance(listed, Entry) else family_of(listed)
+
+
+def _imported(entry: Entry) -> type[Component]:
+    module, _, name = entry.address.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise EtlError(f"the {entry.family} {entry.type!r} ({entry.address}) cannot be loaded: {error}") from error
+
+
 def type_name(component: type[Component]) -> str:
     """``file`` for a class whose ``type`` defaults to ``"file"``."""
     return cast(str, component.model_fields["type"].default)
@@ -96,16 +136,22 @@ def kind(component: type[Component]) -> Literal["source", "step", "parser", "sin
     """What a component is called: its family, or parser."""
     if issubclass(component, Parser):
         return "parser"
+    return family_of(component)
+
+
+def family_of(component: type[Component]) -> Family:
+    """Where a component may stand."""
     return next(family for family, bases in _BASES.items() if issubclass(component, bases))
 
 
 @lru_cache(maxsize=1)
 def installed() -> Catalogue:
-    """Every component of every installed package. Raises EtlError that names a package that cannot be loaded."""
+    """Every component of every installed package. Raises EtlError that names a package, later a component, that cannot be
+    loaded."""
     return Catalogue(tuple(_load()))
 
 
-def _load() -> Iterable[type[Component]]:
+def _load() -> Iterable[type[Component] | Entry]:
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             yield from import_module(entry.value).COMPONENTS

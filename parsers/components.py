@@ -1,39 +1,23 @@
-"""All parsers, for the catalogue. Whoever needs one imports its module: a worker has no use for the others."""
+"""All parsers, for the catalogue."""
 
-from parsers.cef.parser import Cef
-from parsers.csv.parser import Csv
-from parsers.decode.parser import Decode
-from parsers.dissect.parser import Dissect
-from parsers.geoip.parser import Geoip
-from parsers.grok.parser import Grok
-from parsers.json.parser import Json
-from parsers.key_value.parser import KeyValue
-from parsers.leef.parser import Leef
-from parsers.regex import Regex
-from parsers.syslog.parser import Syslog
-from parsers.timestamp.parser import Timestamp
-from parsers.url.parser import Url
-from parsers.user_agent import UserAgent
-from parsers.w3c.parser import W3c
-from parsers.weblog.parser import Weblog
-from parsers.xml.parser import Xml
+from etl.api import Entry
 
 COMPONENTS = (
-    Grok,
-    Regex,
-    Json,
-    Timestamp,
-    Syslog,
-    Decode,
-    Geoip,
-    Url,
-    UserAgent,
-    Xml,
-    Csv,
-    Dissect,
-    W3c,
-    Weblog,
-    KeyValue,
-    Cef,
-    Leef,
+    Entry("step", "grok", "parsers.grok.parser:Grok"),
+    Entry("step", "regex", "parsers.regex:Regex"),
+    Entry("step", "json", "parsers.json.parser:Json"),
+    Entry("step", "timestamp", "parsers.timestamp.parser:Timestamp"),
+    Entry("step", "syslog", "parsers.syslog.parser:Syslog"),
+    Entry("step", "decode", "parsers.decode.parser:Decode"),
+    Entry("step", "geoip", "parsers.geoip.parser:Geoip"),
+    Entry("step", "url", "parsers.url.parser:Url"),
+    Entry("step", "user_agent", "parsers.user_agent:UserAgent"),
+    Entry("step", "xml", "parsers.xml.parser:Xml"),
+    Entry("step", "csv", "parsers.csv.parser:Csv"),
+    Entry("step", "dissect", "parsers.dissect.parser:Dissect"),
+    Entry("step", "w3c", "parsers.w3c.parser:W3c"),
+    Entry("step", "weblog", "parsers.weblog.parser:Weblog"),
+    Entry("step", "key_value", "parsers.key_value.parser:KeyValue"),
+    Entry("step", "cef", "parsers.cef.parser:Cef"),
+    Entry("step", "leef", "parsers.leef.parser:Leef"),
 )

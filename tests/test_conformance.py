@@ -19,17 +19,19 @@ import etl.steps.components
 import parsers.components
 from etl import api
 from etl.api import Component, FrameSource, Sink, Source, Step
+from etl.catalogue import Catalogue, family_of
 
-COMPONENTS: tuple[type[Component], ...] = (
-    *etl.steps.components.COMPONENTS,
-    *connectors.components.COMPONENTS,
-    *parsers.components.COMPONENTS,
-)
+ENTRIES = (*etl.steps.components.COMPONENTS, *connectors.components.COMPONENTS, *parsers.components.COMPONENTS)
+COMPONENTS = Catalogue(ENTRIES).components
 EXAMPLE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 SENTENCE = re.compile(r"[A-Z`].*\.", re.DOTALL)
 SECRET_WORDS = ("password", "secret", "token", "credential", "api_key")
 
 every_component = pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.__name__)
+
+
+def test_entries_say_what_their_classes_are() -> None:
+    assert [(e.family, e.type) for e in ENTRIES] == [(family_of(c), type_of(c)) for c in COMPONENTS]
 
 
 def examples(component: type[Component]) -> list[dict[str, Any]]:

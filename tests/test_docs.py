@@ -17,7 +17,6 @@ import yaml
 import connectors.components
 import etl.steps.components
 import parsers.components
-from etl.catalogue import type_name
 from etl.cli.main import COMMANDS, LazyGroup
 from etl.config import check
 
@@ -133,7 +132,7 @@ def test_the_readme_lists_every_component() -> None:
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
     ours = (etl.steps.components, connectors.components, parsers.components)
-    assert listed == {type_name(component) for package in ours for component in package.COMPONENTS}
+    assert listed == {component.type for package in ours for component in package.COMPONENTS}
 
 
 WRONG = {

@@ -66,6 +66,8 @@ def _sprint() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # counts what was made as old: enabling would look through it at once
+        gc.unfreeze()
         if collecting:
             gc.enable()
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.api import nearest
-from etl.catalogue import Catalogue, Family
+from etl.api import Family, nearest
+from etl.catalogue import Catalogue
 from etl.config.document import plain
 from etl.config.model import Path
 from etl.config.report import Report

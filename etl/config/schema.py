@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
-from etl.api import Component, format_duration
-from etl.catalogue import FAMILIES, Catalogue, Family
+from etl.api import Component, Family, format_duration
+from etl.catalogue import FAMILIES, Catalogue
 from etl.config.case_schema import definitions as case_definitions
 from etl.config.model import RunOptions
 

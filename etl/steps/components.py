@@ -1,12 +1,14 @@
-"""All steps of the engine, for the catalogue. Whoever needs one imports its module."""
+"""All steps of the engine, for the catalogue."""
 
-from etl.steps.convert import Convert
-from etl.steps.drop import Drop
-from etl.steps.filter import Filter
-from etl.steps.keep import Keep
-from etl.steps.rename import Rename
-from etl.steps.set import Set
-from etl.steps.sql import Sql
-from etl.steps.window import Window
+from etl.api import Entry
 
-COMPONENTS = (Filter, Set, Keep, Drop, Rename, Convert, Window, Sql)
+COMPONENTS = (
+    Entry("step", "filter", "etl.steps.filter:Filter"),
+    Entry("step", "set", "etl.steps.set:Set"),
+    Entry("step", "keep", "etl.steps.keep:Keep"),
+    Entry("step", "drop", "etl.steps.drop:Drop"),
+    Entry("step", "rename", "etl.steps.rename:Rename"),
+    Entry("step", "convert", "etl.steps.convert:Convert"),
+    Entry("step", "window", "etl.steps.window:Window"),
+    Entry("step", "sql", "etl.steps.sql:Sql"),
+)
