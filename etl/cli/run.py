@@ -26,8 +26,9 @@ from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
 from etl.lean import forbid
+from etl.plan.model import Segment, segments
 from etl.plan.planner import plan as planned
-from etl.scanner.folder import kernels
+from etl.segment import warming
 from etl.spark import cluster
 from etl.spark import session as spark
 from etl.spark.run import Mode, Run
@@ -118,17 +119,26 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         if all(query.frame is None for one in runs for query in one.plan.queries):
             forbid("pandas")
         progress.say("starting", f"starting Spark ({master})", master=master)
-        if not kernels().exists():
-            progress.say("compiling", "compiling for this CPU, once: the first events come about ten seconds later")
+        compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
+        if compiler is not None:
+            progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
         log = runs[0].state.spark_log
         session = spark.start("sluice", master, options.conf, log)
         stack.callback(session.stop)
+        if compiler is not None:
+            compiler.wait()  # workers that start before it ends would compile the same
         spark.warm(session, spark.cores(master) if spark.is_local(master) else 1)
         stack.enter_context(_signals(runs, progress))  # behind the session, which installs handlers of its own
         stack.enter_context(_relayed(log, progress, options))
         progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
         _work(runs, commits, session, progress)
     _sum_up(runs, progress, time.monotonic() - began)
+
+
+def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
+    for query in (query for one in runs for query in one.plan.queries):
+        yield query.segment
+        yield from (segment for segment, _ in segments(query.frame))
 
 
 def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
