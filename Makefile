@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz check format lint types imports generated bench clean
+.PHONY: demo test servers fuzz check format lint types imports generated bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -12,7 +12,11 @@ demo: $(READY)
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
+servers: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m servers $(SERVERS)
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
 SLUICE_FUZZ ?= 200000

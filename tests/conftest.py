@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from running import ROOT, Engine, Etl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+sys.path.append(str(ROOT / "tests" / "delivery"))  # `killing` is for every connector's tests
+
+pytest_plugins = ["servers.fixtures"]
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
 if os.environ.get("CI"):

@@ -1,0 +1,78 @@
+"""Fixtures of real servers, one a test run: started when the first test needs one, with the others that the run will need.
+
+A test that stops, kills or changes a server starts one of its own: ``with Kafka() as broker: …``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+from servers.cache import MissingError
+from servers.certificates import Certificates
+from servers.fleet import KINDS, Fleet
+from servers.server import Server
+
+WANTED = pytest.StashKey[Iterable[str]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for a server is marked ``servers``; where tests run beside each other, these share a process."""
+    for item in items:
+        if _asked(item):
+            item.add_marker("servers")
+            item.add_marker(pytest.mark.xdist_group("servers"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Which servers the chosen tests will ask for."""
+    session.config.stash[WANTED] = {name for item in session.items for name in _asked(item)}
+
+
+@pytest.fixture(scope="session")
+def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
+    """All servers of the run."""
+    servers = Fleet(request.config.stash[WANTED])
+    yield servers
+    servers.discard()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority and certificates, for servers with TLS."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def started(fleet: Fleet, name: str) -> Server:
+    """The server; without what it is made of the test is skipped, but in CI nothing is."""
+    try:
+        return fleet.start(name)
+    except MissingError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"{name}: {error}")
+
+
+def _fixture(name: str) -> Callable[[Fleet], Server]:
+    @pytest.fixture(scope="session", name=name)
+    def server(fleet: Fleet) -> Server:
+        return started(fleet, name)
+
+    return server
+
+
+def _asked(item: pytest.Item) -> set[str]:
+    """By a fixture, or by a parameter that names one."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters)}
+
+
+kafka = _fixture("kafka")
+rocketmq = _fixture("rocketmq")
+rocketmq_acl = _fixture("rocketmq_acl")
+opensearch = _fixture("opensearch")
+elasticsearch = _fixture("elasticsearch")
+mariadb = _fixture("mariadb")
+postgres = _fixture("postgres")

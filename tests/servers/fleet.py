@@ -1,0 +1,68 @@
+"""The servers that a test run or a person wants: started together, ended together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from servers import ports
+from servers.cache import MissingError
+from servers.elasticsearch_server import Elasticsearch
+from servers.kafka_server import Kafka
+from servers.mariadb_server import MariaDb
+from servers.opensearch_server import OpenSearch
+from servers.postgres_server import Postgres
+from servers.remoting import Account
+from servers.rocketmq_server import RocketMq
+from servers.server import Server
+
+ACCOUNT = Account("etl", "change-me-12345")
+
+KINDS: dict[str, Callable[[int], Server]] = {
+    "kafka": lambda port: Kafka(port=port),
+    "mariadb": lambda port: MariaDb(port=port),
+    "postgres": lambda port: Postgres(port=port),
+    "opensearch": lambda port: OpenSearch(port=port),
+    "elasticsearch": lambda port: Elasticsearch(port=port),
+    "rocketmq": lambda port: RocketMq(port=port),
+    "rocketmq_acl": lambda port: RocketMq(port=port, account=ACCOUNT),
+}
+
+USUAL = {
+    "kafka": 9092,
+    "mariadb": 3306,
+    "postgres": 5432,
+    "opensearch": 9200,
+    "elasticsearch": 9201,
+    "rocketmq": 9876,
+    "rocketmq_acl": 9877,
+}
+"""The ports that recipes and samples take when nothing else is said."""
+
+
+class Fleet:
+    """Servers by name. The first that is asked for launches all that are wanted, and they start beside each other."""
+
+    def __init__(self, wanted: Iterable[str], *, usual_ports: bool = False) -> None:
+        self.wanted = [name for name in KINDS if name in set(wanted)]
+        self.usual_ports = usual_ports
+        self.servers: dict[str, Server] = {}
+
+    def start(self, name: str) -> Server:
+        """The server, serving."""
+        if not self.servers:
+            for other in self.wanted:
+                with suppress(MissingError, OSError):  # told to those who ask for it
+                    self._server(other).launch()
+        return self._server(name).start()
+
+    def discard(self) -> None:
+        """End all, and delete their data."""
+        for server in self.servers.values():
+            server.discard()
+        self.servers.clear()
+
+    def _server(self, name: str) -> Server:
+        if name not in self.servers:
+            self.servers[name] = KINDS[name](ports.usual(USUAL[name]) if self.usual_ports else 0)
+        return self.servers[name]

@@ -1,0 +1,40 @@
+"""Command lines of servers that run on Java."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from servers.cache import MissingError
+from servers.command import find, run
+from servers.maven import HINT
+
+OLDEST = 17
+
+
+def java(*words: object, heap: str, path: str) -> list[object]:
+    """A main class, the last word, with options before it: one collector thread and a fixed limit of memory.
+
+    Servers start with the quick compiler alone, which halves the work of a start; ``SLUICE_SERVERS_JIT=full`` lets them reach
+    their full speed, for measurements.
+    """
+    *options, main = words
+    compiler = [] if os.environ.get("SLUICE_SERVERS_JIT") == "full" else ["-XX:TieredStopAtLevel=1"]
+    return [runtime(), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseSerialGC", *compiler, *options, "-cp", path, main]
+
+
+@cache
+def runtime() -> str:
+    """A Java of 17 or later."""
+    found = find("java", HINT)
+    release = re.search(r'version "(\d+)', run(found, "-version", seconds=60))
+    if release is None or int(release[1]) < OLDEST:
+        raise MissingError(f"{found} is older than Java {OLDEST}; {HINT}")
+    return found
+
+
+def class_path(*parts: Path | str) -> str:
+    """Folders and ``lib/*`` patterns in one word."""
+    return ":".join(map(str, parts))

@@ -1,0 +1,65 @@
+"""Jars from the Maven registry that the machine's own settings name, chosen by a pom.xml of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import time
+from pathlib import Path
+
+from servers import cache
+from servers.cache import MissingError
+from servers.command import CommandError, find, run
+
+POMS = Path(__file__).parent / "jars"
+ATTEMPTS = 3
+PAUSE = 2.0
+"""Seconds before the second attempt."""
+HINT = "install Maven and a JDK of 17 or later (Debian: apt-get install maven openjdk-17-jdk-headless)"
+
+
+def jars(name: str) -> Path:
+    """A folder with ``lib/*.jar`` of ``jars/<name>/pom.xml`` and ``classes/`` of the Java files beside it.
+
+    The folder is named after the version and a digest of what it is made of: another pom is another folder.
+    """
+    recipe = POMS / name
+    return cache.once(f"{name}-{version(recipe)}-{_digest(recipe)}", lambda part: _fill(recipe, part))
+
+
+def version(recipe: Path) -> str:
+    """The version of the server that a pom names."""
+    found = re.search(r"<server\.version>([\w.]+)</server\.version>", (recipe / "pom.xml").read_text("utf-8"))
+    if found is None:
+        raise ValueError(f"{recipe / 'pom.xml'} has no property server.version")
+    return found[1]
+
+
+def _digest(recipe: Path) -> str:
+    parts = [path.read_bytes() for path in sorted(recipe.iterdir())]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:8]
+
+
+def _fill(recipe: Path, part: Path) -> None:
+    maven, javac = find("mvn", HINT), find("javac", HINT)
+    work = part / "pom"  # Maven writes beside its pom
+    shutil.copytree(recipe, work)
+    _copy_jars(recipe.name, maven, work / "pom.xml", part / "lib")
+    if sources := sorted(work.glob("*.java")):
+        run(javac, "-nowarn", "--release", 17, "-cp", f"{part / 'lib'}/*", "-d", part / "classes", *sources)
+    shutil.rmtree(work)
+
+
+def _copy_jars(name: str, maven: str, pom: Path, lib: Path) -> None:
+    """Registries answer late or not at all now and then: ask three times."""
+    words = ["-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={lib}"]
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            run(maven, *words, seconds=600)
+            return
+        except CommandError as error:
+            if attempt == ATTEMPTS:
+                raise MissingError(f"Maven could not fetch the jars of {name} ({attempt} attempts): {error}") from error
+            cache.say(f"Maven failed, attempt {attempt} of {ATTEMPTS}: {str(error).splitlines()[-1].strip()}")
+            time.sleep(PAUSE * attempt)

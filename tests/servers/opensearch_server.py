@@ -1,0 +1,20 @@
+"""OpenSearch: one node with the plugins for painless, ingest, reindex and analysis."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from servers import maven
+from servers.java import class_path
+from servers.search_node import SearchNode
+
+
+class OpenSearch(SearchNode):
+    """OpenSearch 2, open to all on loopback: its security plugin is no part of what the registry has as jars."""
+
+    name: ClassVar[str] = "opensearch"
+    main: ClassVar[str] = "OpenSearchNode"
+
+    def path(self) -> str:
+        jars = maven.jars("opensearch")
+        return class_path(jars / "classes", jars / "lib" / "*")

@@ -1,0 +1,77 @@
+"""One process of a server: in a session of its own, ended by its own pid, its words kept in a log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from servers.watchdog import watchdog
+
+LAST_LINES = 25
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run: words, folder, environment beside this process's own, and the user (null: ours)."""
+
+    words: Sequence[object]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: int | None = None
+
+    def options(self) -> dict[str, Any]:
+        """For ``subprocess``."""
+        options: dict[str, Any] = {"cwd": self.folder, "env": {**os.environ, **self.environment}}
+        return options if self.user is None else {**options, "user": self.user, "group": self.user, "extra_groups": ()}
+
+
+class Process:
+    """A running command whose output is appended to ``log``."""
+
+    def __init__(self, command: Command, log: Path) -> None:
+        self.log = log
+        self.begin = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as output:
+            words = [str(word) for word in command.words]
+            files: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            self.popen = subprocess.Popen(words, start_new_session=True, **files, **command.options())
+        watchdog().tell("run", self.pid)
+
+    @property
+    def pid(self) -> int:
+        return int(self.popen.pid)
+
+    @property
+    def running(self) -> bool:
+        return self.popen.poll() is None
+
+    def said(self) -> str:
+        """What it wrote since its start."""
+        with self.log.open("rb") as log:
+            log.seek(self.begin)
+            return log.read().decode("utf-8", "replace")
+
+    def tail(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self.said().splitlines()[-LAST_LINES:])
+
+    def stop(self, ask: int = signal.SIGTERM, seconds: float = 30) -> None:
+        """Ask it to end and wait; kill it when it does not."""
+        if self.running:
+            self.popen.send_signal(ask)
+            with suppress(subprocess.TimeoutExpired):
+                self.popen.wait(seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL for it and its children."""
+        if self.running:  # else its number may be another's by now
+            os.killpg(self.pid, signal.SIGKILL)
+            self.popen.wait()
+        watchdog().tell("done", self.pid)

@@ -1,0 +1,163 @@
+"""RocketMQ: name servers and one broker, with or without access control and TLS."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from servers import maven, ports, remoting
+from servers.certificates import Certificates
+from servers.java import class_path, java
+from servers.process import Command
+from servers.remoting import Account
+from servers.server import POLL, Server
+
+CLUSTER, BROKER = "DefaultCluster", "broker-a"
+DEFAULT_TOPIC = "TBW102"
+"""The topic that a broker registers first of all; when its route is known, so are those of the others."""
+FAST_PORT = -2
+"""A broker listens on a second port, two below its own."""
+
+SETTINGS = {
+    "brokerClusterName": CLUSTER,
+    "brokerName": BROKER,
+    "brokerId": 0,
+    "brokerRole": "ASYNC_MASTER",
+    "flushDiskType": "ASYNC_FLUSH",
+    "brokerIP1": ports.HOST,
+    "bindAddress": ports.HOST,
+    "haListenPort": 0,
+    "mappedFileSizeCommitLog": 64 << 20,
+    "mappedFileSizeConsumeQueue": 6_000_000,
+    "maxIndexNum": 200_000,
+    "maxHashSlotNum": 50_000,
+    "autoCreateTopicEnable": "true",
+    "autoCreateSubscriptionGroup": "true",
+    "defaultTopicQueueNums": 4,
+    "osPageCacheBusyTimeOutMills": 10_000,
+    "waitTimeMillsInSendQueue": 5_000,
+    "diskMaxUsedSpaceRatio": 95,
+    "enablePropertyFilter": "true",
+    "timerWheelEnable": "true",
+}
+AUTH = "org.apache.rocketmq.auth.authentication.provider"
+
+
+class NameServer(Server):
+    """Knows which broker holds which topic."""
+
+    name: ClassVar[str] = "rocketmq-names"
+
+    def __init__(self, tls: Certificates | None = None, port: int = 0) -> None:
+        super().__init__()
+        self.tls = tls
+        self.port = port or ports.free()[0]
+        self.address = f"{ports.HOST}:{self.port}"
+
+    def prepare(self) -> None:
+        _write(self.folder / "names.conf", {"listenPort": self.port, "bindAddress": ports.HOST})
+
+    def command(self) -> Command:
+        return _command(self.folder, "org.apache.rocketmq.namesrv.NamesrvStartup", "names.conf", "96m", self.tls)
+
+    def ready(self) -> bool:
+        """It answers; that it knows no broker yet is an answer too."""
+        return remoting.call(self.address, remoting.ROUTE_OF_TOPIC, {"topic": DEFAULT_TOPIC}) is not None
+
+
+class RocketMq(Server):
+    """A broker with its name servers (``names``); stop, kill and restart mean the broker, and ``names`` have their own.
+
+    ``account`` asks for user and password. ``tls`` gives the certificates of its TLS, which RocketMQ offers on the same port
+    (without them with a certificate of its own making). ``port`` is that of the first name server.
+    """
+
+    name: ClassVar[str] = "rocketmq"
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        account: Account | None = None,
+        tls: Certificates | None = None,
+        name_servers: int = 1,
+        settings: Mapping[str, object] | None = None,
+        heap: str = "320m",
+    ) -> None:
+        super().__init__()
+        self.account, self.tls, self.heap, self.settings = account, tls, heap, dict(settings or {})
+        self.names = [NameServer(tls, port if number == 0 else 0) for number in range(name_servers)]
+        self.port = ports.free_with_neighbour(FAST_PORT)
+        self.broker = f"{ports.HOST}:{self.port}"
+        self.servers = [names.address for names in self.names]
+        self.address = ";".join(self.servers)
+
+    def prepare(self) -> None:
+        where = {"listenPort": self.port, "namesrvAddr": self.address}
+        store = {"storePathRootDir": self.folder / "store", "storePathCommitLog": self.folder / "store" / "commitlog"}
+        _write(self.folder / "broker.conf", {**SETTINGS, **where, **store, **_access(self.account), **self.settings})
+
+    def command(self) -> Command:
+        return _command(self.folder, "LoopbackBroker", "broker.conf", self.heap, self.tls)
+
+    def launch(self) -> None:
+        """Name servers first: a broker that finds none registers half a minute later."""
+        for names in self.names:
+            names.launch()
+        super().launch()
+
+    def ready(self) -> bool:
+        """It answers itself, and every name server that runs knows it."""
+        remoting.call(self.broker, remoting.BROKER_STATE, {}, self.account)
+        known = [remoting.has_route(names.address, DEFAULT_TOPIC) for names in self.names if names.process]
+        return all(known) and "READY" in (self.process.said() if self.process else "")
+
+    def create_topic(self, topic: str, queues: int = 4) -> None:
+        """Make a topic and wait until its route is known."""
+        remoting.create_topic(self.broker, topic, queues, self.account)
+        limit = time.monotonic() + self.patience
+        while not all(remoting.has_route(names.address, topic) for names in self.names if names.process):
+            if time.monotonic() > limit:
+                raise TimeoutError(f"no route to the topic {topic!r} within {self.patience:.0f} s")
+            time.sleep(POLL)
+
+    def discard(self) -> None:
+        for names in self.names:
+            names.discard()
+        super().discard()
+
+
+def _access(account: Account | None) -> dict[str, object]:
+    if account is None:
+        return {}
+    return {
+        "authenticationEnabled": "true",
+        "authenticationProvider": f"{AUTH}.DefaultAuthenticationProvider",
+        "authenticationMetadataProvider": f"{AUTH}.LocalAuthenticationMetadataProvider",
+        "initAuthenticationUser": json.dumps({"username": account.user, "password": account.password}),
+        "innerClientAuthenticationCredentials": json.dumps({"accessKey": account.user, "secretKey": account.password}),
+    }
+
+
+def _command(home: Path, main: str, configuration: str, heap: str, tls: Certificates | None) -> Command:
+    jars = maven.jars("rocketmq")
+    path = class_path(home, jars / "classes", jars / "lib" / "*")
+    (home / "conf").mkdir(exist_ok=True)
+    options = ["-XX:MaxDirectMemorySize=128m", f"-Duser.home={home / 'logs'}", f"-Drocketmq.home.dir={home}", *_tls(home, tls)]
+    return Command([*java(*options, main, heap=heap, path=path), "-c", configuration], home, {"ROCKETMQ_HOME": str(home)})
+
+
+def _tls(home: Path, certificates: Certificates | None) -> list[str]:
+    if certificates is None:
+        return []
+    pair, settings = certificates.server, home / "tls.properties"
+    test, key = {"tls.test.mode.enable": "false"}, {"tls.server.keyPath": pair.key, "tls.server.certPath": pair.certificate}
+    _write(settings, {**test, **key, "tls.server.need.client.auth": "none"})
+    return [f"-Dtls.config.file={settings}", "-Dtls.server.mode=permissive", "-Dtls.test.mode.enable=false"]
+
+
+def _write(path: Path, settings: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

@@ -1,0 +1,57 @@
+"""What OpenSearch and Elasticsearch share: one node on Java that answers HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import ClassVar
+
+from servers import ports
+from servers.java import java
+from servers.process import Command
+from servers.server import Server
+
+SECONDS = 60
+HEALTH = "/_cluster/health"
+
+
+class SearchNode(Server):
+    """A node without users and without TLS; ``settings`` go to it."""
+
+    main: ClassVar[str]
+    """The Java class of ours that starts it."""
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, *, port: int = 0, settings: Mapping[str, object] | None = None, heap: str = "350m") -> None:
+        super().__init__()
+        self.settings, self.heap = dict(settings or {}), heap
+        self.port = port or ports.free()[0]
+        self.address = f"http://{ports.HOST}:{self.port}"
+
+    def path(self) -> str:
+        """Its class path."""
+        raise NotImplementedError
+
+    def command(self) -> Command:
+        options = ["--add-opens=java.base/java.nio=ALL-UNNAMED", *self.options]
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        started = java(*options, self.main, heap=self.heap, path=self.path())
+        return Command([*started, self.folder, self.port, *settings], self.folder)
+
+    def ready(self) -> bool:
+        """Its cluster has a master and is not red."""
+        status, health = self.ask("GET", HEALTH)
+        return status == 200 and json.loads(health)["status"] in ("green", "yellow")
+
+    def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> tuple[int, bytes]:
+        """One request: status and body."""
+        connection = http.client.HTTPConnection(ports.HOST, self.port, timeout=SECONDS)
+        try:
+            connection.request(method, path, body, {"content-type": kind} if body else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"{self.address}: {error!r}") from error
+        finally:
+            connection.close()

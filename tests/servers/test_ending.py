@@ -1,0 +1,156 @@
+"""Servers end with the run that started them, however it ends, and a start that fails says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from servers import fixtures
+from servers.cache import MissingError
+from servers.fleet import Fleet
+from servers.process import Command
+from servers.server import Server, StartError
+
+LIMIT = 20.0
+
+
+class Small(Server):
+    """A server that says when it serves, and asks for a child that outlives it."""
+
+    name: ClassVar[str] = "small"
+    script: ClassVar[str] = "sleep 1000 & echo $! > child; echo serving; wait"
+    address = "nowhere"
+
+    def command(self) -> Command:
+        return Command(["sh", "-c", self.script], self.folder)
+
+    def ready(self) -> bool:
+        return self.process is not None and "serving" in self.process.said()
+
+
+class Broken(Small):
+    script: ClassVar[str] = "echo 'port 1 is taken'; exit 3"
+
+
+class Slow(Small):
+    script: ClassVar[str] = "echo 'still thinking'; sleep 1000"
+    patience: ClassVar[float] = 0.3
+
+
+class Absent(Small):
+    def prepare(self) -> None:
+        raise MissingError("install it")
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def child(server: Server) -> int:
+    return int((server.folder / "child").read_text())
+
+
+@pytest.mark.parametrize("end", [Server.kill, Server.discard])
+def test_a_killed_server_takes_its_children_along(end: Callable[[Server], None]) -> None:
+    server = Small().start()
+    assert server.process is not None
+    pids = [server.process.pid, child(server)]
+
+    end(server)
+
+    wait(lambda: not any(map(lives, pids)))
+    server.discard()
+    assert not server.folder.exists()
+
+
+def test_a_restart_keeps_the_folder() -> None:
+    with Small() as server:
+        (server.folder / "data").write_text("kept")
+
+        server.restart()
+
+        assert (server.folder / "data").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [(Broken, "ended with 3[\\s\\S]*port 1 is taken"), (Slow, "not ready[\\s\\S]*still")]
+)
+def test_a_start_that_fails_shows_the_end_of_the_log(kind: type[Server], message: str) -> None:
+    server = kind()
+
+    with pytest.raises(StartError, match=message):
+        server.start()
+
+    assert server.process is None
+    server.discard()
+
+
+@pytest.mark.parametrize("how", ["kill -9", "exception", "forked"])
+def test_nothing_outlives_its_run(how: str, tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys, time
+        sys.path[:0] = sys.argv[2:4]
+        from test_ending import Small
+        server = Small().start()
+        print(server.process.pid, server.folder, flush=True)
+        if sys.argv[1] == "exception": raise ValueError("a test failed")
+        if sys.argv[1] == "forked" and os.fork() == 0: time.sleep(1000)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    here = Path(__file__).parent
+    line = [sys.executable, "-c", textwrap.dedent(script), how, str(here), str(here.parent)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True) as run:
+        assert run.stdout is not None
+        pid, folder = run.stdout.readline().split()
+        run.wait(LIMIT)
+
+        try:
+            wait(lambda: not lives(int(pid)) and not Path(folder).exists())
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)  # the fork
+
+
+def test_in_ci_a_missing_server_fails_and_elsewhere_it_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("servers.fleet.KINDS", {"absent": lambda port: Absent()})
+    fleet = Fleet(["absent"])
+
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="absent: install it"):
+        fixtures.started(fleet, "absent")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(MissingError, match="install it"):
+        fixtures.started(fleet, "absent")
+    fleet.discard()
+
+
+def test_one_request_launches_all_that_the_run_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"absent": lambda port: Absent(), "first": lambda port: Small(), "second": lambda port: Small()}
+    monkeypatch.setattr("servers.fleet.KINDS", kinds)
+    fleet = Fleet(["absent", "second", "first"])
+
+    fleet.start("first")
+
+    second = fleet.servers["second"]
+    assert second.process is not None
+    fleet.discard()
+    assert not second.folder.exists()

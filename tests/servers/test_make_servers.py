@@ -1,0 +1,86 @@
+"""``make servers``: a table for a person, and nothing left after Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from servers import __main__ as command
+from servers import ports
+from servers.fleet import ACCOUNT
+from servers.kafka_server import Kafka
+from servers.mariadb_server import MariaDb
+from servers.opensearch_server import OpenSearch
+from servers.rocketmq_server import RocketMq
+from servers.server import Server
+
+SECONDS = 120
+
+
+def start(*names: str) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "servers", *names]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(line, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (partial(Kafka, port=9), ("127.0.0.1:9", "-", "-", "type: kafka, servers: ['127.0.0.1:9']")),
+        (
+            partial(RocketMq, port=9, account=ACCOUNT),
+            ("127.0.0.1:9", "etl", ACCOUNT.password, "type: rocketmq, servers: ['127.0.0.1:9']"),
+        ),
+        (partial(OpenSearch, port=9), ("http://127.0.0.1:9", "-", "-", "type: elasticsearch, urls: ['http://127.0.0.1:9']")),
+        (
+            partial(MariaDb, port=9),
+            ("127.0.0.1:9", "sluice", "change-me", "type: database, url: mysql://127.0.0.1:9/sluice"),
+        ),
+    ],
+    ids=["kafka", "rocketmq", "opensearch", "mariadb"],
+)
+def test_a_row_says_how_a_pipeline_reaches_a_server(kind: Callable[[], Server], told: tuple[str, ...]) -> None:
+    server = kind()
+
+    assert command.row("name", server) == ("name", *told)
+    server.discard()
+
+
+def test_columns_are_as_wide_as_their_words() -> None:
+    assert command.table([("a", "bb", "c"), ("ddd", "e", "")]) == "a    bb  c\nddd  e"
+
+
+def test_a_name_that_is_none_is_an_error_that_lists_the_names() -> None:
+    _, error = start("kafka", "redis").communicate(timeout=SECONDS)
+
+    assert "there is no server 'redis'; there are kafka, mariadb, postgres" in error
+
+
+def test_a_port_that_is_taken_is_replaced_by_another() -> None:
+    (port,) = ports.free()
+    assert ports.usual(port) == port
+
+    with ports._bound(port):
+        assert ports.usual(port) != port
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_ctrl_c(sign: signal.Signals) -> None:
+    with start("postgres") as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        address = running.stdout.readline().split()[1]
+
+        running.send_signal(sign)
+        _, said = running.communicate(timeout=SECONDS)
+
+    assert (running.returncode, address.startswith("127.0.0.1:")) == (0, True)
+    assert "ending all servers" in said

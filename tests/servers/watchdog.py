@@ -1,0 +1,96 @@
+"""A small process of its own that ends what a test run leaves behind, whatever ended the run: kill -9 too.
+
+It reads one line an order on standard input: ``run PID`` and ``done PID`` for servers, ``keep PATH`` and ``drop PATH`` for
+their folders. The pipe's end is the end of the run: the process groups that still run are killed by their own pid, the folders
+deleted. (PR_SET_PDEATHSIG would be shorter, but it fires when the thread that started a server ends, and not after a change of
+user.)
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+
+DELETING_TRIES = 20
+LOOK = 1.0
+"""Seconds between two looks whether the run still lives."""
+
+
+class Watchdog:
+    """The side of the test run."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", __file__, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+
+    def tell(self, order: str, what: object) -> None:
+        """Send one order."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(f"{order} {what}\n")
+            self.process.stdin.flush()
+
+
+@cache
+def watchdog() -> Watchdog:
+    """The one of this process, started with its first server."""
+    return Watchdog()
+
+
+def watch() -> None:
+    """The watchdog's own life: take orders until the run ends, then end what is left."""
+    pids: set[int] = set()
+    folders: set[str] = set()
+    for order, what in _orders(int(sys.argv[1])):
+        if order in ("run", "done"):
+            (pids.add if order == "run" else pids.discard)(int(what))
+        else:
+            (folders.add if order == "keep" else folders.discard)(what)
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    for folder in folders:
+        delete(folder)
+
+
+def _orders(parent: int) -> Iterator[tuple[str, str]]:
+    """Orders until the pipe ends, or its writer has: a fork of the run may hold the pipe open."""
+    pending = b""
+    while True:
+        if not select.select([0], [], [], LOOK)[0]:
+            if os.getppid() != parent:
+                return
+            continue
+        got = os.read(0, 1 << 16)
+        *lines, pending = (pending + got).split(b"\n")
+        for line in lines:
+            order, _, what = line.decode().partition(" ")
+            yield order, what
+        if not got:
+            return
+
+
+def delete(folder: str) -> None:
+    """Delete a folder whose users may still be ending."""
+    for _ in range(DELETING_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    watch()
