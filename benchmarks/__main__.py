@@ -10,9 +10,13 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import (
     apache,
+    database,
+    elasticsearch,
     follow,
+    kafka,
     library,
     lint,
+    lookups,
     machine,
     memory,
     micro,
@@ -20,6 +24,8 @@ from benchmarks import (
     recipes,
     report,
     results,
+    rocketmq,
+    rules,
     sshd,
     startup,
     syslog,
@@ -42,6 +48,12 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "library": library.run,
     "ready": ready.run,
     "recipes": recipes.run,
+    "kafka": kafka.run,
+    "rocketmq": rocketmq.run,
+    "database": database.run,
+    "elasticsearch": elasticsearch.run,
+    "lookups": lookups.run,
+    "rules": rules.run,
     "memory": memory.run,
 }
 

@@ -29,33 +29,47 @@ SHAPES = 64
 Conversion = Callable[[pa.Array], pa.Array]
 
 
+class Frame(NamedTuple):
+    """What stands around each event's object: texts in turn with values that are JSON strings, and a text behind it."""
+
+    front: tuple[str, ...] = ("",)
+    """One more than there are values."""
+
+    back: str = ""
+
+
+PLAIN = Frame()
+"""The object alone."""
+
+
 def encode(batch: pa.RecordBatch) -> memoryview:
     """Flat batch → one JSON object a line, hidden columns left out."""
-    return _lines(batch).text
+    return framed(batch, PLAIN).text
 
 
 def sizes(batch: pa.RecordBatch) -> pa.Array:
     """Bytes of each event's line, its newline included (int64). Costs as much as `encode`."""
-    return pa.array(_lines(batch).lengths)
+    return pa.array(framed(batch, PLAIN).lengths)
 
 
-def _lines(batch: pa.RecordBatch) -> Lines:
-    lines = _written(batch)
+def framed(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array] = ()) -> Lines:
+    """Flat batch → one JSON object a line, in a frame with these texts (string arrays; null is JSON's)."""
+    lines = _written(batch, frame, values)
     if lines is None:  # a year that is not four digits
         columns = [_far_times(column) for column in batch.columns]
-        lines = _written(pa.RecordBatch.from_arrays(columns, names=batch.schema.names))
+        lines = _written(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), frame, values)
     assert lines is not None
     return lines
 
 
-def _written(batch: pa.RecordBatch) -> Lines | None:
-    shape = _shape(batch.schema)
+def _written(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array]) -> Lines | None:
+    shape = _shape(batch.schema, frame)
     columns = batch.columns
     given = [convert(columns[place]) if convert else columns[place] for place, convert in shape.columns]
     if shape.hard:
         for at, text in zip(shape.hard, as_texts([given[at] for at in shape.hard]), strict=True):
             given[at] = text
-    return shape.writer.write(given, batch.num_rows)
+    return shape.writer.write([*values, *given], batch.num_rows)
 
 
 def _far_times(column: pa.Array) -> pa.Array:
@@ -81,7 +95,7 @@ class Shape(NamedTuple):
 
 
 @lru_cache(maxsize=SHAPES)
-def _shape(schema: pa.Schema) -> Shape:
+def _shape(schema: pa.Schema, frame: Frame) -> Shape:
     from etl.scanner.json_lines import JsonWriter
 
     places = {name: place for place, name in enumerate(schema.names) if name not in HIDDEN}
@@ -91,7 +105,8 @@ def _shape(schema: pa.Schema) -> Shape:
     names = [name for _, name in parts if name]
     columns = [(places[name], forms[name].convert) for name in names]
     hard = [at for at, name in enumerate(names) if forms[name].is_json]
-    writer = JsonWriter(_literals(parts, forms), [forms[name].type for name in names], [forms[name].is_json for name in names])
+    given = [Form(pa.string())] * (len(frame.front) - 1) + [forms[name] for name in names]
+    writer = JsonWriter(_literals(parts, forms, frame), [form.type for form in given], [form.is_json for form in given])
     return Shape(columns, hard, writer)
 
 
@@ -127,14 +142,16 @@ def _parts(members: Any, prefix: str) -> Iterator[tuple[str, str]]:
     yield "}" if len(members) else "{}", ""
 
 
-def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, Form]) -> Sequence[bytes]:
+def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, Form], frame: Frame) -> Sequence[bytes]:
     """The texts in front of the values, each with the quotes that belong to it, and the text behind the last."""
     from etl.scanner.json_table import is_quoted
 
-    literals = [""]
+    literals = [f'{text}"' for text in frame.front]
+    literals = [literals[0], *(f'"{text}' for text in literals[1:])]
+    literals[-1] = literals[-1].removesuffix('"')
     for text, name in parts:
         quote = '"' if name and not forms[name].is_json and is_quoted(forms[name].type) else ""
         literals[-1] += text + quote
         if name:
             literals.append(quote)
-    return [literal.encode() for literal in (*literals[:-1], literals[-1] + "\n")]
+    return [literal.encode() for literal in (*literals[:-1], f"{literals[-1]}{frame.back}\n")]

@@ -95,6 +95,10 @@ class Spool(threading.Thread):
     def stop(self) -> None:
         """What was read is on disk already; the thread, which may wait for the pipe, ends with the process."""
 
+    def dropped(self) -> dict[str, int]:
+        """Nothing: a pipe waits."""
+        return {}
+
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
         while view:

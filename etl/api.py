@@ -32,7 +32,7 @@ from etl.events import (
     with_fields,
     without,
 )
-from etl.options import Duration, Expression, FieldName, Size, format_duration, parse_duration, parse_size
+from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
 from etl.scanner.texts import filtered, owned_array
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
@@ -61,6 +61,7 @@ __all__ = [
     "FrameSource",
     "Guarantee",
     "Limit",
+    "Names",
     "Offset",
     "Outcome",
     "Parsed",
@@ -77,8 +78,11 @@ __all__ = [
     "Source",
     "SparkStep",
     "Split",
+    "SplitLostError",
+    "Spooling",
     "Staged",
     "Step",
+    "Table",
     "Task",
     "TypeName",
     "Writer",
@@ -138,6 +142,11 @@ class ComponentError(EtlError):
     """A component failed at run time for a reason its user can act on; the message says what to do."""
 
 
+class SplitLostError(OSError):
+    """Raised by a writer: all that it took of this split is gone, such as with the transaction of a connection that broke.
+    Temporary like any OSError, but the split begins anew. An OSError from `Writer.close` means the same."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """``did you mean 'x'?`` for the most similar of ``names``, or None."""
     from difflib import get_close_matches
@@ -163,7 +172,7 @@ class Component(BaseModel):
     type: str
 
 
-Family = Literal["source", "step", "sink"]
+Family = Literal["source", "step", "sink", "table"]
 """What a component is in a pipeline file: where it may stand."""
 
 
@@ -265,7 +274,8 @@ class Source(Component):
         raise NotImplementedError
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """The split's events: columns of `fields` and ``_offset``. Repeatable: same split, same events."""
+        """The split's events: columns of `fields` and ``_offset``. Repeatable: same split, same events. A batch without rows
+        says that time passes: sinks look whether their `batch.timeout` is over."""
         raise NotImplementedError
 
     def commit(self, ends: Sequence[Offset]) -> None:
@@ -285,6 +295,9 @@ class Receiver(Protocol):
 
     def stop(self) -> None:
         """Receive no more. What is on disk stays for the next run."""
+
+    def dropped(self) -> Mapping[str, int]:
+        """How many events it could not take, by reason; for the summary of the run, after `stop`."""
 
 
 class ReceivingSource(Source):
@@ -326,6 +339,47 @@ class FrameSource(Component):
         raise NotImplementedError
 
 
+class Table(Component):
+    """Rows that steps look up by key: read whole when a run starts, and again every ``refresh``."""
+
+    key: Names = Field(
+        description="The column with the keys, or several that are one key; of ranges those of the first and the last value.",
+        examples=["ip"],
+    )
+    columns: Mapping[str, TypeName] = Field(
+        default={}, description="Types of columns, in Spark SQL; one that is not named is text.", examples=[{"score": "int"}]
+    )
+    refresh: Duration | None = Field(
+        default=None, description="How often a run that follows its sources reads the table again.", examples=["10m"]
+    )
+
+    def check(self) -> Iterable[Finding]:
+        """Findings about the options that the schema cannot express."""
+        return ()
+
+    def names(self) -> Sequence[str] | None:
+        """The columns there are, where that can be told without reaching another host; None where not."""
+        return None
+
+    def column(self, name: str) -> pa.DataType:
+        """A column's type."""
+        return parse_type(self.columns[name]) if name in self.columns else pa.string()
+
+    def probe(self) -> Iterable[Finding]:
+        """As `Source.probe`."""
+        return ()
+
+    def version(self) -> str | None:
+        """A text that is another when rows may have changed: while it is not, the table is not read again. None if only
+        reading can tell."""
+        return None
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows, with these columns in the types of `column`; a value that is none of its type is null. An OSError is
+        temporary, a ComponentError says what is wrong with the table: the version before stays in use."""
+        raise NotImplementedError
+
+
 class Step(Component):
     """One thing done to the events of a stream."""
 
@@ -336,6 +390,14 @@ class Step(Component):
     def fields(self, incoming: Schema) -> Schema:
         """The fields of the events that leave. Total: where `check` has errors it gives its best guess."""
         raise NotImplementedError
+
+    def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
+        """The tables of the file that it looks into, by the path of the option that names each."""
+        return {}
+
+    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+        """This step, with the tables that it names and, in a run, the folder that keeps them between runs."""
+        return self
 
 
 class ArrowStep(Step):
@@ -499,11 +561,26 @@ class Retry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    attempts: int = Field(default=8, ge=1, description="Tries in all, before the run fails with its sources' offsets kept.")
+    attempts: int = Field(
+        default=5, ge=1, description="Tries in all, before `on_failure: spool` or `fail` comes into force; `block` goes on."
+    )
     initial_backoff: Duration = Field(
         default=timedelta(seconds=1), description="Longest wait before the second try; doubles with each."
     )
     max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait between two tries.")
+
+
+class Spooling(BaseModel):
+    """How much may wait on disk for a sink with `on_failure: spool`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_bytes: Size = Field(
+        default=10 * 2**30,
+        ge=1,
+        description="Bytes on disk; when there are as many, the query waits. A micro-batch that has begun is taken whole.",
+        json_schema_extra={"default": "10GiB"},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,6 +674,13 @@ class Sink(Component):
 
     batch: Batching = Field(default=Batching(), description="When buffered events are written.")
     retry: Retry = Field(default=Retry(), description="How temporary failures are tried again.")
+
+    on_failure: Literal["block", "spool", "fail"] = Field(
+        default="block",
+        description="What happens when it takes no events: the query waits, its events wait on disk and the other sinks go on, "
+        "or the run ends after `retry.attempts`. Nothing is lost in any case.",
+    )
+    spool: Spooling = Field(default=Spooling(), description="How much may wait on disk with `on_failure: spool`.")
 
     guarantee: ClassVar[Guarantee] = "at least once"
     """The best that it can promise, for its page."""

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
-from etl.api import Component, Entry, EtlError, Family, FrameSource, Parser, Sink, Source, Step
+from etl.api import Component, Entry, EtlError, Family, FrameSource, Parser, Sink, Source, Step, Table
 
 GROUP = "etl.components"
 
@@ -23,6 +23,7 @@ _BASES: Mapping[Family, tuple[type[Component], ...]] = {
     "source": (Source, FrameSource),
     "step": (Step,),
     "sink": (Sink,),
+    "table": (Table,),
 }
 
 
@@ -132,7 +133,7 @@ def type_name(component: type[Component]) -> str:
     return cast(str, component.model_fields["type"].default)
 
 
-def kind(component: type[Component]) -> Literal["source", "step", "parser", "sink"]:
+def kind(component: type[Component]) -> Literal["source", "step", "parser", "sink", "table"]:
     """What a component is called: its family, or parser."""
     if issubclass(component, Parser):
         return "parser"

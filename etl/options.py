@@ -70,3 +70,18 @@ FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z
 
 Expression = Annotated[str, Field(min_length=1, json_schema_extra={"format": "spark-sql"})]
 """A Spark SQL expression over the event's fields."""
+
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True},
+            ]
+        }
+    ),
+]
+"""One name, or a list of them."""

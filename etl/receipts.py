@@ -27,11 +27,12 @@ class Counts:
 
 @dataclass(slots=True)
 class Delivered:
-    """Events at one sink: ``came = taken + dead``, and why its buffer was written how often."""
+    """Events at one sink: ``came = taken + dead + spooled``, and why its buffer was written how often."""
 
     came: int = 0
     taken: int = 0
     dead: int = 0
+    spooled: int = 0
     retries: int = 0
     flushes: dict[str, int] = field(default_factory=dict)
 
@@ -40,9 +41,29 @@ class Delivered:
         self.came += other.came
         self.taken += other.taken
         self.dead += other.dead
+        self.spooled += other.spooled
         self.retries += other.retries
         for reason, times in other.flushes.items():
             self.flushes[reason] = self.flushes.get(reason, 0) + times
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """One sink's events of one split in a file, for the sink's spool.
+
+    ``delivered`` ones were taken by the sink, and are not needed unless the commit of what it staged has to wait.
+    """
+
+    path: str
+    source: str
+    partition: str
+    split: str
+    identity: str
+    schema: bytes
+    """Of the events without hidden columns, as Arrow serialises it."""
+    events: int
+    """That wait: without those that were refused when the others were taken."""
+    delivered: bool = False
 
 
 @dataclass(slots=True)
@@ -66,6 +87,7 @@ class Receipt:
     untimed: int = 0
     """Events for Spark without an event time; they are dead letters."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
+    spooled: dict[str, list[Spooled]] = field(default_factory=dict)
     event_time: int | None = None
     """Largest event time seen, microseconds since the epoch."""
     began: float = 0.0

@@ -64,7 +64,7 @@ class Etl:
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
     def run(self, pipeline: Path, *words: object, stdin: str | None = None) -> Ran:
-        """``etl run --once`` on two cores with a state folder of the test's."""
+        """``etl run`` on two cores with a state folder of the test's; without ``--once`` it ends only if its sources do."""
         base = ("run", pipeline, "--master", "local[2]", "--state", self.folder / "state", "--log-format", "json")
         return self(*base, *words, stdin=stdin)
 

@@ -20,6 +20,7 @@ import parsers.components
 from etl import api
 from etl.api import Component, FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, family_of
+from etl.config.document import read
 
 ENTRIES = (*etl.steps.components.COMPONENTS, *connectors.components.COMPONENTS, *parsers.components.COMPONENTS)
 COMPONENTS = Catalogue(ENTRIES).components
@@ -35,7 +36,7 @@ def test_entries_say_what_their_classes_are() -> None:
 
 
 def examples(component: type[Component]) -> list[dict[str, Any]]:
-    return [yaml.safe_load(text) for text in EXAMPLE.findall(component.__doc__ or "")]
+    return [read(text.encode()).value for text in EXAMPLE.findall(component.__doc__ or "")]
 
 
 def values(component: type[Component]) -> list[Component]:

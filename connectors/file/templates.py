@@ -113,12 +113,13 @@ def safe_name(value: str | None) -> str:
 def _names(batch: pa.RecordBatch, piece: str, time_field: str | None) -> tuple[list[str], Any]:
     """The distinct names a piece takes, and which of them each event has (numpy)."""
     if is_date(piece):
-        return _date_names(batch, piece, time_field)
+        return date_names(batch, piece, time_field)
     texts = batch.column(piece)
-    return _coded(texts, lambda distinct: [safe_name(text) for text in distinct.cast(pa.string()).to_pylist()])
+    return coded(texts, lambda distinct: [safe_name(text) for text in distinct.cast(pa.string()).to_pylist()])
 
 
-def _date_names(batch: pa.RecordBatch, pattern: str, time_field: str | None) -> tuple[list[str], Any]:
+def date_names(batch: pa.RecordBatch, pattern: str, time_field: str | None) -> tuple[list[str], Any]:
+    """As `coded`: each event's date, by its own time or (without a field) by now."""
     import numpy as np
 
     format_, unit = pattern, ""
@@ -131,11 +132,11 @@ def _date_names(batch: pa.RecordBatch, pattern: str, time_field: str | None) -> 
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp(times.type.unit))
     floor = pc.floor_temporal(times, unit=unit)
-    return _coded(floor, lambda distinct: [text or NULL for text in pc.strftime(distinct, format=format_).to_pylist()])
+    return coded(floor, lambda distinct: [text or NULL for text in pc.strftime(distinct, format=format_).to_pylist()])
 
 
-def _coded(values: pa.Array, name: Any) -> tuple[list[str], Any]:
-    """Distinct values by name, so that Python sees each value of a batch once, not each event."""
+def coded(values: pa.Array, name: Any) -> tuple[list[str], Any]:
+    """Distinct values by name, so that Python sees each value of a batch once, not each event; and which each event has."""
     encoded = values.dictionary_encode(null_encoding="encode") if not pa.types.is_null(values.type) else None
     if encoded is None:
         import numpy as np

@@ -28,6 +28,10 @@ TOLD = {
 """What is counted → how it is told."""
 
 
+DROPPED = {"journal-full": "the journal was full", "buffer-full": "the system's buffer was full"}
+"""What of it is lost messages → why, for the summary of a run."""
+
+
 class Counts:
     """How often which thing happened; `TOLD` names them."""
 
@@ -39,6 +43,10 @@ class Counts:
     def count(self, what: str, times: int = 1) -> None:
         """It happened."""
         self.sums[what] += times
+
+    def dropped(self) -> dict[str, int]:
+        """Lost messages by reason."""
+        return {why: self.sums[what] for what, why in DROPPED.items() if self.sums[what]}
 
     def tell(self, at_once: bool = False) -> None:
         """Say what has happened since it was last said, not too often."""

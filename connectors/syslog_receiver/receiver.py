@@ -7,6 +7,7 @@ import resource
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 
 from connectors.journal.writer import JournalWriter
 from connectors.syslog_receiver.allow import Allowed
@@ -67,6 +68,10 @@ class SyslogReceiver:
         self._thread.join()
         self._journal.close()
         self.counts.tell(at_once=True)
+
+    def dropped(self) -> Mapping[str, int]:
+        """Messages that came and were lost, as far as anybody knows: those of connections that broke are not among them."""
+        return self.counts.dropped()
 
     def _listen(self, place: Place, allowed: Allowed, tls: ssl.SSLContext | None) -> None:
         terms = self._terms

@@ -9,8 +9,9 @@ import click
 
 from etl.api import EtlError, nearest
 from etl.finding.fields import block, found_fields, percent
-from etl.finding.match import Match, matches
+from etl.finding.match import Match
 from etl.finding.sample import MOST_LINES, Sample, sampled
+from etl.finding.search import matches
 from etl.testing.written import flow
 
 EXAMPLES = """
@@ -31,9 +32,9 @@ MOST_ROWS = 12
 @click.option("--as", "chosen", metavar="NAME", help="Show this recipe or parser instead of the best.")
 @click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines of the sample at most.")
 def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
-    """Find the format of a file: try every recipe, and every parser that needs no options, on its first lines."""
+    """Find the format of a file: try parsers, and the recipes whose own samples look like it, on its first lines."""
     with sampled(file, lines) as sample:
-        found = matches(sample)
+        found = matches(sample, chosen)
         if not found:
             raise EtlError(nothing_reads(sample))
         one = _chosen(found, chosen)

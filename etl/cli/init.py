@@ -75,9 +75,9 @@ def _init_for(origin: Path) -> None:
     """The recipe or parser that reads the beginning of a file best, as a pipeline that reads that file."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads
-    from etl.finding.match import matches
     from etl.finding.pipeline import pipeline_text
     from etl.finding.sample import sampled
+    from etl.finding.search import matches
 
     with sampled(origin) as sample:
         found = matches(sample)

@@ -32,7 +32,8 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 )
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--env-file", type=click.Path(exists=True, dir_okay=False), help="File of NAME=value lines for ${NAME}.")
-def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | None) -> None:
+@click.option("--connect", is_flag=True, help="Without errors: also reach every source and sink, log in, look. Writes nothing.")
+def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | None, connect: bool) -> None:
     """Check pipeline files without running them.
 
     PATHS are files and folders; folders are searched for pipelines. Without PATHS: this folder and pipelines/.
@@ -42,6 +43,7 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
       etl lint
       etl lint ssh.yaml --strict
       etl lint pipelines --format github
+      etl lint ssh.yaml --connect
     """
     files = pipeline_files(paths) if paths else _usual_files()
     if not files:
@@ -50,10 +52,22 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
         from etl.config import check
 
         problems = check(files, environment(env_file))
+    if connect and not any(problem.severity == "error" for problem in problems):
+        problems = _connected(files, problems, environment(env_file))
     _PRINTERS[style](problems)
     click.echo(summary(len(files), problems), err=True)
     if any(strict or problem.severity == "error" for problem in problems):
         click.get_current_context().exit(1)
+
+
+def _connected(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
+    """With what the pipelines' systems say."""
+    from etl.cli.connect import probed
+    from etl.config.loader import inspect, is_test_file
+    from etl.config.problems import in_file_order
+
+    pipelines = [inspect(file, env).pipeline for file in files if not is_test_file(file)]
+    return in_file_order([*problems, *(found for one in pipelines if one for found in probed(one, env))])
 
 
 @contextmanager

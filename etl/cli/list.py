@@ -9,14 +9,14 @@ from etl.catalogue import installed, type_name
 from etl.config.schema import summary
 from etl.reference import grouped
 
-_WHAT = ("sources", "steps", "parsers", "sinks", "patterns")
+_WHAT = ("sources", "steps", "parsers", "sinks", "tables", "patterns")
 
 
 @click.command()
 @click.argument("what", required=False, type=click.Choice(_WHAT))
 @click.argument("text", required=False, default="")
 def command(what: str | None, text: str) -> None:
-    """List sources, steps, parsers and sinks, or only one kind of them; or the patterns that `grok` knows.
+    """List sources, steps, parsers, sinks and tables, or only one kind of them; or the patterns that `grok` knows.
 
     TEXT leaves those whose name contains it; of patterns also those whose file or set does.
 

@@ -31,11 +31,12 @@ COMMANDS: Mapping[str, Lazy] = {
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
+    "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
-WITH_NUMPY = {"run", "explain", "test", "infer", "grok", "init"}
+WITH_NUMPY = {"run", "explain", "test", "rules", "infer", "grok", "init"}
 """Commands that run steps, or look at how they would run."""
 
 

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
-from etl.api import FrameSource, ReceivingSource, Sink, Source
+from etl.api import EtlError, FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
 from etl.cli.configured import PipelineFile, configured, environment
-from etl.cli.progress import Progress
+from etl.cli.progress import Progress, count
+from etl.cli.receiving import receiving
+from etl.cli.signals import signals
 from etl.cli.summary import summary
 from etl.config.loader import load
-from etl.config.model import Pipeline
+from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
+from etl.delivery.waiting import RunEnds
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
 from etl.plan.planner import plan as planned
 from etl.segment import warming
-from etl.spark import cluster
+from etl.spark import cluster, tables
 from etl.spark import session as spark
+from etl.spark.relay import Ear, follow, listening
 from etl.spark.run import Mode, Run
 from etl.spark.state import State
+from etl.steps.lookup import tables_of
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,16 @@ Examples:
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
 @configured
 @click.option("--log-format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--require-healthy", is_flag=True, help="Fail when a source or sink is down, where a run would wait for it.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 def command(
-    files: tuple[Path, ...], overrides: tuple[str, ...], env_file: str | None, conf: tuple[str, ...], **rest: Any
+    files: tuple[Path, ...],
+    overrides: tuple[str, ...],
+    env_file: str | None,
+    conf: tuple[str, ...],
+    require_healthy: bool,
+    **rest: Any,
 ) -> None:
     """Run pipelines: follow their sources, or read what is there with --once.
 
@@ -88,7 +96,19 @@ def command(
     names = [pipeline.name for pipeline in pipelines]
     if len(set(names)) < len(names):
         raise click.UsageError(f"pipelines of one run need different names, and these are {', '.join(names)}")
+    if require_healthy:
+        _require_healthy(pipelines, env_file, overrides)
     run(pipelines, options)
+
+
+def _require_healthy(pipelines: Sequence[Pipeline], env_file: str | None, overrides: Sequence[str]) -> None:
+    """Raises ConfigError with what the pipelines' systems say is wrong."""
+    from etl.cli.connect import probed
+    from etl.config.problems import ConfigError
+
+    problems = [found for one in pipelines for found in probed(one, environment(env_file), overrides)]
+    if any(problem.severity == "error" for problem in problems):
+        raise ConfigError(problems)
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -112,27 +132,45 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
     progress = Progress(options.form, options.quiet, live)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        commits = [stack.enter_context(one.prepared()) for one in runs]
-        stack.enter_context(_receiving(runs))
-        for note in (note for one in runs for note in one.notes):
-            progress.say("note", f"note: {note}", "warning")
-        if all(query.frame is None for one in runs for query in one.plan.queries):
-            forbid("pandas")
-        progress.say("starting", f"starting Spark ({master})", master=master)
-        compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
-        if compiler is not None:
-            progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
-        log = runs[0].state.spark_log
-        session = spark.start("sluice", master, options.conf, log)
-        stack.callback(session.stop)
-        if compiler is not None:
-            compiler.wait()  # workers that start before it ends would compile the same
-        spark.warm(session, spark.cores(master) if spark.is_local(master) else 1)
-        stack.enter_context(_signals(runs, progress))  # behind the session, which installs handlers of its own
-        stack.enter_context(_relayed(log, progress, options))
-        progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
-        _work(runs, commits, session, progress)
-    _sum_up(runs, progress, time.monotonic() - began)
+        ear = Ear(logging.INFO if options.verbose else logging.WARNING, lambda kind, text: progress.say("component", text, kind))
+        stack.enter_context(listening(ear))
+        stack.enter_context(signals(runs, progress))
+        try:
+            _prepared(runs, options, master, progress, ear, stack)
+        except RunEnds as error:
+            progress.say("stopped", str(error))
+    _sum_up(runs, progress, time.monotonic() - began, options.verbose)
+    _say_what_waits(runs, progress)
+
+
+def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Progress, ear: Ear, stack: ExitStack) -> None:
+    """Everything that must be there before the queries; then they work."""
+    commits = [stack.enter_context(one.prepared()) for one in runs]
+    stack.enter_context(receiving(runs))
+    for note in (note for one in runs for note in one.notes):
+        progress.say("note", f"note: {note}", "warning")
+    if all(query.frame is None for one in runs for query in one.plan.queries):
+        forbid("pandas")
+    progress.say("starting", f"starting Spark ({master})", master=master)
+    for one in runs:
+        wanted = tables_of([node.step for segment in _segments([one]) for node in warming.nodes(segment)])
+        say = lambda kind, text: progress.say("table", text, kind)  # noqa: E731
+        stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say))
+    compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
+    if compiler is not None:
+        progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
+        stack.callback(compiler.wait)
+    log = runs[0].state.spark_log
+    session = _session(master, options, log)
+    stack.callback(session.stop)
+    if compiler is not None:
+        compiler.wait()  # workers that start before it ends would compile the same
+    if any(one.stopped for one in runs):
+        return
+    spark.warm(session, spark.cores(master) if spark.is_local(master) else 1)
+    stack.enter_context(follow(log, ear))
+    progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
+    _work(runs, commits, session, progress)
 
 
 def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
@@ -141,10 +179,19 @@ def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
         yield from (segment for segment, _ in segments(query.frame))
 
 
+def _session(master: str, options: Options, log: Path) -> Any:
+    """Started in a thread of its own: Spark then leaves this one's signals to us."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(spark.start, "sluice", master, options.conf, log).result()
+
+
 def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
     """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
     state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
+    pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
     mode = Mode(
         options.once and not closes,  # what comes over a pipe is there when the pipe ends
@@ -162,6 +209,10 @@ def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str =
 
 def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:
     return source.placed(str(state.received(name))) if isinstance(source, ReceivingSource) else source
+
+
+def _with_tables(stream: Stream, state: State) -> Stream:
+    return replace(stream, steps=tuple(step.with_tables({}, str(state.tables)) for step in stream.steps))
 
 
 def dead_letters(pipeline: Pipeline, state: State) -> Sink:
@@ -207,9 +258,9 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         raise failures[0]
 
 
-def _sum_up(runs: Sequence[Run], progress: Progress, whole: float) -> None:
+def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
     for one in runs:
-        lines = "\n".join(summary(one.plan, one.totals))
+        lines = "\n".join(summary(one.plan, one.totals, verbose))
         progress.say(
             "done",
             lines,
@@ -220,47 +271,11 @@ def _sum_up(runs: Sequence[Run], progress: Progress, whole: float) -> None:
         )
 
 
-@contextmanager
-def _signals(runs: Sequence[Run], progress: Progress) -> Iterator[None]:
-    """First signal: end after the micro-batch. Second: at once."""
-    seen: list[int] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if seen:
-            os._exit(128 + number)  # the JVM ends with our pipe; what was not committed is done again by the next run
-        seen.append(number)
-        progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
-        for one in runs:
-            one.stop()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _relayed(log: Path, progress: Progress, options: Options) -> Iterator[None]:
-    """Show what components say in workers, out of the log that Spark's processes write."""
-    from etl.spark.relay import follow
-
-    level = logging.INFO if options.verbose else logging.WARNING
-    say: Callable[[str, str], None] = lambda kind, text: progress.say("component", text, kind)  # noqa: E731
-    with follow(log, level, say):
-        yield
-
-
-@contextmanager
-def _receiving(runs: Sequence[Run]) -> Iterator[None]:
-    """Receivers stop last: what they took is on disk."""
-    with ExitStack() as stack:
-        for one in runs:
-            for name, source in one.plan.sources().items():
-                if isinstance(source, ReceivingSource):
-                    one.state.received(name).mkdir(parents=True, exist_ok=True)
-                    receiver = source.receiver()
-                    receiver.start()
-                    stack.callback(receiver.stop)
-        yield
+def _say_what_waits(runs: Sequence[Run], progress: Progress) -> None:
+    """Raises EtlError when events wait in a spool, unless the run was told to end."""
+    waiting = [f"{count(events)} events for sink {name!r}" for one in runs for name, events in one.waiting.items()]
+    if waiting:
+        text = f"{', '.join(waiting)} wait in the spool; nothing is lost: the next run delivers them"
+        if not any(one.stopped for one in runs):
+            raise EtlError(text)
+        progress.say("spooled", text, "warning")

@@ -1,17 +1,21 @@
-"""``etl schema``: the JSON Schema of pipeline files."""
+"""``etl schema``: the JSON Schemas of pipeline files and of their tests."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from etl.catalogue import installed
+from etl.config.case_schema import file_schema
 from etl.config.schema import pipeline_schema
 
 
 @click.command()
-def command() -> None:
+@click.option("--tests", is_flag=True, help="The schema of files of tests, x_test.yaml.")
+def command(tests: bool) -> None:
     """Print the JSON Schema of pipeline files, for editors.
 
     \b
@@ -19,10 +23,15 @@ def command() -> None:
       etl schema > pipeline.schema.json
       # first line of a pipeline, for editors with the YAML language server:
       # yaml-language-server: $schema=pipeline.schema.json
+      etl schema --tests > tests.schema.json
     """
-    click.echo(text())
+    click.echo(_written(file_schema()) if tests else text())
 
 
 def text() -> str:
-    """The schema as it is committed, without the last newline."""
-    return json.dumps(pipeline_schema(installed()), indent=2, ensure_ascii=False)
+    """The schema of pipelines as it is committed, without the last newline."""
+    return _written(pipeline_schema(installed()))
+
+
+def _written(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False)

@@ -6,22 +6,41 @@ from collections.abc import Iterator
 
 from etl.cli.progress import count
 from etl.plan.model import Plan
-from etl.spark.totals import Totals
+from etl.spark.totals import SinkTotals, Totals
 
 
-def summary(plan: Plan, totals: Totals) -> Iterator[str]:
-    """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then what deserves a look."""
+def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
+    """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then what deserves a look; ``verbose``:
+    also how often and why each sink was written."""
     read, seconds = sum(counts.came for counts in totals.read.values()), totals.seconds
     rate = f", {count(read / seconds)} events/s" if read and seconds else ""
     yield f"{plan.pipeline}: {_of(read, 'event')}, {_bytes(totals.bytes)} in {seconds:.1f} s{rate}"
+    for source, reasons in totals.dropped.items():
+        for reason, events in reasons.items():
+            yield f"  {source}: {_of(events, 'event')} dropped by its receiver: {reason}"
     for query in plan.queries:
         yield from _spark_lines(query.name, totals)
     width = max((len(name) for name in totals.sinks), default=0)
     for name, sink in totals.sinks.items():
         balance = f"{count(sink.came)} in = {count(sink.taken)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead"
+        balance += _spooled(sink.spooled)
         yield f"  {name:<{width}}  {balance}{'' if sink.balanced else '  (does not balance: please report this)'}"
+        if verbose:
+            yield f"  {'':<{width}}  {_writes(sink)}"
     if totals.dead:
         yield f"  {_of(totals.dead, 'dead letter')}: {_place(plan)}"
+
+
+def _writes(sink: SinkTotals) -> str:
+    """``written 12 times: 10 by count, 2 by end_of_batch; 3 tries again``."""
+    reasons = ", ".join(f"{count(times)} by {reason}" for reason, times in sorted(sink.flushes.items()))
+    again = f"; {count(sink.retries)} tries again" if sink.retries else ""
+    return f"written {count(sum(sink.flushes.values()))} times{': ' + reasons if reasons else ''}{again}"
+
+
+def _spooled(events: int) -> str:
+    """What waits; events that an earlier run left and this one delivered are taken off."""
+    return f" {'+' if events > 0 else '-'} {count(abs(events))} spooled" if events else ""
 
 
 def _spark_lines(query: str, totals: Totals) -> Iterator[str]:

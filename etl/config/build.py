@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
@@ -102,6 +102,8 @@ def secrets(cls: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str]:
         for member in _members(field.annotation):
             if member is SecretStr and isinstance(value, str):
                 yield value
+            elif get_origin(member) is dict and get_args(member)[1] is SecretStr and isinstance(value, dict):
+                yield from (text for text in value.values() if isinstance(text, str))
             elif isinstance(member, type) and issubclass(member, BaseModel):
                 for item in value if isinstance(value, list) else [value]:
                     if isinstance(item, dict):

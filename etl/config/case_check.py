@@ -27,6 +27,10 @@ def checked_cases(tests: object, pipeline: Pipeline, report: Report) -> tuple[Ca
             _check_given(name, given, case, pipeline, report)
         for name, expected in case.expected.items():
             _check_expected(name, expected, case, pipeline, schemas, report)
+        for name in case.tables:
+            if name not in pipeline.tables:
+                hint = nearest(name, pipeline.tables) or f"tables are: {', '.join(pipeline.tables) or 'none'}"
+                report.add((*case.path, "tables", name), "unknown-table", f"there is no table {name!r}", hint, key=True)
         if case.dead_letters:
             _check_fields(case.dead_letters, LETTER, report)
         if case.now is not None:

@@ -61,6 +61,11 @@ def _test(given: Json, expected: Json) -> Json:
         "expect": expected,
         "dead_letters": {"description": "Rejected events, each with the fields given; none by default.", **_ref("test_expected")},
         "now": {"type": "string", "description": "The time it is, for dates without a year.", "examples": ["2026-11-20T12:00Z"]},
+        "tables": {
+            "description": "Rows that stand in for those of tables, by the name of the table.",
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": "object"}},
+        },
         "drain": {"type": "boolean", "default": True, "description": "Whether all windows are closed behind the last event."},
     }
     return {"type": "object", "required": ["input"], "properties": properties, "additionalProperties": False}

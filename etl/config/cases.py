@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from etl.config.document import plain
@@ -62,6 +62,8 @@ class Case:
     dead_letters: Expected | None = None
     now: str | None = None
     drain: bool = True
+    tables: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """Rows that stand in for those of a table, by its name."""
 
     @property
     def shows(self) -> bool:
@@ -85,6 +87,7 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
         None if letters is None else _expectation(letters, (*path, "dead_letters")),
         test.get("now"),
         test.get("drain", True),
+        {name: tuple(rows) for name, rows in plain(test.get("tables")).items()},
     )
 
 

@@ -64,10 +64,12 @@ class Layout:
     sources: dict[str, Part] = field(default_factory=dict)
     streams: dict[str, StreamPart] = field(default_factory=dict)
     sinks: dict[str, SinkPart] = field(default_factory=dict)
+    tables: dict[str, Part] = field(default_factory=dict)
     dead_letters: Part | None = None
 
     def parts(self) -> Iterator[Part]:
-        """Every component, in the order source, step, sink."""
+        """Every component, in the order table, source, step, sink."""
+        yield from self.tables.values()
         yield from self.sources.values()
         for stream in self.streams.values():
             yield from stream.steps
@@ -88,6 +90,10 @@ def lay_out(root: Mapping[str, Any], report: Report) -> Layout:
     short = _is_short(root, report)
     layout = _short(root) if short else _long(root, report)
     layout.dead_letters = _part("sink", ("dead_letters",), root.get("dead_letters"))
+    for name, value in plain(root.get("tables")).items():
+        _check_name(name, ("tables", name), None, report)
+        if part := _part("table", ("tables", name), value):
+            layout.tables[name] = part
     return layout
 
 

@@ -21,6 +21,7 @@ from etl.config.network import check_network, leaves
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, in_file_order
 from etl.config.report import Report
+from etl.config.tables import give_tables
 from etl.config.validation import coerce, faults
 
 _CONSOLE = "console"
@@ -106,6 +107,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
         layout = lay_out(root, Report(report.file, report.document))
     built, run = build(layout, root, catalogue, faults(root, used, report), report)
     declared = {**plain(root.get("sources")), **plain(root.get("streams"))}
+    give_tables(layout, built, report)
     order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_targets(layout, built, report)
@@ -149,6 +151,7 @@ def _pipeline(
         description=root.get("description"),
         positions=_positions(layout, report),
         file=report.file,
+        tables={name: component(part.path) for name, part in layout.tables.items()},
     )
 
 

@@ -89,6 +89,7 @@ def _top_level() -> Json:
         "sources": _named("source", "Where events come from, by name.", minProperties=1),
         "streams": _named("stream", "Steps in front of each other, by name."),
         "sinks": _named("output", "Where events go, by name; the console by default."),
+        "tables": _named("table", "What steps look up, by name."),
         "dead_letters": {"description": "Where rejected events go; files under the state folder by default.", **_ref("last")},
         "run": {"description": "How the pipeline runs.", **_ref("RunOptions")},
         "tests": _ref("tests"),

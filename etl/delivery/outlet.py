@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ComponentError, Rejects, Result, Sink, Staged, Writer
+from etl.api import ComponentError, Rejects, Result, Sink, SplitLostError, Staged, Writer
 from etl.delivery.identities import Identities
+from etl.delivery.waiting import Patience
 from etl.receipts import Delivered
 from etl.scanner.texts import owned
 
 Clock = Callable[[], float]
 
 
+class NotTakenError(ComponentError):
+    """A sink did not take events in as many tries as it has."""
+
+
 @dataclass
 class Outlet:
     """Feeds one `Writer` batches no larger than ``sink.batch`` allows, in order, and tries temporary failures again.
 
-    ``reject`` takes what the sink refuses for good. Memory is bounded by one batch limit and one incoming batch.
+    ``reject`` takes what the sink refuses for good. Memory is bounded by one batch limit and one incoming batch. With
+    ``attempts`` it raises NotTakenError when they are used up, without it tries for ever, or until ``patience`` ends.
     """
 
     name: str
@@ -31,8 +36,9 @@ class Outlet:
     writer: Writer
     reject: Callable[[Rejects], None]
     identities: Identities = field(default_factory=lambda: Identities(""))
+    attempts: int | None = None
+    patience: Patience = field(default_factory=lambda: Patience("sink"))
     clock: Clock = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
     delivered: Delivered = field(default_factory=Delivered)
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
     _events: int = 0
@@ -58,46 +64,61 @@ class Outlet:
             return
         for piece, size in self._pieces(batch):
             self._add(piece, size)
+        self.tick()
+
+    def tick(self) -> None:
+        """Time has passed, perhaps without events for this sink."""
         if self._waiting and self.clock() - self._since >= self.sink.batch.timeout.total_seconds():
             self._flush("timeout")
 
     def close(self) -> Staged | None:
         """Write what is left and close the writer."""
-        self._flush("end_of_batch")
-        return self.writer.close()
+        self._flush("shutdown" if self._waiting and self.patience.ending() else "end_of_batch")
+        try:
+            return self.writer.close()
+        except OSError as error:
+            raise self._lost(error) from error
 
     def abort(self) -> None:
         """The split failed."""
         self.writer.abort()
 
-    def _pieces(self, batch: pa.RecordBatch) -> list[tuple[pa.RecordBatch, int]]:
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
         """The batch cut where a limit is reached, each piece with its encoded bytes."""
         limits = self.sink.batch
         if limits.max_bytes is None:
             assert limits.max_events is not None
             first = limits.max_events - self._events
             cuts = [0, *range(first, batch.num_rows, limits.max_events), batch.num_rows]
-            return [(batch.slice(a, b - a), 0) for a, b in itertools.pairwise(cuts) if b > a]
-        return self._pieces_by_size(batch, limits.max_bytes, limits.max_events)
+            yield from ((batch.slice(a, b - a), 0) for a, b in itertools.pairwise(cuts) if b > a)
+        else:
+            yield from self._pieces_by_size(batch, limits.max_bytes, limits.max_events or batch.num_rows + self._events)
 
-    def _pieces_by_size(self, batch: pa.RecordBatch, max_bytes: int, max_events: int | None) -> list[tuple[pa.RecordBatch, int]]:
+    def _pieces_by_size(self, batch: pa.RecordBatch, max_bytes: int, max_events: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        import numpy as np
+
+        batch, sizes = self._not_too_large(batch, max_bytes)
+        ends = np.cumsum(sizes.to_numpy())
+        start, room, places = 0, max_bytes - self._bytes, max_events - self._events
+        while start < batch.num_rows:
+            before = int(ends[start - 1]) if start else 0
+            at = min(int(np.searchsorted(ends, before + room, side="right")), start + places, batch.num_rows)
+            if at > start:
+                yield batch.slice(start, at - start), int(ends[at - 1]) - before
+            start, room, places = at, max_bytes, max_events
+
+    def _not_too_large(self, batch: pa.RecordBatch, max_bytes: int) -> tuple[pa.RecordBatch, pa.Array]:
+        """The events that fit, and their sizes; the others are refused."""
         sizes = self._sizes(batch)
         fits = pc.less_equal(sizes, max_bytes)
-        if fits.false_count:
-            large = pc.invert(fits)
-            reasons = pc.binary_join_element_wise(
-                pc.cast(sizes.filter(large), pa.string()), f"bytes encoded, more than batch.max_bytes ({max_bytes})", " "
-            )
-            self._refuse(Rejects(batch.filter(large), "event-too-large", reasons))
-            batch, sizes = batch.filter(fits), sizes.filter(fits)
-        pieces, start, size, events = [], 0, self._bytes, self._events
-        for at, each in enumerate(sizes.to_pylist()):  # limits depend on every event before: no vector form
-            if size + each > max_bytes or (max_events is not None and events >= max_events):
-                pieces.append((batch.slice(start, at - start), sum_of(sizes, start, at)))
-                start, size, events = at, 0, 0
-            size, events = size + each, events + 1
-        pieces.append((batch.slice(start), sum_of(sizes, start, batch.num_rows)))
-        return pieces
+        if not fits.false_count:
+            return batch, sizes
+        large = pc.invert(fits)
+        reasons = pc.binary_join_element_wise(
+            pc.cast(sizes.filter(large), pa.string()), f"bytes encoded, more than batch.max_bytes ({max_bytes})", " "
+        )
+        self._refuse(Rejects(batch.filter(large), "event-too-large", reasons))
+        return batch.filter(fits), sizes.filter(fits)
 
     def _sizes(self, batch: pa.RecordBatch) -> pa.Array:
         sizes = self.writer.sizes(batch)
@@ -112,8 +133,6 @@ class Outlet:
             self._flush("bytes")
         if self._events and limits.max_events is not None and self._events + piece.num_rows > limits.max_events:
             self._flush("count")
-        if not piece.num_rows:
-            return
         if not self._waiting:
             self._since = self.clock()
         self._waiting.append(piece)
@@ -131,36 +150,42 @@ class Outlet:
 
     def _write(self, batch: pa.RecordBatch, reason: str) -> None:
         self.delivered.flushes[reason] = self.delivered.flushes.get(reason, 0) + 1
-        retry = self.sink.retry
-        for attempt in range(retry.attempts):
-            if attempt:
-                longest = min(retry.initial_backoff.total_seconds() * 2 ** (attempt - 1), retry.max_backoff.total_seconds())
-                self.sleep(random.uniform(0, longest))
-                self.delivered.retries += 1
+        for tries in itertools.count(1):
             result = self._try(batch)
             left = 0 if result.retryable is None else len(result.retryable)
             self.delivered.taken += batch.num_rows - left - sum(r.events.num_rows for r in result.rejected)
             for rejects in result.rejected:
                 self._refuse(rejects)
             if not left:
-                return
+                break
             batch = owned(batch).take(result.retryable)
-        raise ComponentError(
-            f"sink {self.name!r} did not take {batch.num_rows} events in {retry.attempts} attempts: {result.cause}; "
+            if tries == self.attempts:
+                raise self._not_taken(batch.num_rows, tries, result.cause)
+            self.patience.wait(result.cause)
+            self.delivered.retries += 1
+        self.patience.over()
+
+    def _lost(self, error: OSError) -> Exception:
+        """What to raise when the writer has lost the split: it begins anew, unless tries are counted."""
+        text = f"sink {self.name!r}: {error}"
+        if self.attempts is None:
+            return SplitLostError(text)
+        return NotTakenError(f"{text}; nothing is lost: the next run begins the split again")
+
+    def _not_taken(self, events: int, tries: int, cause: str) -> NotTakenError:
+        return NotTakenError(
+            f"sink {self.name!r} did not take {events} events in {tries} attempts: {cause}; "
             "nothing is lost: the next run begins with them again"
         )
 
     def _try(self, batch: pa.RecordBatch) -> Result:
         try:
             return self.writer.write(batch)
+        except SplitLostError as error:
+            raise self._lost(error) from error
         except OSError as error:
-            return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error))
+            return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error) or type(error).__name__)
 
     def _refuse(self, rejects: Rejects) -> None:
         self.delivered.dead += rejects.events.num_rows
         self.reject(rejects)
-
-
-def sum_of(sizes: pa.Array, start: int, end: int) -> int:
-    """Bytes of the events from ``start`` to ``end``."""
-    return pc.sum(sizes.slice(start, end - start)).as_py() or 0

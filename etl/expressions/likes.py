@@ -12,7 +12,9 @@ from etl.expressions.searches import Kernel, matches
 from etl.scanner.char_class import ANY, one_of
 from etl.scanner.tree import Chars, Edge, Node, Repeat, sequence
 
-_ANY, _ONE = object(), object()
+ANY_TEXT, ONE = object(), object()
+"""The wildcards ``%`` and ``_``."""
+
 _SIMPLE: dict[str, Callable[[str, Any], Any]] = {
     "": lambda inner, text: pc.equal(text, ""),
     "x": lambda inner, text: pc.equal(text, inner),
@@ -23,10 +25,10 @@ _SIMPLE: dict[str, Callable[[str, Any], Any]] = {
 
 def like(pattern: str, escape: str) -> Kernel:
     """Raises ValueError for a lonely escape character."""
-    parts = _parts(pattern, escape)
-    simple = _SIMPLE.get("".join("%" if part is _ANY else "_" if part is _ONE else "x" for part in parts))
+    parts = parts_of(pattern, escape)
+    simple = _SIMPLE.get("".join("%" if part is ANY_TEXT else "_" if part is ONE else "x" for part in parts))
     if simple is None:
-        return matches(_tree(parts))
+        return matches(tree_of(parts))
     inner = "".join(part for part in parts if isinstance(part, str))
 
     def run(rows: Rows, text: Any) -> Any:
@@ -45,15 +47,17 @@ def literal(text: str) -> Node:
     return sequence([Chars(one_of(char)) for char in text])
 
 
-def _tree(parts: list[object]) -> Node:
+def tree_of(parts: list[object]) -> Node:
+    """What `parts_of` found, as a pattern of a whole text."""
     inner = [literal(part) if isinstance(part, str) else _WILD[part] for part in parts]
-    return sequence([Edge("\\A"), *inner] if parts[-1] is _ANY else [Edge("\\A"), *inner, Edge("\\z")])
+    return sequence([Edge("\\A"), *inner] if parts[-1] is ANY_TEXT else [Edge("\\A"), *inner, Edge("\\z")])
 
 
-_WILD: dict[object, Node] = {_ANY: Repeat(Chars(ANY), 0, None), _ONE: Chars(ANY)}
+_WILD: dict[object, Node] = {ANY_TEXT: Repeat(Chars(ANY), 0, None), ONE: Chars(ANY)}
 
 
-def _parts(pattern: str, escape: str) -> list[object]:
+def parts_of(pattern: str, escape: str) -> list[object]:
+    """Texts and wildcards. Raises ValueError for a lonely escape character."""
     parts: list[object] = []
     at = 0
     while at < len(pattern):
@@ -65,7 +69,7 @@ def _parts(pattern: str, escape: str) -> list[object]:
             _add_text(parts, pattern[at])
             at += 1
         elif char in "%_":
-            parts.append(_ANY if char == "%" else _ONE)
+            parts.append(ANY_TEXT if char == "%" else ONE)
         else:
             _add_text(parts, char)
     return parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.schemas import step_schemas
 from etl.plan.model import runs_on_arrow
-from etl.resources import recipes
 from etl.testing.given import GivenSource
 
 PARSER_STREAM, PARSER_SOURCE = "steps", "main"
@@ -30,6 +30,8 @@ _COLUMN = re.compile(r"[A-Za-z_@#][\w .()\-/%]*")
 
 REST = "rest"
 """The field that takes what a parser has no declared field for."""
+PLACEHOLDER = "_"
+"""The one field that is declared of a parser which has to have one."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,30 @@ class Candidate:
         """``recipe`` or ``parser``."""
         return "recipe" if self.recipe else "parser"
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of its parsers."""
+        return frozenset(
+            step.type for stream in self.pipeline.streams.values() for step in stream.steps if isinstance(step, Parser)
+        )
 
-def candidates(first: str = "") -> Iterator[Candidate]:
-    """Recipes, then parsers; ``first`` is the sample's first line, which may name columns."""
-    for name, path in recipes().items():
-        checked = inspect(path, _Anything())
-        recipe = _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
-        if recipe:
-            yield recipe
+    @property
+    def opening(self) -> frozenset[str]:
+        """The types of the parsers that read its lines as they came, with no parser in front that told them apart."""
+        streams = [stream for stream in self.pipeline.streams.values() if set(stream.inputs) <= set(self.pipeline.sources)]
+        firsts = (next((step for step in stream.steps if isinstance(step, Parser)), None) for stream in streams)
+        return frozenset(step.type for step in firsts if step)
+
+
+@cache
+def recipe_candidate(name: str, path: Path) -> Candidate | None:
+    """A recipe as far as it can be tried; None for what does not read lines of one source, or needs Spark for all it does."""
+    checked = inspect(path, _Anything())
+    return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
+
+
+def parser_candidates(first: str = "") -> Iterator[Candidate]:
+    """Parsers that need no options; ``first`` is the sample's first line, which may name columns."""
     for component in installed().families["step"].values():
         if issubclass(component, Parser) and (found := _bare(component, first)):
             yield _parser(*found)
@@ -75,7 +93,6 @@ class _Anything(dict[str, str]):
 
 
 def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
-    """None for what does not read lines of one source, or does nothing to them in front of Spark."""
     only = next(iter(pipeline.sources.values())) if len(pipeline.sources) == 1 else None
     if not isinstance(only, Source) or "message" not in visible(only.fields()).names:
         return None
@@ -130,7 +147,7 @@ def _options(component: type[Parser], first: str) -> Iterator[tuple[Mapping[str,
                 yield given, given
     yield {}, {}
     if "rest" in component.model_fields:
-        yield {"fields": {"_": "string"}, "rest": REST}, {}
+        yield {"fields": {PLACEHOLDER: "string"}, "rest": REST}, {}
 
 
 def _parser(parser: Parser, options: Mapping[str, Any]) -> Candidate:

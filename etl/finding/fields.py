@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from etl.api import format_type
-from etl.finding.match import Match, gained, members, rest_fields
+from etl.finding.match import NAME, Match, gained, members, rest_fields
+
+DEEPEST = 30
+"""Objects inside each other whose members are fields; what is deeper is a text."""
 
 MOST_FIELDS = 200
 """Fields that are listed; a format whose keys are data has any number of them."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?")
-_NAME = re.compile(r"[A-Za-z_@][\w@\-]*(\.[A-Za-z_@][\w@\-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ def _leaves(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     """Members by dotted name; null ones and names that are none are left to the rest."""
     for key, item in value.items():
         name = f"{prefix}{key}"
-        if isinstance(item, dict) and item:
+        if isinstance(item, dict) and item and name.count(".") < DEEPEST:
             yield from _leaves(item, f"{name}.")
-        elif item is not None and item != {} and _NAME.fullmatch(name):
+        elif item is not None and item != {} and NAME.fullmatch(name):
             yield name, item
 
 

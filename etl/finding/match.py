@@ -1,11 +1,11 @@
-"""How well a candidate reads a sample."""
+"""What a candidate reads of a sample."""
 
 from __future__ import annotations
 
 import json
-import math
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from etl.api import OFFSET, Parser, Rejects, Schema
 from etl.delivery.dead_letters import SCHEMA
-from etl.finding.candidates import Candidate, candidates
-from etl.finding.sample import FIRST_LINES, Sample, beginning
+from etl.finding.candidates import Candidate
+from etl.finding.sample import Sample
+from etl.finding.signatures import last
 from etl.plan.planner import plan
 from etl.testing.capture import Capture, captured
 from etl.testing.given import GivenSource, lines_of
@@ -26,8 +27,8 @@ from etl.testing.values import plain
 NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor sit amet", "abc", "hello world 1 2 3", "x y z")
 """What has no format: who reads it says nothing by reading the sample."""
 
-RECIPE_BONUS = 1.2
-"""By how much a recipe comes before a parser that reads the same."""
+NAME = re.compile(r"[A-Za-z_@][\w@\-]*(\.[A-Za-z_@][\w@\-]*)*", re.ASCII)
+"""What can be the name of a field; members that are called otherwise count for nothing."""
 
 REST_ROWS = 200
 """Rows whose rest is looked into."""
@@ -51,11 +52,6 @@ class Match:
         """The share of events that it reads."""
         return self.read / self.events if self.events else 0.0
 
-    @property
-    def score(self) -> float:
-        """Reading more lines counts most, then reading more out of them; a recipe is more than its parser."""
-        return self.rate**2 * math.sqrt(self.filled) * (RECIPE_BONUS if self.candidate.recipe else 1)
-
     def example(self) -> Mapping[str, Any]:
         """The event with the most fields among the first."""
         rows = [row for batch in self.batches[:1] for row in batch.slice(0, 50).drop_columns([OFFSET]).to_pylist()]
@@ -63,20 +59,7 @@ class Match:
         return max(shown, key=len, default={})
 
 
-def matches(sample: Sample) -> list[Match]:
-    """All candidates that read some of a sample, the best first."""
-    first = beginning(sample)
-    found = [
-        one
-        for candidate in candidates(sample.lines[0])
-        if (one := match(candidate, first)) and one.read and not _reads_nonsense(one)
-    ]
-    if len(sample.lines) > FIRST_LINES:
-        found = [better for one in found if (better := match(one.candidate, sample)) and better.read]
-    return sorted(found, key=lambda one: one.score, reverse=True)
-
-
-def _reads_nonsense(one: Match) -> bool:
+def reads_nonsense(one: Match) -> bool:
     """Of a parser alone: whether it reads anything at all."""
     if one.candidate.recipe:
         return False
@@ -140,16 +123,35 @@ def gained(candidate: Candidate, schema: Schema) -> list[str]:
 
 
 def _filled(candidate: Candidate, batches: Sequence[pa.RecordBatch]) -> float:
-    """Fields that an event has on average; the members of a parser's rest are fields, those of a recipe's it does not know."""
+    """Fields that an event has on average; the members of a parser's rest are fields, those of a recipe's it does not know.
+
+    What a recipe's other steps made of them counts too, but no field that says the same of all events.
+    """
     rows = sum(batch.num_rows for batch in batches)
     rests = rest_fields(candidate)
     cells = 0.0
     for batch in batches:
-        for name in gained(candidate, batch.schema):
+        for name in _told(candidate, batch):
             column = batch.column(name)
-            cells += len(column) - column.null_count
-            cells += _members(column) * len(column) if name in rests and not candidate.recipe else 0.0
+            is_rest = name in rests and not candidate.recipe
+            cells += _members(column) * len(column) if is_rest else len(column) - column.null_count
     return cells / rows if rows else 0.0
+
+
+def _told(candidate: Candidate, batch: pa.RecordBatch) -> list[str]:
+    """The fields that differ from event to event, beside those of its parsers."""
+    parsed = gained(candidate, batch.schema)
+    if candidate.recipe is None:
+        return parsed
+    given = {"message", OFFSET, *next(iter(candidate.pipeline.sources.values())).fields().names}
+    made = [name for name in batch.schema.names if name not in given and name not in parsed]
+    return parsed + [name for name in made if _differs(batch.column(name))]
+
+
+def _differs(column: pa.Array) -> bool:
+    if pa.types.is_nested(column.type):
+        return False
+    return len(column.drop_null().unique()) > 1
 
 
 def rest_fields(candidate: Candidate) -> set[str]:
@@ -159,7 +161,9 @@ def rest_fields(candidate: Candidate) -> set[str]:
 
 
 def _members(column: pa.Array) -> float:
-    found = [len(members(text)) for text in column.slice(0, REST_ROWS).to_pylist()]
+    found = [
+        sum(1 for name in member_names(members(text)) if NAME.fullmatch(name)) for text in column.slice(0, REST_ROWS).to_pylist()
+    ]
     return sum(found) / len(found) if found else 0.0
 
 
@@ -167,6 +171,17 @@ def members(text: str | None) -> dict[str, Any]:
     """The JSON object in a rest; nothing where there is none."""
     try:
         value = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def member_names(value: Mapping[str, Any]) -> Iterator[str]:
+    """The names of an object's members, without the path in front of them; of members that are objects those inside."""
+    objects: list[Mapping[str, Any]] = [value]
+    while objects:
+        for key, item in objects.pop().items():
+            if isinstance(item, dict) and item:
+                objects.append(item)
+            elif item is not None:
+                yield last(key)

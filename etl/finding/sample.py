@@ -16,8 +16,6 @@ from etl.catalogue import installed
 
 MOST_BYTES = 2 << 20
 MOST_LINES = 5_000
-FIRST_LINES = 50
-"""Lines with which everything is tried; only what reads some of them is tried with all."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ def sampled(origin: Path, most: int = MOST_LINES) -> Iterator[Sample]:
         raise EtlError(f"{origin} has no lines")
     with tempfile.TemporaryDirectory(prefix="etl-sample-") as folder:
         yield _written(origin, Path(folder) / "sample.log", lines)
-
-
-def beginning(sample: Sample, most: int = FIRST_LINES) -> Sample:
-    """A smaller sample of the same file."""
-    return _written(sample.origin, sample.path.with_name(f"first-{most}.log"), sample.lines[:most])
 
 
 def _written(origin: Path, path: Path, lines: tuple[str, ...]) -> Sample:

@@ -10,20 +10,22 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NO_BATCH, OFFSET, ArrowStep, BatchId, Outcome, Rejects, Schema, Task
 from etl.delivery.dead_letters import dead_letters
-from etl.delivery.identities import Identities
+from etl.delivery.detour import Detour
+from etl.delivery.opening import opened, with_detour
 from etl.delivery.outlet import Outlet
+from etl.delivery.spool import Spool
+from etl.delivery.waiting import NEVER, Ending
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Counts, Receipt
 from etl.scanner.texts import owned, text_bytes
-
-SAMPLE = 64
-"""Rows at the end of each batch whose event time is looked at even if a filter drops them later."""
+from etl.segment.event_time import EventTime
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Place:
     part: int = 0
     """Which of its query's segments this is, as receipts number them."""
     batch: BatchId = NO_BATCH
+    ending: Ending = NEVER
+    """Whether the run is to end: who waits for a sink looks now and then."""
+    spools: Path | None = None
+    """The folder of all sinks' spools; None where nothing is kept."""
     numbered: bool = False
     """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
 
@@ -67,12 +73,16 @@ class Run:
         self._dead = dead
         self._outputs = segment.outputs
         self._counts_source = segment.counts_source.get(root, True)
-        self._outlets: list[Outlet] = []
-        self._rejected: Outlet | None = None
+        self._outlets: list[Outlet | Detour] = []
+        self._rejected: Outlet | Detour | None = None
         self._emits = emits
         self._emitted: list[pa.RecordBatch] = []
-        self._clock = _EventTime(watermark) if watermark else None
-        self._push = _Branch(segment.roots[root], self)
+        self._clock = EventTime(watermark) if watermark else None
+        try:
+            self._push = _Branch(segment.roots[root], self)
+        except BaseException:
+            self._abort()
+            raise
 
     def over(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch]:
         """Run everything; yields what goes to Spark, then (with a watermark) a heartbeat. Ends with the receipt complete."""
@@ -81,6 +91,8 @@ class Run:
         try:
             for batch in batches:
                 self._take(batch)
+                for outlet in self._open_outlets():
+                    outlet.tick()
                 yield from self._emitted
                 self._emitted.clear()
             self._close()
@@ -137,7 +149,7 @@ class Run:
         self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
         return batch.filter(pc.invert(untimed))
 
-    def outlet(self, name: str) -> Outlet:
+    def outlet(self, name: str) -> Outlet | Detour:
         """Open a sink for this split."""
         outlet = self._open(self._outputs[name], lambda rejects: self.reject(rejects, f"sink {name}"))
         self._outlets.append(outlet)
@@ -149,13 +161,16 @@ class Run:
         self.receipt.steps.append(Counts())
         return self.receipt.steps[-1]
 
-    def _open(self, output: Output, reject: Callable[[Rejects], None]) -> Outlet:
-        place = self.place
-        number = sum(other.name == output.name for other in self._outlets)
+    def _open(self, output: Output, reject: Callable[[Rejects], None]) -> Outlet | Detour:
+        place, name = self.place, output.name
+        number = sum(other.name == name for other in self._outlets)
         split = f"{place.split}-{number}" if number else place.split
-        identity = place.identity(output.name, number)
-        task = Task(place.pipeline, output.name, split, place.folder(output.name), output.schema, place.batch, identity)
-        return Outlet(output.name, output.sink, output.sink.open(task), reject, Identities(identity))
+        task = Task(place.pipeline, name, split, place.folder(name), output.schema, place.batch, place.identity(name, number))
+        if place.spools is None:
+            return opened(output.sink, task, reject, place.ending)
+        path = Path(place.folder(f"{name}.spool"), split)
+        spool, read = Spool(place.spools / name), (place.source, place.partition)
+        return with_detour(output.sink, task, reject, place.ending, spool, read, path)
 
     def _close(self) -> None:
         for outlet in self._outlets:
@@ -163,14 +178,19 @@ class Run:
         if self._rejected is not None:
             self._keep(self._rejected)
 
-    def _keep(self, outlet: Outlet) -> None:
+    def _keep(self, outlet: Outlet | Detour) -> None:
         staged = outlet.close()
         if staged is not None:
             self.receipt.staged.setdefault(outlet.name, []).append(staged)
+        if isinstance(outlet, Detour) and outlet.spooled is not None:
+            self.receipt.spooled.setdefault(outlet.name, []).append(outlet.spooled)
 
     def _abort(self) -> None:
-        for outlet in [*self._outlets, *([self._rejected] if self._rejected else [])]:
+        for outlet in self._open_outlets():
             outlet.abort()
+
+    def _open_outlets(self) -> Iterable[Outlet | Detour]:
+        return self._outlets if self._rejected is None else [*self._outlets, self._rejected]
 
 
 def _bytes(batch: pa.RecordBatch) -> int:
@@ -188,7 +208,7 @@ class _Branch:
         self._outlets = [run.outlet(name) for name in branch.sinks]
         self._below = [_Branch(below, run) for below in branch.branches]
         self._emits = branch.emits
-        behind: list[Outlet | _Branch] = [*self._outlets, *self._below]
+        behind: list[Outlet | Detour | _Branch] = [*self._outlets, *self._below]
         self._leaves_views = not branch.emits and all(one.takes_views for one in behind)
         self.takes_views: bool = self._steps[0].takes_views if self._steps else self._leaves_views
 
@@ -252,48 +272,3 @@ class _Step:
         counts.dead += dead
         counts.filtered += batch.num_rows - outcome.events.num_rows - dead
         return outcome.events
-
-
-class _EventTime:
-    """The largest event time a split has shown, whatever became of the events."""
-
-    def __init__(self, watermark: Watermark) -> None:
-        self.field = watermark.field
-        self.arrival = watermark.arrival
-        self.latest: int | None = None
-        self._now = time.time_ns() // 1000
-
-    def stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with its time of reading, where that is the event time."""
-        if not self.arrival:
-            return batch
-        now = pa.repeat(pa.scalar(self._now, pa.int64()), batch.num_rows).cast(pa.timestamp("us", tz="UTC"))
-        return batch.append_column(self.field, now)
-
-    def look(self, batch: pa.RecordBatch) -> None:
-        """Take the largest time of a batch."""
-        at = batch.schema.get_field_index(self.field)
-        if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
-            return  # not yet set, or still a text
-        latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC")).value
-        if latest is not None and (self.latest is None or latest > self.latest):
-            self.latest = latest
-
-    def look_at_end(self, batch: pa.RecordBatch, branch: _Branch) -> None:
-        """Take the times of a batch's last events as if no filter stood in their way."""
-        if self.arrival:
-            self.latest = self._now
-            return
-        tail = batch.slice(max(0, batch.num_rows - SAMPLE))
-        for passed in branch.passing(tail):
-            self.look(passed)
-
-    def heartbeat(self, schema: Schema) -> pa.RecordBatch:
-        """A row that carries nothing but the time; its ``_offset`` is null."""
-        return heartbeat(schema, self.field, self.latest or 0)
-
-
-def heartbeat(schema: Schema, field: str, micros: int) -> pa.RecordBatch:
-    """One row of nulls but for the event time, which moves the watermark and is removed behind it."""
-    arrays = [pa.array([micros], pa.int64()).cast(f.type) if f.name == field else pa.nulls(1, f.type) for f in schema]
-    return pa.RecordBatch.from_arrays([*arrays, pa.nulls(1, pa.int64())], names=[*schema.names, OFFSET])

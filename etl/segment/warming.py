@@ -39,8 +39,8 @@ LINES = (
 
 def begin(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
     """Start compiling what the steps of these segments need and this machine has not compiled yet; None if there is nothing."""
-    nodes = {_mark(node): node for segment in segments for node in _nodes(segment)}
-    missing = [(mark, node) for mark, node in nodes.items() if not mark.exists()]
+    wanted = {_mark(node): node for segment in segments for node in nodes(segment)}
+    missing = [(mark, node) for mark, node in wanted.items() if not mark.exists()]
     if not missing and kernels().exists():
         return None
     process = subprocess.Popen(
@@ -52,7 +52,8 @@ def begin(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
     return process
 
 
-def _nodes(segment: Segment) -> Iterable[StepNode]:
+def nodes(segment: Segment) -> Iterable[StepNode]:
+    """The steps of a segment."""
     return (node for root in segment.roots.values() for branch in root.walk() for node in branch.steps)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from etl.api import BatchId, Committer
-from etl.plan.model import Output, Plan, QueryPlan, segments
+from etl.api import BatchId
+from etl.delivery.spool import Spool
+from etl.plan.model import Plan, QueryPlan, segments
 from etl.receipts import Receipt
 from etl.spark import pace
-from etl.spark.splits import Job, made
+from etl.spark.drain import Drain
+from etl.spark.job import Job
+from etl.spark.sink_end import SinkEnd
 from etl.spark.state import State, read_json, write_json
 from etl.spark.totals import Totals
 
@@ -21,50 +24,63 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass
-class _Shared:
-    """One sink's committer; queries take turns."""
-
-    committer: Committer | None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
 class Commits:
-    """The committers of all sinks of a run. Construction recovers what a killed run left behind."""
+    """The driver's end of all sinks of a run. Construction recovers what a killed run left behind."""
 
     def __init__(self, plan: Plan, state: State) -> None:
         outputs = {name: out for query in plan.queries for name, out in query.segment.outputs.items()}
         outputs[plan.dead_letters.name] = plan.dead_letters
-        self._sinks = {name: _Shared(_committer(output, state)) for name, output in outputs.items()}
+        self._ends = {name: SinkEnd(output, state) for name, output in outputs.items()}
+        self._dead = self._ends[plan.dead_letters.name]
+        self._pipeline = plan.pipeline
+        self._spools = state.spools
 
-    def commit(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Deliver what the tasks staged, in the order of what they read; a batch delivered before changes nothing."""
+    def commit(self, batch: BatchId, receipts: Sequence[Receipt]) -> dict[str, int]:
+        """Deliver what the tasks staged, in the order of what they read; a batch delivered before changes nothing. Returns
+        for each sink the events that it took and that wait nevertheless."""
         ordered = sorted(receipts, key=lambda receipt: receipt.order)
-        for name, shared in self._sinks.items():
-            if shared.committer is not None:
-                staged = [item for receipt in ordered for item in receipt.staged.get(name, ())]
-                with shared.lock:
-                    shared.committer.commit(batch, staged)
+        waiting = {}
+        for name, end in self._ends.items():
+            staged = [item for receipt in ordered for item in receipt.staged.get(name, ())]
+            waiting[name] = end.commit(batch, staged, [item for r in ordered for item in r.spooled.get(name, ())])
+        return waiting
+
+    @contextmanager
+    def draining(self, staging: Path, totals: Totals) -> Iterator[list[Drain]]:
+        """Empty the spools while the body runs."""
+        ends = [end for end in self._ends.values() if end.output.sink.on_failure == "spool" or not end.spool.empty]
+        drains = [Drain(self._pipeline, end, self._dead, staging, totals) for end in ends]
+        for drain in drains:
+            drain.start()
+        try:
+            yield drains
+        finally:
+            for drain in drains:
+                drain.stop()
+
+    def waiting(self) -> dict[str, int]:
+        """Sink → events that wait in its spool, where there are any."""
+        return {name: events for name, end in self._ends.items() if (events := end.spool.waiting)}
+
+    def left_behind(self) -> list[str]:
+        """What waits for sinks that the pipeline no longer has."""
+        folders = sorted(self._spools.iterdir()) if self._spools.is_dir() else []
+        spools = [Spool(folder) for folder in folders if folder.name not in self._ends]
+        return [
+            f"{spool.waiting} events wait in {spool.folder} for a sink that this pipeline no longer has; they stay there"
+            for spool in spools
+            if not spool.empty
+        ]
 
     def tick(self) -> None:
         """Let sinks roll what is due."""
-        for shared in self._sinks.values():
-            if shared.committer is not None and shared.lock.acquire(blocking=False):
-                try:
-                    shared.committer.tick()
-                finally:
-                    shared.lock.release()
+        for end in self._ends.values():
+            end.tick()
 
     def close(self) -> None:
         """The run ends."""
-        for shared in self._sinks.values():
-            if shared.committer is not None:
-                with shared.lock:
-                    shared.committer.close()
-
-
-def _committer(output: Output, state: State) -> Committer | None:
-    return output.sink.committer(str(made(state.sink(output.name))))
+        for end in self._ends.values():
+            end.close()
 
 
 @dataclass
@@ -80,13 +96,14 @@ class Batches:
         """Commit, count, remember the event time, forget the staging folder."""
         folder = self.job.state.staging(self.job.run, self.job.query, batch.number)
         heads = _put_aside(folder / "receipts")
-        self.commits.commit(batch, [*heads, *receipts])
+        waiting = self.commits.commit(batch, [*heads, *receipts])
         read: list[Receipt] = []
         for number, (segment, reads) in enumerate(segments(self.query.frame)):
             mine = [receipt for receipt in heads if receipt.part == number]
             read += mine if reads else []
             self.totals.add(self.query.name, segment, mine, emits=reads, results=False)
         self.totals.add(self.query.name, self.query.segment, receipts, emits=False)
+        self.totals.put_back(waiting)
         self._time([*heads, *receipts])
         self._remember(receipts if self.query.frame is None else read)
         shutil.rmtree(folder, ignore_errors=True)

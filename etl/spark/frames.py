@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, Schema, SparkStep, visible
+from etl.delivery.waiting import Ending, RunEnds
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
 from etl.segment.runner import Place, Run
-from etl.spark.splits import Job, made, report, running, splits_source
+from etl.spark.job import Job, made, report, running
+from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fenced
 
 if TYPE_CHECKING:
@@ -138,6 +140,8 @@ def _tail(segment: Segment, job: Job, names: list[str], batches: Iterator[pa.Rec
     try:
         for _ in run.over(_numbered(batches, names)):
             raise AssertionError("the last segment emits nothing")
+    except RunEnds:
+        raise
     except Exception as error:
         report(staging, error)
         raise
@@ -151,6 +155,8 @@ def _middle(
     try:
         for batch in run.over(_named(batches, names)):
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
+    except RunEnds:
+        raise
     except Exception as error:
         report(staging, error)
         raise
@@ -167,7 +173,8 @@ def _run(segment: Segment, job: Job, what: str, emits: Schema | None, number: in
     staging = job.state.staging(job.run, job.query, batch.number)
     split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
     folder = lambda sink: str(made(staging / "sinks" / sink))  # noqa: E731
-    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number, batch, numbered=True)
+    ending, spools = Ending(job.state.stopping), job.state.spools
+    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number, batch, ending, spools, numbered=True)
     return Run(segment, "", place, job.dead_letters, emits), staging
 
 

@@ -10,7 +10,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from etl.delivery.told import Rarely, Trouble
 
 MARK = "\x1esluice "
 POLL_SECONDS = 0.2
@@ -18,7 +21,9 @@ POLL_SECONDS = 0.2
 
 class _Marked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return MARK + json.dumps({"level": record.levelno, "text": f"{record.getMessage()}"})
+        trouble = getattr(record, "trouble", None)
+        more = {"trouble": trouble.as_dict()} if trouble else {}
+        return MARK + json.dumps({"level": record.levelno, "text": f"{record.getMessage()}", **more})
 
 
 def send() -> None:
@@ -32,11 +37,55 @@ def send() -> None:
         logger.propagate = False
 
 
+@dataclass
+class Ear:
+    """Takes messages of all processes, and passes those at or above a level on to ``say(level name, text)``; of troubles
+    that go on not every one."""
+
+    level: int
+    say: Callable[[str, str], None]
+    rarely: Rarely = field(default_factory=Rarely)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def hear(self, level: int, text: str, trouble: Trouble | None = None) -> None:
+        """A message."""
+        with self._lock:
+            told = level >= self.level and (trouble is None or self.rarely.worth_telling(trouble))
+        if told:
+            self.say(logging.getLevelName(level).lower(), text)
+
+
+class _Here(logging.Handler):
+    """Messages of the driver itself."""
+
+    def __init__(self, ear: Ear) -> None:
+        super().__init__()
+        self._ear = ear
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "trouble", None))
+
+
 @contextmanager
-def follow(log: Path, level: int, say: Callable[[str, str], None]) -> Iterator[None]:
-    """In the driver: pass marked lines at or above a level to ``say(level name, text)`` while the body runs."""
+def listening(ear: Ear) -> Iterator[None]:
+    """In the driver: pass on what its own threads log while the body runs."""
+    logger, handler = logging.getLogger("sluice"), _Here(ear)
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
+
+
+@contextmanager
+def follow(log: Path, ear: Ear) -> Iterator[None]:
+    """In the driver: pass on what Spark's processes mark in their log while the body runs."""
     done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(log, level, say, done), daemon=True)
+    thread = threading.Thread(target=_follow, args=(log, ear, done), daemon=True)
     thread.start()
     try:
         yield
@@ -45,7 +94,7 @@ def follow(log: Path, level: int, say: Callable[[str, str], None]) -> Iterator[N
         thread.join()
 
 
-def _follow(log: Path, level: int, say: Callable[[str, str], None], done: threading.Event) -> None:
+def _follow(log: Path, ear: Ear, done: threading.Event) -> None:
     with log.open("rb") as file:
         rest = b""
         last = False
@@ -54,10 +103,10 @@ def _follow(log: Path, level: int, say: Callable[[str, str], None], done: thread
             rest += file.read()
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                _pass(line, level, say)
+                _pass(line, ear)
 
 
-def _pass(line: bytes, level: int, say: Callable[[str, str], None]) -> None:
+def _pass(line: bytes, ear: Ear) -> None:
     mark = MARK.encode()
     if not line.startswith(mark):
         return
@@ -65,5 +114,5 @@ def _pass(line: bytes, level: int, say: Callable[[str, str], None]) -> None:
         message = json.loads(line.removeprefix(mark))
     except ValueError:
         return
-    if message["level"] >= level:
-        say(logging.getLevelName(message["level"]).lower(), message["text"])
+    trouble = message.get("trouble")
+    ear.hear(message["level"], message["text"], Trouble(**trouble) if trouble else None)

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId
+from etl.delivery.waiting import RunEnds
 from etl.plan.model import Native, Plan, QueryPlan, Read, Segment, leaves
 from etl.receipts import Counts, Receipt
 from etl.spark import fingerprint
 from etl.spark.commit import Batches, Commits
+from etl.spark.drain import Drain
 from etl.spark.errors import RunError, explained
 from etl.spark.frames import READ, arrow_schema, build, observed, receipts, retyped
-from etl.spark.splits import Job, splits_source
+from etl.spark.job import Job
+from etl.spark.splits import splits_source
 from etl.spark.state import State, locked, read_json, write_json
 from etl.spark.totals import Totals
 
@@ -61,14 +64,25 @@ class Run:
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
     """What the user should know about this run and the last one's checkpoints."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Sink → events that wait in its spool when the run has ended."""
     _stop: threading.Event = field(default_factory=threading.Event)
+    _holds: threading.Event = field(default_factory=threading.Event)
+    """Set while the state folder is ours."""
     _failed: list[RunError] = field(default_factory=list)
     _late: dict[tuple[str, int], int] = field(default_factory=dict)
     _native: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Ask for an end after the running micro-batches; callable from a signal handler."""
+        """Ask for an end after the running micro-batches; callable from a signal handler. Who waits, waits no more."""
         self._stop.set()
+        if self._holds.is_set():
+            self.state.stopping.touch()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end."""
+        return self._stop.is_set()
 
     @contextmanager
     def prepared(self) -> Iterator[Commits]:
@@ -76,15 +90,42 @@ class Run:
         self.state.prepare()
         with ExitStack() as stack:
             stack.enter_context(locked(self.state))
+            stack.enter_context(self._held())
             self.plan, self.notes = fingerprint.fit(self.plan, self.state)
             self.state.clear_staging()
             commits = Commits(self.plan, self.state)
+            self.notes += commits.left_behind()
             yield commits
             commits.close()
             self.state.clear_staging()
 
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The folder is ours: `stop` may leave its mark there."""
+        self.state.stopping.unlink(missing_ok=True)
+        self._holds.set()
+        if self._stop.is_set():
+            self.state.stopping.touch()
+        try:
+            yield
+        finally:
+            self._holds.clear()
+            self.state.stopping.unlink(missing_ok=True)
+
     def work(self, session: SparkSession, commits: Commits) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
+        with commits.draining(self.state.root / "staging" / self.id, self.totals) as drains:
+            self._queries(session, commits, drains)
+            while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
+                self._note_drains(drains)
+                time.sleep(POLL)
+        self._note_drains(drains)
+        self.waiting = commits.waiting()
+        if self._failed:
+            raise self._failed[0]
+
+    def _queries(self, session: SparkSession, commits: Commits, drains: Sequence[Drain]) -> None:
+        """Run all queries to their end."""
         bounded = [query for query in self.plan.queries if not query.streaming]
         streams = self._all_started(session, commits)
         whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
@@ -92,19 +133,24 @@ class Run:
         looks = 0
         while (whole.is_alive() or any(query.isActive for _, query in streams)) and not self._failed:
             self._look_after(streams)
+            self._note_drains(drains)
             if (looks := looks + 1) % GATHER_EVERY == 0:
                 for plan, query in streams:
                     self._gather(plan, query)
             commits.tick()
             time.sleep(POLL)
-        self._stop.set()
+        if self._failed:
+            self.stop()
         for plan, query in streams:
             self._ended(plan, query)
         if self._failed:
             session.sparkContext.cancelJobsWithTag(self.id)
         whole.join()  # a source read as a whole is one micro-batch
-        if self._failed:
-            raise self._failed[0]
+
+    def _note_drains(self, drains: Sequence[Drain]) -> None:
+        for drain in drains:
+            if drain.failure is not None and not self._failed:
+                self._failed.append(RunError(str(drain.failure)))
 
     def _all_started(self, session: SparkSession, commits: Commits) -> list[tuple[QueryPlan, StreamingQuery]]:
         """Start the streams; one that cannot be started ends those before it."""
@@ -219,10 +265,13 @@ class Run:
 
     def _note_failure(self, plan: QueryPlan, query: StreamingQuery) -> None:
         error = query.exception()
-        if error is not None and _Stopping.__name__ not in str(error):
+        if error is not None:
             self._fail(plan, error)
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
+        """Note a failure, unless it is how a query that waits or has yet to begin a micro-batch ends with the run."""
+        if self._stop.is_set() and any(end.__name__ in str(error) for end in (_Stopping, RunEnds)):
+            return
         staging = self.state.root / "staging" / self.id / plan.name
         self._failed.append(explained(plan.name, error, staging))
 

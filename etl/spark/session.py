@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +106,12 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path) -> Spar
 def warm(session: SparkSession, workers: int) -> None:
     """Start the worker daemon and its workers while Spark still plans: tasks that only wait for each other, in a thread."""
     tasks = session.sparkContext.parallelize(range(workers), workers)
-    threading.Thread(target=lambda: tasks.foreach(_wait), name="warm", daemon=True).start()
+
+    def work() -> None:
+        with suppress(Exception):  # what ails the workers shows where they are needed
+            tasks.foreach(_wait)
+
+    threading.Thread(target=work, name="warm", daemon=True).start()
 
 
 def _wait(_: int) -> None:

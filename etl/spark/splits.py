@@ -9,70 +9,32 @@ are planned again after a crash. An offset is ``{"sources": {name: offset}, "par
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import pickle
 import time
-import traceback
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import NO_BATCH, BatchId, Limit, Offset, Source, Split
-from etl.plan.model import Output, Read, Segment
-from etl.segment.runner import Place, Run, heartbeat
+from etl.api import Limit, Offset, Source, SplitLostError
+from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
+from etl.plan.model import Read, Segment
+from etl.segment.event_time import heartbeat
+from etl.segment.runner import Place, Run
 from etl.spark import pace, relay
-from etl.spark.state import State, read_json, write_json
+from etl.spark.job import Job, Part, made, report, running
+from etl.spark.state import read_json, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
+T = TypeVar("T")
+
 WHOLE = 1 << 62
 """A batch limit that limits nothing."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a reader must know of the run."""
-
-    pipeline: str
-    query: str
-    run: str
-    state: State
-    dead_letters: Output
-    parallelism: int
-    max_batch_bytes: int
-    bounded: bool
-    drain: bool = False
-    limited: bool = False
-    """Whether ``limit.json`` of the query says how many more events this run may read."""
-    readers: Mapping[str, int] = field(default_factory=dict)
-    """How many reads of all queries share each source."""
-    whole: BatchId = NO_BATCH
-    """The micro-batch where Spark gives none: a source that is read once as a whole."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One task: a split of a source, or (no split) a tick of the clock."""
-
-    order: int
-    source: str
-    split: Split | None
-    tick: int | None = None
-    found: float | None = None
-    """When the planner saw the events, seconds since the epoch."""
-
-    @property
-    def name(self) -> str:
-        """A text safe in file names that names what is read."""
-        assert self.split is not None
-        partition = hashlib.sha256(self.split.partition.encode()).hexdigest()[:16]
-        return f"{self.source}-{partition}-{self.split.start:020d}-{self.split.end:020d}"
 
 
 class Reader:
@@ -94,22 +56,28 @@ class Reader:
     def begin(self) -> dict[str, Any]:
         """Where a new checkpoint begins."""
         relay.send()
-        offsets = {name: source.start() for name, source in self._sources.items()}
+        offsets = {name: self._begin(name) for name in self._sources}
         return {"sources": offsets, "parallelism": self._job.parallelism}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
         relay.send()
-        self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
+        try:
+            self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
+            return self._next(start)
+        except RunEnds:
+            return start
+
+    def _next(self, start: dict[str, Any]) -> dict[str, Any]:
         begun: dict[str, Offset] = start["sources"]
         if begun.keys() != self._sources.keys():  # a source came or went: a batch of its own says where the new one begins
-            offsets = {name: begun[name] if name in begun else s.start() for name, s in self._sources.items()}
+            offsets = {name: begun[name] if name in begun else self._begin(name) for name in self._sources}
             return {"sources": offsets, "parallelism": self._job.parallelism}
         ends = self._ends(begun)
         if ends != begun:
             self._moved, self._ticked = time.monotonic(), False
             return {"sources": ends, "parallelism": self._job.parallelism, "found": time.time()}
-        over = all(source.ended(begun[name]) for name, source in self._sources.items())
+        over = all(self._waiting(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._tick(start, over)
         if over and ticked == start:
             write_json(self._job.state.ended(self._job.query), True)
@@ -121,17 +89,24 @@ class Reader:
             return begun
         if self._job.bounded and self._target is None:
             everything = Limit(WHOLE, None, bounded=True)
-            self._target = {name: source.latest(begun[name], everything) for name, source in self._sources.items()}
+            self._target = {n: self._waiting(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
         ends = dict(begun)
         known = read_json(self._job.state.query(self._job.query) / "pace.json") or {}
         share = max(1, pace.batch_bytes(known.get("speed"), self._job.max_batch_bytes) // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             limit = Limit(share, left, self._job.bounded, until, known.get("event_bytes"))
-            ends[name] = source.latest(begun[name], limit)
+            ends[name] = self._waiting(name, source.latest, begun[name], limit)
             if left is not None and ends[name] != begun[name]:
                 break  # only one source a batch while events are counted: who reads how many is known afterwards
         return ends
+
+    def _begin(self, name: str) -> Offset:
+        return self._waiting(name, self._sources[name].start)
+
+    def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
+        """A source's answer; while it is down it is asked again."""
+        return self._job.patience(name).until(lambda: ask(*given))
 
     def _left(self) -> int | None:
         if not self._job.limited:
@@ -162,7 +137,7 @@ class Reader:
             begun = start["sources"].get(name)
             if begun is None or begun == end["sources"].get(name):
                 continue
-            for split in source.splits(begun, end["sources"][name], end["parallelism"]):
+            for split in self._waiting(name, source.splits, begun, end["sources"][name], end["parallelism"]):
                 parts.append(Part(len(parts), name, split, found=end.get("found")))
         return parts
 
@@ -177,7 +152,7 @@ class Reader:
             write_json(marks / f"{self._job.query}-{self._number}.json", known)
             ends = [mark for path in sorted(marks.glob("*.json")) if (mark := read_json(path)) is not None]
             if len(ends) == self._job.readers.get(name, 1):
-                source.commit(ends)
+                self._waiting(name, source.commit, ends)
 
     # ── Reading, in a worker ──
 
@@ -187,15 +162,29 @@ class Reader:
         staging = self._staging()
         try:
             yield from self._events(part, staging) if self._read else self._receipt(part, staging)
+        except RunEnds:
+            raise
         except Exception as error:
             report(staging, error)
             raise
 
     def _receipt(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
-        run = self._run(part, staging)
-        for _ in run.over(self._batches(part)):
-            raise AssertionError("a segment without Spark behind it emits nothing")
+        run = self._whole(part, staging)
         yield pa.RecordBatch.from_pydict({"receipt": pa.array([run.receipt.encode()], pa.binary())})
+
+    def _whole(self, part: Part, staging: Path) -> Run:
+        """Run the segment, anew when a sink has lost the split."""
+        patience = Patience(f"query {self._job.query!r}", Ending(self._job.state.stopping))
+        while True:
+            run = self._run(part, staging)
+            try:
+                for _ in run.over(self._batches(part)):
+                    raise AssertionError("a segment without Spark behind it emits nothing")
+            except SplitLostError as error:
+                patience.wait(error)
+            else:
+                patience.over()
+                return run
 
     def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
         assert self._read is not None
@@ -219,6 +208,8 @@ class Reader:
             lambda sink: str(made(staging / "sinks" / sink)),
             self._number,
             running(self._job),
+            Ending(self._job.state.stopping),
+            self._job.state.spools,
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None
@@ -228,21 +219,11 @@ class Reader:
 
     def _batches(self, part: Part) -> Iterator[Any]:
         assert part.split is not None
-        return self._sources[part.source].read(part.split)
+        read = partial(self._sources[part.source].read, part.split)
+        return patiently(read, self._job.patience(part.source))
 
     def _staging(self) -> Path:
         return self._job.state.staging(self._job.run, self._job.query, running(self._job).number)
-
-
-def running(job: Job) -> BatchId:
-    """The micro-batch that this task belongs to, as the driver's commit calls it."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    query = context.getLocalProperty("sql.streaming.queryId") if context else None
-    if context is None or query is None:
-        return job.whole
-    return BatchId(query, int(context.getLocalProperty("streaming.sql.batchId") or 0))
 
 
 def emitted(read: Read) -> pa.Schema:
@@ -251,22 +232,6 @@ def emitted(read: Read) -> pa.Schema:
     if clock is None or clock.field in read.schema.names:
         return read.schema
     return read.schema.append(pa.field(clock.field, pa.timestamp("us", tz="UTC")))
-
-
-def made(folder: Path) -> Path:
-    """The folder, created where it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def report(staging: Path, error: BaseException) -> None:
-    """Leave the error where the driver finds it whole: Spark would bury it."""
-    text = {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
-    try:
-        name = f"{os.getpid()}-{time.time_ns()}.json"
-        (made(staging / "errors") / name).write_text(json.dumps(text))
-    except OSError:  # a full disk is what we may be reporting: Spark's own text must do
-        pass
 
 
 def splits_source(

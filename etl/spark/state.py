@@ -9,7 +9,10 @@
     queries/NAME/pace.json    bytes a second of the last large micro-batch
     sources/NAME/             what a receiver took and no sink holds yet
     sinks/NAME/               what a sink's committer remembers
+    spool/NAME/               events that wait for a sink which did not take them
+    stopping                  there while a run ends: who waits in another process waits no more
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
+    tables/                   what steps look up
     dead_letters.jsonl        rejected events, unless the pipeline says otherwise
     logs/spark.log            what the JVM and its workers print
 """
@@ -69,6 +72,16 @@ class State:
         """What a sink's committer keeps."""
         return self.root / "sinks" / sink
 
+    @property
+    def spools(self) -> Path:
+        """Where events wait for sinks that did not take them, a folder each."""
+        return self.root / "spool"
+
+    @property
+    def stopping(self) -> Path:
+        """There while a run ends."""
+        return self.root / "stopping"
+
     def staging(self, run: str, query: str, batch: int) -> Path:
         """Where tasks of a micro-batch put what is not committed."""
         return self.root / "staging" / run / query / str(batch)
@@ -77,6 +90,11 @@ class State:
     def dead_letters(self) -> Path:
         """Where rejected events go by default."""
         return self.root / "dead_letters.jsonl"
+
+    @property
+    def tables(self) -> Path:
+        """Where look-up tables lie, a folder each."""
+        return self.root / "tables"
 
     @property
     def spark_log(self) -> Path:

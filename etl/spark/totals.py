@@ -1,9 +1,9 @@
-"""What a run has done so far, summed over receipts; the balance ``in = out + filtered + dead`` is kept here."""
+"""What a run has done so far, summed over receipts; the balance ``in = out + filtered + dead + spooled`` is kept here."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,15 @@ class SinkTotals:
     filtered: int = 0
     dead: int = 0
     taken: int = 0
+    spooled: int = 0
+    """Waiting in the spool; negative when more came out of it than went in, from an earlier run."""
     retries: int = 0
     flushes: dict[str, int] = field(default_factory=dict)
 
     @property
     def balanced(self) -> bool:
         """Whether every event that set out is accounted for."""
-        return self.came == self.taken + self.filtered + self.dead
+        return self.came == self.taken + self.filtered + self.dead + self.spooled
 
 
 @dataclass
@@ -43,6 +45,8 @@ class Totals:
     """Per query with a Spark part: events that came out of it."""
     late: dict[str, int] = field(default_factory=dict)
     """Per query: events that came after their window had closed, dropped by Spark."""
+    dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """Per source with a receiver: events that the receiver could not take, by reason. They are in no other number."""
     batches: int = 0
     event_time: int | None = None
     lag_seconds: float = 0.0
@@ -59,6 +63,21 @@ class Totals:
             for receipt in receipts:
                 self._add(query, segment, receipt, emits, results)
 
+    def drained(self, sink: str, delivered: Delivered, events: int) -> None:
+        """So many events left a sink's spool, and became this."""
+        with self._lock:
+            total = self.sinks.setdefault(sink, SinkTotals())
+            total.spooled -= events
+            self._written(total, delivered)
+
+    def put_back(self, waiting: Mapping[str, int]) -> None:
+        """So many events a sink, counted as taken, wait in its spool after all."""
+        with self._lock:
+            for sink, events in waiting.items():
+                if events:
+                    self.sinks[sink].taken -= events
+                    self.sinks[sink].spooled += events
+
     @property
     def seconds(self) -> float:
         """From the first byte read to the last event delivered: the run without its start-up."""
@@ -72,6 +91,7 @@ class Totals:
                 "out": s.taken,
                 "filtered": s.filtered,
                 "dead": s.dead,
+                "spooled": s.spooled,
                 "retries": s.retries,
                 "flushes": s.flushes,
             }
@@ -85,6 +105,7 @@ class Totals:
             "batches": self.batches,
             "sinks": sinks,
             "late": self.late,
+            "dropped": {name: dict(reasons) for name, reasons in self.dropped.items() if reasons},
         }
 
     def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
@@ -126,8 +147,13 @@ class Totals:
         total = self.sinks.setdefault(name, SinkTotals())
         total.came += lost.came
         total.filtered += lost.filtered
-        total.dead += lost.dead + delivered.dead
+        total.dead += lost.dead
+        total.spooled += delivered.spooled
+        self._written(total, delivered)
+
+    def _written(self, total: SinkTotals, delivered: Delivered) -> None:
         total.taken += delivered.taken
+        total.dead += delivered.dead
         total.retries += delivered.retries
         self.dead += delivered.dead
         for reason, times in delivered.flushes.items():

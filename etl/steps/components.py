@@ -10,5 +10,7 @@ COMPONENTS = (
     Entry("step", "rename", "etl.steps.rename:Rename"),
     Entry("step", "convert", "etl.steps.convert:Convert"),
     Entry("step", "window", "etl.steps.window:Window"),
+    Entry("step", "rules", "etl.steps.rules:Rules"),
+    Entry("step", "lookup", "etl.steps.lookup:Lookup"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
 )

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import OFFSET, Parser, Schema, Sink, Step
+from etl.api import OFFSET, Parser, Schema, Sink, Step, Table
+from etl.catalogue import installed
 from etl.config.case_check import places
 from etl.config.case_file import Suite
 from etl.config.cases import Case
@@ -60,7 +61,7 @@ def prepared(suite: Suite, case: Case, folder: Path, empty: bool = False) -> Pla
     bench = replace(
         pipeline,
         sources=sources,
-        streams={name: _at(stream, case.now) for name, stream in pipeline.streams.items()},
+        streams={name: _with_rows(_at(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()},
         sinks=outputs(pipeline, names(case, pipeline), folder),
     )
     return planned(bench, _capture(folder, LETTERS), SCHEMA)
@@ -82,6 +83,17 @@ def _at(stream: Stream, now: str | None) -> Stream:
         return stream
     micros = round(moment(now).timestamp() * 1e6)
     return replace(stream, steps=tuple(_step_at(step, micros) for step in stream.steps))
+
+
+def _with_rows(stream: Stream, case: Case, pipeline: Pipeline) -> Stream:
+    """The stream with the tables whose rows the test gives."""
+    inline = installed().families["table"]["inline"]
+    given = {}
+    for name, some in case.tables.items():
+        real = pipeline.tables[name]
+        given[name] = inline.model_validate({"key": real.key, "columns": real.columns, "rows": some})
+    tables = {name: table for name, table in given.items() if isinstance(table, Table)}
+    return replace(stream, steps=tuple(step.with_tables(tables) for step in stream.steps))
 
 
 def _step_at(step: Step, micros: int) -> Step:

@@ -19,11 +19,11 @@ from etl.api import (
     TypeName,
     format_type,
     nearest,
-    nested_schema,
     parse_type,
 )
 from etl.scanner.texts import filtered, owned_array
 from parsers.common.failures import Failures, wrong_values
+from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader
 from parsers.common.view_values import equal_to
 from parsers.csv.header import header_names
@@ -99,12 +99,7 @@ class Csv(Parser):
         if not any(columns) and (columns or self.rest is None):
             message = "all columns are skipped" if columns else "there is neither a header nor a list of names"
             yield Finding("no-field", message, ("names",))
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("names",))
-        if self.on_error == "keep" and self.declared.get(self.field, "string") != "string":
-            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a value and unparsed text", ("on_error",))
+        yield from field_conflicts(self, "names")
 
     def _check_type(self, name: str, type_: str) -> Iterable[Finding]:
         if name not in self.columns:

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Parsed, Parser, Schema, TypeName, format_type, nearest, nested_schema, parse_type
+from etl.api import FieldName, Finding, Parsed, Parser, Schema, TypeName, format_type, nearest, parse_type
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.texts import owned_array
 from parsers.common.failures import Failures, wrong_values
+from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader
 from parsers.common.view_values import empty_where
 from parsers.dissect.syntax import Dissection, Key, dissection
@@ -67,14 +68,9 @@ class Dissect(Parser):
             yield Finding(found.code, found.message, ("pattern",), found.hint, at=found.at)
             return
         yield from self._check_types(found)
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("pattern",))
+        yield from field_conflicts(self, "pattern")
         if self._has_references and self.rest in self._types(found):
             yield Finding("field-conflict", f"{self.rest!r} is a field already", ("rest",))
-        if self.on_error == "keep" and self._types(found).get(self.field, pa.string()) != pa.string():
-            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a value and unparsed text", ("on_error",))
 
     def _check_types(self, found: Dissection) -> Iterable[Finding]:
         keys = _fields(found.keys)

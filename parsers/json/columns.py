@@ -22,7 +22,7 @@ from parsers.json.convert import MisfitError, converter
 from parsers.json.paths import JsonPath
 from parsers.json.rest import rest_column, tree_of
 from parsers.json.rows import RowLeaf, read_row
-from parsers.json.shape import shaped
+from parsers.json.shape import misread, shaped
 from parsers.json.spans import Spans, overlaid, present, spans
 from parsers.json.valid import mark_invalid
 from parsers.timestamp.columns import read_texts
@@ -82,10 +82,11 @@ class Reader:
 
     def parse(self, texts: pa.StringArray) -> Parsed:
         """Columnar where possible; rows that are odd or refused one at a time."""
-        texts, odd = shaped(texts.cast(pa.string()))
+        texts, odd = shaped(texts.cast(pa.string()), bool(self._arrow_leaves))
         found = spans(texts, self._paths, odd)
         reasons: dict[int, str] = {}
         columns = self._by_arrow(texts, odd, reasons)
+        found = found.without(odd)
         columns |= {leaf.name: self._by_span(found, leaf, reasons) for leaf in self.leaves if leaf.name not in columns}
         if odd.any():
             columns = self._overlaid(columns, texts, odd, reasons)
@@ -115,11 +116,13 @@ class Reader:
         import numpy as np
 
         refused = odd.copy()
+        columns: list[pa.Array] = []
         if self._arrow_leaves:
             columns = self._arrow.columns(pc.if_else(odd, "{}", texts) if odd.any() else texts, refused)
         else:
-            columns = []
             mark_invalid(texts, refused)
+            wrong = np.flatnonzero(refused & ~odd)
+            odd[wrong] |= misread(texts.take(pa.array(wrong)))
         named = {leaf.name: column for leaf, column in zip(self._arrow_leaves, columns, strict=True)}
         rows = np.flatnonzero(refused & ~odd)
         return self._one_by_one(named, texts, rows, self._arrow_leaves, reasons) if len(rows) else named

@@ -17,10 +17,10 @@ from etl.api import (
     Schema,
     TypeName,
     flat_schema,
-    nested_schema,
     parse_type,
     with_fields,
 )
+from parsers.common.field_conflicts import field_conflicts
 from parsers.json.columns import Leaf, Reader, read_as
 from parsers.json.convert import converter
 from parsers.json.objects import first_objects
@@ -93,15 +93,7 @@ class Json(Parser):
             if field in self.declared or (option == "more" and field is not None and field == self.rest):
                 yield Finding("field-conflict", f"{field!r} is a declared field already", (option,))
                 return
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("fields",))
-        if self.on_error == "keep" and self.declared.get(self.field, "string") != "string":
-            message = (
-                f"field {self.field!r} cannot hold {self.declared[self.field]} in one event and its unparsed text in another"
-            )
-            yield Finding("keep-conflict", message, ("on_error",))
+        yield from field_conflicts(self, "fields")
 
     def parsed(self) -> Schema:
         """The declared members, structs flat, ``rest`` and ``more``."""

@@ -19,24 +19,34 @@ _NUMBERS = r"[:\[,]\s*-?(NaN|Inf)"
 """What Arrow's reader takes for numbers, and JSON does not have."""
 
 
-def shaped(texts: pa.StringArray) -> tuple[pa.StringArray, Bools]:
-    """Texts without what may stand around an object, and which Arrow's reader must not see."""
-    import numpy as np
+def shaped(texts: pa.StringArray, by_arrow: bool) -> tuple[pa.StringArray, Bools]:
+    """Texts without what may stand around an object, and which are odd: no objects, or (``by_arrow``) not for Arrow's reader.
 
-    from parsers.json.span_kernel import MAYBE_NUMBER, NUL, suspicious
-
+    Where it does not read, `mark_invalid` refuses what it would take wrongly, and only that has to be looked at.
+    """
     odd = ~_shape(texts)
     if odd.any():
         texts = pc.utf8_trim(texts, SPACE)
         odd = ~_shape(texts)
+    if by_arrow:
+        odd |= misread(texts)
+    return texts, odd
+
+
+def misread(texts: pa.StringArray) -> Any:
+    """Which texts Arrow's reader may cut short or take for numbers."""
+    import numpy as np
+
+    from parsers.json.span_kernel import MAYBE_NUMBER, NUL, suspicious
+
     found = Texts.of(texts)
     marks = np.empty(len(texts), np.uint8)
     suspicious(found.address, found.length, marks)
-    odd |= marks == NUL
+    odd = marks == NUL
     rows = np.flatnonzero(marks == MAYBE_NUMBER)
     if len(rows):
         odd[rows] |= pc.match_substring_regex(texts.take(pa.array(rows)), _NUMBERS).to_numpy(zero_copy_only=False)
-    return texts, odd
+    return odd
 
 
 def _shape(texts: pa.StringArray) -> Any:

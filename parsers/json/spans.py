@@ -35,6 +35,12 @@ class Spans(NamedTuple):
 
     ends: Any
 
+    def without(self, rows: Bools) -> Spans:
+        """The spans without those of some rows."""
+        if self.starts is not None:
+            self.starts[:, rows] = -1
+        return self
+
     def texts_of(self, path: int, reasons: dict[int, str], name: str) -> pa.StringArray:
         """The member's values as texts; rows that cannot be one are noted."""
         import numpy as np
@@ -42,6 +48,8 @@ class Spans(NamedTuple):
         from parsers.json.span_kernel import ESCAPED, NESTED
 
         starts, ends = self.starts[path].copy(), self.ends[path].copy()
+        if not len(starts) or starts.max() < 0:
+            return pa.nulls(len(starts), pa.string())
         kinds = _kinds(self.texts, starts, ends)
         hard = np.flatnonzero(kinds >= NESTED)
         if not len(hard):
@@ -205,8 +213,25 @@ def _compact(rows: Any, raw: pa.Array) -> pa.StringArray:
 
 
 def _unescaped(name: str, reasons: dict[int, str]) -> _Make:
-    convert = converter(pa.string())
-    return lambda rows, raw: _distinct(rows.tolist(), raw, pa.string(), convert, reasons, name)
+    """Strings by a kernel; objects and arrays with escapes in them, and what is wrong, by Python."""
+
+    def make(rows: Any, raw: pa.Array) -> pa.StringArray:
+        import numpy as np
+
+        from parsers.json.unescape_kernel import unescape
+
+        found, odd = Texts.of(raw), np.empty(len(raw), bool)
+        out, ends = np.empty(int(found.length.sum()) + 1, np.uint8), np.zeros(len(raw) + 1, np.int64)
+        unescape(found.address, found.length, np.uint64(out.ctypes.data), ends[1:], odd)
+        buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out).slice(0, int(ends[-1]))]
+        texts = pa.Array.from_buffers(pa.string(), len(raw), buffers)
+        hard = np.flatnonzero(odd)
+        if not len(hard):
+            return texts
+        by_python = _distinct(rows[hard].tolist(), raw.take(pa.array(hard)), pa.string(), converter(pa.string()), reasons, name)
+        return overlaid(texts, hard, by_python)
+
+    return make
 
 
 def _distinct(

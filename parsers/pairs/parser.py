@@ -8,8 +8,9 @@ from typing import ClassVar
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Parser, Schema, TypeName, nested_schema, parse_type, with_fields
+from etl.api import FieldName, Finding, Parser, Schema, TypeName, parse_type, with_fields
 from parsers.common.failures import Failures
+from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import Read, reader
 from parsers.pairs.pairs import PairColumns, Pairs, Repeats, item_type
 
@@ -62,13 +63,7 @@ class PairsParser(Parser):
         if self.rest in self.declared or self.rest in self.headers().names:
             yield Finding("field-conflict", f"{self.rest!r} is a field already", ("rest",))
             return
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("fields",))
-        if self.on_error == "keep" and self.declared.get(self.field, "string") != "string":
-            message = f"field {self.field!r} cannot hold {self.declared[self.field]} in one event and its text in another"
-            yield Finding("keep-conflict", message, ("on_error",))
+        yield from field_conflicts(self, "fields")
 
     def fields(self, incoming: Schema) -> Schema:
         """As every parser; in place where the input field is given itself."""

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, TypeName, nested_schema, parse_type, with_fields
+from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, TypeName, parse_type, with_fields
 from etl.scanner.pattern_error import PatternError
+from parsers.common.field_conflicts import field_conflicts
 from parsers.grok.compiler import compiled
 from parsers.timestamp.parser import Timestamp
 
@@ -140,10 +141,7 @@ class Syslog(Parser):
             if name in fixed or (path == ("rest",) and name in self.declared):
                 yield Finding("field-conflict", f"{name!r} is a field already", path)
                 return
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("fields",))
+        yield from field_conflicts(self, "fields")
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """A function of a column of texts; now is when it is compiled."""

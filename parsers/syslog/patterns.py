@@ -46,6 +46,9 @@ _IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:\.\d{1,3}){0,3}"
 _HOST = r"(?:-|(?<host>[A-Za-z0-9_][^\s\[\]{}\"'=<>,;|%:]*(?::\d{1,5})?|\[[^\s\[\]]+\]))"
 _ORIGIN = r"(?<host>[A-Za-z0-9][A-Za-z0-9_.\-]*|\d[0-9.]+)"
 _NAME = r"[^\s:\[\]{}\"'=<>,;|]+"
+_TAG = rf"{_NAME}(?:\([^()\s:\[\]]*\))?"
+"""A program's name, with what it says of itself in brackets: ``polkitd(authority=local)``."""
+
 _PROCESS = r"\[(?<proc>[^\]\s]*)\]"
 
 _FOREIGN = r"(?<message>(?:CEF|LEEF):\d.*)"
@@ -57,8 +60,7 @@ _BOM = "\ufeff?"
 
 def _content(tag: Tag) -> str:
     """A tag and the message behind it, or the message alone."""
-    name = rf"(?<app>{_NAME})"
-    marked = rf"{name}(?:{_PROCESS}:? ?|: ?)(?<message>.*)"
+    marked = rf"(?<app>{_TAG})(?:{_PROCESS}:? ?|: ?)(?<message>.*)"
     spaced = rf"|(?<app>{_NAME}(?: {_NAME}){{1,3}})\[(?<proc>\d+)\]: (?<message>.*)"
     word = rf"|(?<app>[^\s:\[]+)(?:{_PROCESS})?:?(?: (?<message>.*)|\z)"
     return rf"(?:{_FOREIGN}|{marked}{word if tag == 'word' else spaced}|(?<message>.*))"
@@ -66,7 +68,7 @@ def _content(tag: Tag) -> str:
 
 def _with_host(tag: Tag) -> str:
     """What follows the time: a host, if the first word is none of the tag's."""
-    surely_tag = rf"(?<app>{_NAME})(?:{_PROCESS}:? ?|:(?: |\z))(?<message>.*)"
+    surely_tag = rf"(?<app>{_TAG})(?:{_PROCESS}:? ?|:(?: |\z))(?<message>.*)"
     ways = (
         r"(?<message>last message repeated .*)",
         rf"Message forwarded from (?<host>[^\s:]+): *{_content(tag)}",

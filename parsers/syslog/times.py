@@ -108,7 +108,7 @@ def _shifted(micros: Ints, good: Bools, zones: pa.StringArray) -> tuple[Ints, Bo
 
 def _seconds(zone: str) -> int | None:
     if not zone or zone.lower() in ZONES:
-        return ZONES.get(zone.lower(), 0) * 3600
+        return int(ZONES.get(zone.lower(), 0) * 3600)
     found = _ZONE.fullmatch(zone)
     if found is None:
         return None

@@ -93,8 +93,11 @@ def _pattern_reader(pattern: TimePattern, place: Place) -> Read:
     by_layout = layout_reader(layouts, place) if layouts else None
 
     def by_regex(texts: pa.StringArray) -> tuple[Ints, Bools]:
-        parts, fits = read_regex(texts, regex)
+        parts, fits, zones = read_regex(texts, regex)
         micros, exist = to_micros(parts, place.zone, place.now, place.year)
+        for zone, rows in zones.items():
+            its = {name: values[rows] for name, values in parts.items()}
+            micros[rows], exist[rows] = to_micros(its, zone, place.now, place.year)
         return micros, fits & exist
 
     def read(texts: pa.StringArray) -> tuple[Ints, Bools]:

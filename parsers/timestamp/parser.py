@@ -29,10 +29,17 @@ class Timestamp(Parser):
 
     A format is a name or a pattern in Spark's letters (not strptime's ``%Y``): ``yyyy-MM-dd HH:mm:ss,SSS``, ``MMM d``,
     ``[.SSS]`` for what may be missing, ``'T'`` for literal letters, ``XXX`` for ``Z`` or ``+01:00``; letters are
-    ``y M d E H h a m s S X x Z z``, a space stands for one or more. Names: ``iso8601``, ``rfc3339``, ``syslog``
+    ``y M d E H h a m s S X x Z z V``, a space stands for one or more. Names: ``iso8601``, ``rfc3339``, ``syslog``
     (``Dec 10 06:55:46``), ``httpdate`` (``17/May/2015:10:05:03 +0000``), ``rfc2822``, ``apache_error``
     (``Sun Dec 04 04:47:44 2005``), ``epoch`` (seconds, fractions allowed; also ``epoch_seconds``), ``epoch_millis``,
     ``epoch_micros``, ``epoch_nanos``.
+
+    ``z`` and ``ZZZ`` also read names of zones: of the IANA database (``America/New_York``; ``VV`` reads only these) and
+    abbreviations, which count as ``UTC GMT UT WET`` +0, ``WEST BST CET MET WAT`` +1, ``CEST MEST EET CAT SAST`` +2,
+    ``EEST MSK TRT EAT`` +3, ``PKT`` +5, ``NPT`` +5:45, ``WIB`` +7, ``HKT SGT AWST`` +8, ``JST KST`` +9, ``ACST`` +9:30,
+    ``AEST`` +10, ``ACDT`` +10:30, ``AEDT`` +11, ``NZST`` +12, ``NZDT`` +13, ``NDT`` -2:30, ``BRT`` -3, ``NST`` -3:30,
+    ``EDT`` -4, ``EST CDT`` -5, ``CST MDT`` -6, ``MST PDT`` -7, ``PST AKDT`` -8, ``AKST`` -9, ``HST`` -10. Others have more
+    than one meaning (``IST``) and fail.
 
     A date without a year gets ``year``, or else the latest year that leads no further than a day past now: in January,
     ``Dec 31`` was last year. A text without a zone is local time in ``timezone``: a time that happens twice when clocks

@@ -17,24 +17,43 @@ MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-ZONES = {
-    "utc": 0,
-    "gmt": 0,
-    "ut": 0,
-    "z": 0,
-    "est": -5,
-    "edt": -4,
-    "cst": -6,
-    "cdt": -5,
-    "mst": -7,
-    "mdt": -6,
-    "pst": -8,
-    "pdt": -7,
+_BY_HOURS = {
+    0: "utc gmt ut z wet",
+    1: "west bst cet met wat",
+    2: "cest mest eet cat sast",
+    3: "eest msk trt eat",
+    5: "pkt",
+    5.75: "npt",
+    7: "wib",
+    8: "hkt sgt awst",
+    9: "jst kst",
+    9.5: "acst",
+    10: "aest",
+    10.5: "acdt",
+    11: "aedt",
+    12: "nzst",
+    13: "nzdt",
+    -2.5: "ndt",
+    -3: "brt",
+    -3.5: "nst",
+    -4: "edt",
+    -5: "est cdt",
+    -6: "cst mdt",
+    -7: "mst pdt",
+    -8: "pst akdt",
+    -9: "akst",
+    -10: "hst",
 }
-"""Zone names of RFC 2822 and their hours from UTC; any other abbreviation has more than one meaning."""
+ZONES = {name: hours for hours, names in _BY_HOURS.items() for name in names.split()}
+"""Abbreviations of zones and their hours from UTC: those of RFC 2822 as it says (``CST`` is North America's, not China's),
+and those of the IANA database that mean one thing (``BST`` is Britain's; ``IST`` and ``AST`` mean several and are none)."""
 
 LAYOUTS_AT_MOST = 64
 _OFFSET = r"z|[+-]\d\d(?::?\d\d)?"
+_OFFSET_WIDTHS = (1, 6, 5, 3)
+_ZONE_ID = r"[a-z]+(?:/[a-z0-9_+\-]+){1,2}"
+"""A name of the IANA database with a place in it: ``America/New_York``."""
+_ANY_ZONE = "|".join([_OFFSET, *sorted(ZONES, key=len, reverse=True), _ZONE_ID])
 
 
 class PatternError(ValueError):
@@ -211,12 +230,20 @@ def _fraction(letters: int) -> Element | None:
 
 
 def _zone_name(letters: int) -> Element | None:
-    names = "|".join(sorted(ZONES, key=len, reverse=True))
-    return Element("offset", f"{_OFFSET}|{names}", ()) if letters <= 3 else None
+    return Element("offset", _ANY_ZONE, ()) if letters <= 3 else None
 
 
 def _offset(letters: int) -> Element | None:
-    return Element("offset", _OFFSET, (1, 6, 5, 3)) if letters <= 5 else None
+    return Element("offset", _OFFSET, _OFFSET_WIDTHS) if letters <= 5 else None
+
+
+def _offset_or_name(letters: int) -> Element | None:
+    """Three letters are Joda's, and so Logstash's, letters for a name."""
+    return Element("offset", _ANY_ZONE, _OFFSET_WIDTHS) if letters == 3 else _offset(letters)
+
+
+def _zone_id(letters: int) -> Element | None:
+    return Element("offset", _ZONE_ID, ()) if letters == 2 else None
 
 
 _LETTERS: dict[str, Callable[[int], Element | None]] = {
@@ -234,8 +261,9 @@ _LETTERS: dict[str, Callable[[int], Element | None]] = {
     "S": _fraction,
     "X": _offset,
     "x": _offset,
-    "Z": _offset,
+    "Z": _offset_or_name,
     "z": _zone_name,
+    "V": _zone_id,
 }
 _HINTS = {
     "Y": "'Y' is the year of weeks; did you mean 'yyyy'?",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools, Ints
 
 
-def read_regex(texts: pa.StringArray, regex: str) -> tuple[dict[str, Ints], Bools]:
-    """Texts → fields, and where the text matches."""
+def read_regex(texts: pa.StringArray, regex: str) -> tuple[dict[str, Ints], Bools, dict[str, Ints]]:
+    """Texts → fields, where the text matches, and the rows of each zone of the IANA database that is named."""
     found = pc.extract_regex(texts, regex)
     good = pc.is_valid(found).to_numpy(zero_copy_only=False)
     parts = {
         _FIELD.get(member.name, member.name): _GROUPS.get(member.name, _group_number)(values)
         for member, values in zip(found.type, found.flatten(), strict=True)
     }
-    return parts, good
+    places = [pc.struct_field(found, [number]) for number, member in enumerate(found.type) if member.name == "offset"]
+    return parts, good, _named_zones(places[0]) if places else {}
 
 
 _FIELD = {"year2": "year", "month_name": "month"}
@@ -63,11 +65,35 @@ def _group_offset(texts: pa.StringArray) -> Ints:
     return seconds.take(encoded.indices).to_numpy(zero_copy_only=False)
 
 
+def _named_zones(texts: pa.StringArray) -> dict[str, Ints]:
+    """Zone → the rows that name it, of the zones that there are."""
+    import numpy as np
+
+    encoded = pc.fill_null(texts, "").dictionary_encode()
+    places = {place: name.lower() for place, name in enumerate(encoded.dictionary.to_pylist()) if "/" in name}
+    if not places:
+        return {}
+    which = encoded.indices.to_numpy(zero_copy_only=False)
+    known = {place: _zone_ids()[name] for place, name in places.items() if name in _zone_ids()}
+    rows = {zone: [place for place, name in known.items() if name == zone] for zone in dict.fromkeys(known.values())}
+    return {zone: np.flatnonzero(np.isin(which, spellings)) for zone, spellings in rows.items()}
+
+
+@cache
+def _zone_ids() -> Mapping[str, str]:
+    """Names of the IANA database by their small letters."""
+    from zoneinfo import available_timezones
+
+    return {name.lower(): name for name in available_timezones()}
+
+
 def _zone_seconds(zone: str) -> int:
     if not zone:
         return NO_OFFSET
     if zone.lower() in ZONES:
-        return ZONES[zone.lower()] * 3600
+        return int(ZONES[zone.lower()] * 3600)
+    if "/" in zone:
+        return NO_OFFSET if zone.lower() in _zone_ids() else NEVER
     hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
     if hours > 18 or minutes > 59:
         return NEVER

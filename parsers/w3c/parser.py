@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema, nearest, nested_schema
+from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema, nearest
 from etl.scanner.scanner import Scanner
 from etl.scanner.texts import filtered, owned_array, taken
 from parsers.common.failures import Failures, wrong_values
+from parsers.common.field_conflicts import field_conflicts
 from parsers.common.view_values import begins_with, blanks_for_pluses
 from parsers.w3c.layout import layout
 from parsers.w3c.names import PRESETS, field_list, has_plus, values
@@ -67,12 +68,7 @@ class W3c(Parser):
         yield from super().check(incoming)
         for number, names in enumerate(self._lists):
             yield from _check_list(names, ("fields", number))
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("fields",))
-        if self.on_error == "keep" and self.field in self.parsed().names and self.field == self.timestamp:
-            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a time and unparsed text", ("on_error",))
+        yield from field_conflicts(self, "fields")
 
     def parsed(self) -> Schema:
         """The listed fields."""

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Parsed, Parser, Schema, nested_schema
+from etl.api import FieldName, Finding, Parsed, Parser, Schema
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
+from parsers.common.field_conflicts import field_conflicts
 from parsers.timestamp import patterns as time_patterns
 from parsers.timestamp.formats import check_format
 from parsers.timestamp.parser import Timestamp
@@ -83,12 +84,7 @@ class Weblog(Parser):
                 continue
             if not any(one.fields for one in made):
                 yield Finding("no-field", "the format gives no field", ("formats", number))
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("formats",))
-        if self.on_error == "keep" and self._types().get(self.field, pa.string()) != pa.string():
-            yield Finding("keep-conflict", f"field {self.field!r} cannot hold a value and unparsed text", ("on_error",))
+        yield from field_conflicts(self, "formats")
 
     def parsed(self) -> Schema:
         """The fields of all formats."""

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size, TypeName, format_type, nested_schema, parse_type
+from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size, TypeName, format_type, parse_type
 from parsers.common.failures import wrong_values
+from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader
 from parsers.xml.documents import DocumentError, Used, read, rest
 from parsers.xml.paths import Path, PathError, parse
@@ -80,13 +81,7 @@ class Xml(Parser):
         if self.rest in self.declared:
             yield Finding("field-conflict", f"{self.rest!r} is a declared field already", ("rest",))
             return
-        try:
-            nested_schema(self.parsed())
-        except ValueError as error:
-            yield Finding("field-conflict", str(error), ("fields",))
-        if self.on_error == "keep" and self.declared.get(self.field, "string") != "string":
-            message = f"field {self.field!r} cannot hold {self.declared[self.field]} in one event and its text in another"
-            yield Finding("keep-conflict", message, ("on_error",))
+        yield from field_conflicts(self, "fields")
 
     def parsed(self) -> Schema:
         """The declared fields and the rest."""

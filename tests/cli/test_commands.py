@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import click
+import jsonschema_rs
 import pytest
 
 from etl.cli import main as main_module
@@ -215,6 +216,15 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
     )
     with pytest.raises(ZeroDivisionError):
         main(["list", "--debug"])
+
+
+def test_the_schema_of_files_of_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("schema", "--tests") == 0
+    schema = jsonschema_rs.Draft202012Validator(json.loads(capsys.readouterr().out))
+
+    assert schema.is_valid({"pipeline": "x.yaml", "tests": {"a": {"input": [""], "expect": "none", "dead_letters": 1}}})
+    assert not schema.is_valid({"tests": {"a": {"expected": "none"}}})
+    assert not schema.is_valid({"source": {"type": "stdin"}})
 
 
 def test_a_closed_pipe_is_no_error() -> None:

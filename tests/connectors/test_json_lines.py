@@ -185,3 +185,18 @@ def test_durations_are_iso_8601() -> None:
     batch = pa.record_batch({"d": pa.array([timedelta(seconds=90)])})
 
     assert bytes(json_lines.encode(batch)) == b'{"d":"PT90S"}\n'
+
+
+@pytest.mark.parametrize(
+    "columns", [{"a": ['"', None], "at": pa.array([0, 1 << 60], pa.timestamp("us", "UTC"))}, {"_offset": [0, 1]}]
+)
+def test_objects_stand_in_a_frame(columns: dict[str, Any]) -> None:
+    frame = json_lines.Frame(('{"id":', ',"to":', "}\n["), "]")
+    batch = pa.record_batch(columns)
+
+    lines = json_lines.framed(batch, frame, [pa.array(['x"', None]), pa.array([None, "y\n"])])
+
+    first, second = bytes(json_lines.encode(batch)).splitlines()
+    expected = [b'{"id":"x\\"","to":null}\n[' + first + b"]\n", b'{"id":null,"to":"y\\n"}\n[' + second + b"]\n"]
+    assert bytes(lines.text) == b"".join(expected)
+    assert lines.lengths.tolist() == [len(line) for line in expected]

@@ -258,6 +258,7 @@ def test_a_full_journal_makes_tcp_wait_and_drops_udp(tmp_path: Path) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
             other.sendto(b"lost", ("127.0.0.1", receiver.ports[1]))
         wait_for(lambda: receiver.counts.sums["journal-full"] == 1)
+        assert receiver.dropped() == {"the journal was full": 1}
         assert sent < lines * 1000
         found = len(rows(source))
         end = source.latest(source.start(), FAR)

@@ -7,9 +7,12 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from etl.api import OFFSET, Batching, ComponentError, Rejects, Result, Retry, Sink
-from etl.delivery.outlet import Outlet
+from etl.api import OFFSET, Batching, Rejects, Result, Sink, SplitLostError
+from etl.delivery.outlet import NotTakenError, Outlet
+from etl.delivery.waiting import NEVER, Patience, RunEnds
 
 
 class Recorder:
@@ -18,6 +21,7 @@ class Recorder:
     def __init__(self, answers: list[Result | OSError] | None = None) -> None:
         self.batches: list[list[str]] = []
         self.answers = answers or []
+        self.failed: list[bool] = []
         self.closed = False
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
@@ -26,6 +30,7 @@ class Recorder:
     def write(self, batch: pa.RecordBatch) -> Result:
         self.batches.append(batch.column("m").to_pylist())
         answer = self.answers.pop(0) if self.answers else Result()
+        self.failed.append(isinstance(answer, OSError))
         if isinstance(answer, OSError):
             raise answer
         return answer
@@ -42,9 +47,10 @@ def events(*texts: str) -> pa.RecordBatch:
 
 
 def outlet(writer: Recorder, rejected: list[Rejects] | None = None, **options: object) -> Outlet:
-    sink = Sink(type="fake", batch=Batching(**options.pop("batch", {})), retry=Retry(**options.pop("retry", {})))
+    sink = Sink(type="fake", batch=Batching(**options.pop("batch", {})))
     keep = rejected if rejected is not None else []
-    return Outlet("out", sink, writer, keep.append, sleep=lambda _: None, **options)
+    patience = Patience("sink 'out'", options.pop("ending", NEVER), sleep=lambda _: None)
+    return Outlet("out", sink, writer, keep.append, patience=patience, **options)
 
 
 def test_without_limits_batches_pass_as_they_come() -> None:
@@ -144,25 +150,101 @@ def test_refused_events_are_dead_and_the_rest_taken() -> None:
 
 def test_attempts_run_out_with_the_cause() -> None:
     writer = Recorder([OSError(28, "No space left on device")] * 3)
-    out = outlet(writer, retry={"attempts": 3})
+    out = outlet(writer, attempts=3)
 
-    with pytest.raises(ComponentError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
+    with pytest.raises(NotTakenError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
         out.take(events("a", "b"))
 
     assert len(writer.batches) == 3
 
 
-def test_backoff_doubles_up_to_its_limit() -> None:
-    waits: list[float] = []
-    writer = Recorder([OSError("down")] * 6)
-    retry = {"attempts": 6, "initial_backoff": timedelta(seconds=1), "max_backoff": timedelta(seconds=4)}
-    sink = Sink(type="fake", retry=Retry(**retry))
-    out = Outlet("out", sink, writer, lambda _: None, sleep=waits.append)
+def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
+    writer = Recorder([OSError("down")] * 50)
+    out = outlet(writer)
 
-    with pytest.raises(ComponentError):
+    out.take(events("a", "b"))
+
+    assert (out.delivered.taken, out.delivered.retries) == (2, 50)
+
+
+def test_what_waits_for_a_sink_ends_with_the_run() -> None:
+    tries = iter([False, False, True])
+    out = outlet(Recorder([OSError("down")] * 9), ending=lambda: next(tries, True))
+
+    with pytest.raises(RunEnds, match="the run ends while sink 'out' is waited for"):
         out.take(events("a"))
 
-    assert all(wait <= longest for wait, longest in zip(waits, [1, 2, 4, 4, 4], strict=True))
+
+@pytest.mark.parametrize(("attempts", "expected"), [(None, SplitLostError), (3, NotTakenError)])
+def test_a_lost_split_is_not_tried_again_here(attempts: int | None, expected: type[Exception]) -> None:
+    writer = Recorder([SplitLostError("connection reset")])
+
+    with pytest.raises(expected, match="sink 'out': connection reset"):
+        outlet(writer, attempts=attempts).take(events("a"))
+
+    assert len(writer.batches) == 1
+
+
+def test_an_error_while_closing_loses_the_split() -> None:
+    class Breaking(Recorder):
+        def close(self) -> None:
+            raise ConnectionResetError("connection reset")
+
+    out = outlet(Breaking())
+    out.take(events("a"))
+
+    with pytest.raises(SplitLostError, match="sink 'out': connection reset"):
+        out.close()
+
+
+def test_what_is_left_when_the_run_ends_is_flushed_for_that_reason() -> None:
+    out = outlet(Recorder(), batch={"max_events": 9}, ending=lambda: True)
+
+    out.take(events("a"))
+    out.close()
+
+    assert out.delivered.flushes == {"shutdown": 1}
+
+
+def test_timeout_is_kept_while_no_events_come() -> None:
+    writer, now = Recorder(), [0.0]
+    out = outlet(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
+
+    out.take(events("a"))
+    out.tick()
+    now[0] = 1.5
+    out.tick()
+
+    assert (writer.batches, out.delivered.flushes) == ([["a"]], {"timeout": 1})
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    incoming=st.lists(st.lists(st.integers(0, 12), max_size=12), max_size=8),
+    max_bytes=st.none() | st.integers(1, 20),
+    max_events=st.none() | st.integers(1, 6),
+    failures=st.lists(st.booleans(), max_size=10),
+)
+def test_no_write_is_larger_than_its_limits_and_every_event_comes_once_in_order(
+    incoming: list[list[int]], max_bytes: int | None, max_events: int | None, failures: list[bool]
+) -> None:
+    writer, rejected = Recorder([OSError("down") if failed else Result() for failed in failures]), []
+    out = outlet(writer, rejected, batch={"max_bytes": max_bytes, "max_events": max_events})
+    texts = [[chr(97 + (place + n) % 26) * size for n, size in enumerate(sizes)] for place, sizes in enumerate(incoming)]
+
+    for batch in texts:
+        out.take(events(*batch)) if batch else out.tick()
+    out.close()
+
+    flat = [text for batch in texts for text in batch]
+    fitting = [text for text in flat if max_bytes is None or len(text) <= max_bytes]
+    assert all(max_events is None or len(batch) <= max_events for batch in writer.batches)
+    assert all(max_bytes is None or sum(map(len, batch)) <= max_bytes for batch in writer.batches)
+    taken = [text for batch, failed in zip(writer.batches, writer.failed, strict=True) if not failed for text in batch]
+    assert taken == fitting
+    assert out.delivered.dead == len(flat) - len(fitting) == sum(r.events.num_rows for r in rejected)
+    assert out.delivered.came == out.delivered.taken + out.delivered.dead == len(flat)
+    assert sum(out.delivered.flushes.values()) == writer.failed.count(False)
 
 
 def test_views_that_are_tried_again_are_strings() -> None:

@@ -47,6 +47,18 @@ def read(texts: list[Any], *formats: str, now: datetime = NOW, **options: Any) -
         ("httpdate", "17/May/2015:10:05:03 -0730", "2015-05-17 17:35:03"),
         ("rfc2822", "Fri, 21 Nov 1997 09:55:06 -0600", "1997-11-21 15:55:06"),
         ("rfc2822", "21 Nov 1997 09:55 EST", "1997-11-21 14:55:00"),
+        ("rfc2822", "21 Nov 1997 09:55 CEST", "1997-11-21 07:55:00"),
+        ("iso8601", "2024-07-01 12:00:00 CEST", "2024-07-01 10:00:00"),
+        ("iso8601", "2024-07-01 12:00:00 America/New_York", "2024-07-01 16:00:00"),
+        ("yyyy-MM-dd HH:mm:ss z", "2024-01-01 12:00:00 america/new_york", "2024-01-01 17:00:00"),
+        ("yyyy-MM-dd HH:mm:ss z", "2024-01-01 12:00:00 America/Argentina/Ushuaia", "2024-01-01 15:00:00"),
+        ("yyyy-MM-dd HH:mm:ss z", "2024-01-01 12:00:00 Etc/GMT+5", "2024-01-01 17:00:00"),
+        ("yyyy-MM-dd HH:mm:ss z", "2024-01-01 12:00:00 ACST", "2024-01-01 02:30:00"),
+        ("yyyy-MM-dd HH:mm:ss ZZZ", "2024-07-01 12:00:00 Europe/Berlin", "2024-07-01 10:00:00"),
+        ("yyyy-MM-dd HH:mm:ss ZZZ", "2024-07-01 12:00:00 EST", "2024-07-01 17:00:00"),
+        ("yyyy-MM-dd HH:mm:ss ZZZ", "2024-07-01 12:00:00 +0200", "2024-07-01 10:00:00"),
+        ("yyyy-MM-dd HH:mm VV", "2024-03-31 02:30 Europe/Berlin", "2024-03-31 01:30:00"),
+        ("MMM d HH:mm:ss z", "Dec 31 23:30:00 Asia/Tokyo", "2025-12-31 14:30:00"),
         ("apache_error", "Sun Dec 04 04:47:44 2005", "2005-12-04 04:47:44"),
         ("apache_error", "Sun Dec 04 04:47:44.123456 2005", "2005-12-04 04:47:44.123456"),
         ("epoch", "1700000000", "2023-11-14 22:13:20"),
@@ -139,6 +151,29 @@ def test_local_times_around_clock_changes() -> None:
         "2024-10-27 02:00:00",
     ]
     assert read(texts, timezone="Europe/Berlin") == skipped_moves_on_and_twice_is_the_first
+
+
+@pytest.mark.parametrize(
+    "zone", ["IST", "Mars/Base", "Europe/Berln", "../../etc/passwd", "a/b/c/d", "CESTX", "/", "Europe/", "EST/EDT"]
+)
+def test_a_name_of_no_zone_is_no_time(zone: str) -> None:
+    assert read([f"2024-07-01 12:00:00 {zone}"], "yyyy-MM-dd HH:mm:ss z") == [None]
+
+
+def test_zones_of_many_names_in_one_column_are_each_their_own() -> None:
+    texts = [
+        f"2024-07-01 12:00:00 {zone}" for zone in ("UTC", "Asia/Tokyo", "Nowhere/At_All", "asia/tokyo", "Europe/Berlin", "+01:00")
+    ]
+
+    assert read([*texts, "2024-07-01 12:00:00"], "yyyy-MM-dd HH:mm:ss[ z]", timezone="Asia/Kolkata") == [
+        "2024-07-01 12:00:00",
+        "2024-07-01 03:00:00",
+        None,
+        "2024-07-01 03:00:00",
+        "2024-07-01 10:00:00",
+        "2024-07-01 11:00:00",
+        "2024-07-01 06:30:00",
+    ]
 
 
 def test_a_named_zone_beats_the_option() -> None:

@@ -40,7 +40,7 @@ def _first(text: str, formats: Sequence[str], place: Place) -> int | None:
         if pattern in EPOCHS:
             micros, good = read_epoch_texts(column, EPOCHS[pattern])
         else:
-            parts, good = read_regex(column, parse_pattern(pattern).regex())
+            parts, good, _ = read_regex(column, parse_pattern(pattern).regex())
             micros, exist = to_micros(parts, place.zone, place.now, place.year)
             good = good & exist
         if good[0]:

@@ -40,7 +40,7 @@ def test_steps_are_compiled_once(marks: Path) -> None:
 
 def test_options_that_were_never_given_are_looked_at_again(marks: Path) -> None:
     marks.mkdir()
-    for node in warming._nodes(segment({"type": "json", "fields": {"a": "int"}})):
+    for node in warming.nodes(segment({"type": "json", "fields": {"a": "int"}})):
         warming._mark(node).touch()
 
     process = warming.begin([segment({"type": "json", "fields": {"a": "int"}, "rest": "others"})])

@@ -12,7 +12,8 @@ from pydantic import PrivateAttr
 from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
-from etl.spark.splits import Job, Reader
+from etl.spark.job import Job
+from etl.spark.splits import Reader
 from etl.spark.state import State
 
 

@@ -278,7 +278,8 @@ def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine
 
 def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, inbox: Path) -> None:
     inbox.write_text(lines(0, 50_000))
-    pipeline = etl.pipeline(COPY.replace('out.jsonl"}', 'out.jsonl", retry: {attempts: 2, initial_backoff: 10ms}}'))
+    more = "on_failure: fail, retry: {attempts: 2, initial_backoff: 10ms}"
+    pipeline = etl.pipeline(COPY.replace('out.jsonl"}', f'out.jsonl", {more}}}'))
     small = subprocess.run(
         ["bash", "-c", 'ulimit -f 1024; trap "" XFSZ; exec "$@"', "bash", *_run_words(etl, pipeline)],
         capture_output=True,

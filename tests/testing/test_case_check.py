@@ -84,6 +84,7 @@ def test_lines_keep_what_looks_like_variables(tmp_path: Path) -> None:
     ("tests", "found"),
     [
         ("    input: {auht: [x]}\n", "12:13 unknown-place: there is no source 'auht' (did you mean 'auth'?)"),
+        ("    input: [x]\n    tables: {intel: []}\n", "13:14 unknown-table: there is no table 'intel' (tables are: none)"),
         (
             "    input: [x]\n    expect: {faild: 1}\n",
             "13:14 unknown-place: there is no stream or sink 'faild' (did you mean 'failed'?)",

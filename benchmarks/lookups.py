@@ -1,0 +1,59 @@
+"""Look-up tables: ten million addresses, a million networks; what they take and how fast they are found."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from benchmarks import measure
+from benchmarks.places import fresh
+from benchmarks.results import Result, Row
+from benchmarks.settings import Settings
+from etl.spark.session import WORKER_ENVIRONMENT
+
+TITLE = "Look-up tables"
+ABOUT = (
+    "A CSV file of 10,000,000 rows (an IPv4 address, one of 1,000 categories of 20 bytes, a score of 0 to 100) becomes a table "
+    "in a process of its own, as a run does it; wall clock and memory are of that process and what it starts. Then 40,000 "
+    "addresses at a time, in no order, are looked up in one process with a worker's settings: all of them are found, and both "
+    "values of each are made columns. Resident is what of the mapped file was in memory after every row was found once. The "
+    "networks are 1,000,000 of random prefixes of 16 to 32 bits, the addresses random. The patterns "
+    "are of a domain of two words and mostly a word, the lines of 100 bytes with a URL of such a domain; hardly any is hit."
+)
+
+
+def run(settings: Settings) -> Result:
+    """Built and asked ``settings.runs`` times."""
+    folder = fresh("lookups")
+    rows = {
+        "file": Row("10,000,000 rows: file", "MB", at_most=150),
+        "resident": Row("10,000,000 rows: resident", "MB", at_most=150),
+        "build": Row("10,000,000 rows: built from CSV", "s", at_most=30),
+        "memory": Row("10,000,000 rows: memory while built", "MB PSS", at_most=1000),
+        "exact": Row("10,000,000 rows: exact look-ups of two values", "/CPU s", at_least=5_000_000),
+        "found": Row("10,000,000 rows: exact look-ups of none", "/CPU s"),
+        "cidr": Row("1,000,000 networks: longest prefix and a value", "/CPU s", at_least=2_000_000),
+        "networks": Row("1,000,000 networks: file", "MB"),
+        "like": Row("100,000 LIKE patterns, 100-byte lines", "/CPU s", at_least=300_000),
+        "like_build": Row("100,000 LIKE patterns: built", "CPU s"),
+        "like_file": Row("100,000 LIKE patterns: file", "MB"),
+        "regex": Row("100,000 regular expressions, 100-byte lines", "/CPU s", at_least=300_000),
+        "regex_build": Row("100,000 regular expressions: built", "CPU s"),
+        "regex_file": Row("100,000 regular expressions: file", "MB"),
+        "regex_open": Row("100,000 regular expressions: mapped by a worker", "s", at_most=1),
+    }
+    _call("data", folder)
+    for _ in range(settings.runs):
+        cost, _ = _call("build", folder)
+        found = {"build": cost.wall, "memory": cost.peak, **_call("ask", folder)[1], **_call("patterns", folder)[1]}
+        for name, row in rows.items():
+            row.values.append(found[name])
+    for row in rows.values():
+        print(f"  {row.label}: {row.median:,.3g} {row.unit}", file=sys.stderr, flush=True)
+    return Result("lookups", TITLE, ABOUT, list(rows.values()))
+
+
+def _call(what: str, folder: object) -> tuple[measure.Cost, dict[str, float]]:
+    argv = [sys.executable, "-m", "benchmarks.lookups_kernels", what]
+    cost, out, _ = measure.run([*argv, str(folder)], folder, env=WORKER_ENVIRONMENT)  # type: ignore[arg-type]
+    return cost, json.loads(out) if out.strip() else {}

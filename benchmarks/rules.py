@@ -1,0 +1,50 @@
+"""Rules: a thousand Sigma rules over raw events, the cost of three times as many, regular expressions over log lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from benchmarks import measure
+from benchmarks.places import fresh
+from benchmarks.results import Result, Row
+from benchmarks.settings import Settings
+from etl.spark.session import WORKER_ENVIRONMENT
+
+TITLE = "Rules"
+ABOUT = (
+    "R1: the 1,042 Sigma rules of the acceptance data over its 1,260 events of process creation, repeated to 50,400 (3.0 kB of "
+    "raw JSON each): file source, `json` with the fields that the rules need, `rules`, JSON lines of the matches, in a "
+    "process with a worker's settings. Two such processes run at once on two cores. R2: parsing and rules with 3,000 rules "
+    "(the same and variants that look for other texts), against 41 of them. R3: 41 rules of a regular expression each over "
+    "log lines of 100 bytes, one in 100 a match, on one core. R4: the rules alone, with each optimisation switched off."
+)
+
+
+def run(settings: Settings) -> Result:
+    """Each measured ``settings.runs`` times."""
+    folder = fresh("rules")
+    rows = {
+        "raw": Row("R1: 1,042 Sigma rules, raw JSON in", "events/CPU s", at_least=75_000),
+        "json": Row("R1: of it, reading and parsing alone", "events/CPU s"),
+        "memory": Row("R1: memory of a process", "MB PSS"),
+        "few": Row("R2: 41 rules alone", "events/CPU s"),
+        "all": Row("R2: 1,042 rules alone", "events/CPU s"),
+        "many": Row("R2: 3,000 rules alone", "events/CPU s"),
+        "ratio": Row("R2: time with 3,000 rules / with 41, parsing included", "times", at_most=1.5),
+        "lines": Row("R3: 41 regular expressions, log lines of 100 bytes", "events/CPU s", at_least=500_000),
+    }
+    _call("data", folder)
+    for _ in range(settings.runs):
+        cost, found = _call("raw", folder)
+        found |= {"memory": cost.peak, **_call("growth", folder)[1], **_call("lines", folder)[1]}
+        for name, row in rows.items():
+            row.values.append(found[name])
+    off = [Row(f"R4: without {name}", "events/CPU s", [value]) for name, value in _call("ablation", folder)[1].items()]
+    return Result("rules", TITLE, ABOUT, [*rows.values(), *off])
+
+
+def _call(what: str, folder: object) -> tuple[measure.Cost, dict[str, float]]:
+    argv = [sys.executable, "-m", "benchmarks.rules_kernels", what]
+    cost, out, _ = measure.run([*argv, str(folder)], folder, env=WORKER_ENVIRONMENT)  # type: ignore[arg-type]
+    return cost, json.loads(out) if out.strip() else {}

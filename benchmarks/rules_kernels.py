@@ -1,0 +1,189 @@
+"""The steps of the benchmark of rules, each a process: raw lines in memory → the file source → json → rules → JSON lines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.places import acceptance
+from connectors.file.source import FileSource
+from connectors.json_lines import encode
+from etl.api import ArrowStep, Limit, visible
+from etl.rules.conditions import Leaf, replaced
+from etl.rules.engine import Engine, Switches
+from etl.rules.files import read_rules, rule_files
+from etl.rules.in_force import fields_needed
+from etl.rules.predicates import Text
+from etl.rules.rule import Rule
+from etl.scanner.texts import owned
+from etl.steps.rules import Rules
+from parsers.json.parser import Json
+
+EVENTS, LOG_LINES, TIMES, FEW, MANY = 50_400, 1_000_000, 5, 41, 3_000
+FOLDERS = ("rules", "rules-emerging-threats")
+
+Run = Callable[[], int]
+"""Everything once; the number of events."""
+
+
+def data(folder: Path) -> None:
+    """The events of process creation repeated, and log lines of 100 bytes."""
+    with gzip.open(acceptance() / "sigma" / "process_creation_events.jsonl.gz") as file:
+        once = file.read().rstrip(b"\n") + b"\n"
+    (folder / "events.jsonl").write_bytes(once * (EVENTS // once.count(b"\n")))
+    (folder / "app.log").write_bytes(b"".join(map(log_line, range(LOG_LINES // 10))) * 10)
+
+
+def log_line(number: int) -> bytes:
+    """100 bytes with the newline; one line in 100 is what a rule looks for."""
+    chance = random.Random(number)
+    usual = ("GET /index.html 200", "cache hit for key", "user session renewed", "connection closed by peer")
+    what = f"alert-{number // 100 % FEW:02} code={number % 9973} from 10.0.0.7" if number % 100 == 0 else chance.choice(usual)
+    begin = f"2026-11-21T{number % 24:02}:{number % 60:02}:00 host-{chance.randrange(99)} app[{number}]"
+    line = f"{begin}: {what} {chance.getrandbits(256):x}"
+    return line.encode()[:99] + b"\n"
+
+
+def own(count: int) -> Rules:
+    """Rules of a regular expression each."""
+    patterns = [rf"alert-{n:02}\s+code=\d+ from (\d{{1,3}}[.]){{3}}\d+" for n in range(count)]
+    written = [pattern.replace("\\", "\\\\") for pattern in patterns]
+    return Rules.model_validate(
+        {"rules": [{"name": f"r{n}", "where": f"message rlike '{one}'"} for n, one in enumerate(written)]}
+    )
+
+
+@cache
+def sigma() -> tuple[Rule, ...]:
+    """The rules of the acceptance data."""
+    return read_rules(rule_files([str(acceptance() / "sigma" / name) for name in FOLDERS])).rules
+
+
+def parse() -> Json:
+    """The fields that the rules need, and no others."""
+    return Json.model_validate({"fields": {name: "string" for name in sorted(fields_needed(sigma())) if name.isalnum()}})
+
+
+def step() -> Rules:
+    """All rules of the acceptance data."""
+    return Rules.model_validate({"files": [str(acceptance() / "sigma" / name / "**/*.yml") for name in FOLDERS]})
+
+
+def many() -> list[Rule]:
+    """The rules and variants of them that look for other texts, 3,000 in all."""
+    return [*sigma(), *(variant(rule, turn) for turn in range(1, 3) for rule in sigma())][:MANY]
+
+
+def variant(rule: Rule, turn: int) -> Rule:
+    def other(leaf: Leaf) -> Leaf:
+        one = leaf.predicate
+        return (
+            Leaf(replace(one, text=f"{one.text[:-2]}{turn}{one.text[-2:]}"))
+            if isinstance(one, Text) and len(one.text) > 3
+            else leaf
+        )
+
+    return replace(rule, id=f"{rule.id}-{turn}", condition=replaced(rule.condition, other))
+
+
+def through(file: Path, steps: Sequence[ArrowStep]) -> Run:
+    """A file through steps and into JSON lines, as a task does it."""
+    source = FileSource.model_validate({"path": str(file)})
+    start = source.start()
+    splits = source.splits(start, source.latest(start, Limit(1 << 40, bounded=True)), 1)
+    schema, works = source.fields(), []
+    for one in steps:
+        works.append((one.open(schema), one.takes_views))
+        schema = one.fields(schema)
+
+    def run() -> int:
+        events = 0
+        for batch in (batch for split in splits for batch in source.read(split)):
+            assert isinstance(batch, pa.RecordBatch)
+            events += batch.num_rows
+            for work, takes_views in works:
+                batch = work(batch if takes_views else owned(batch)).events
+            encode(owned(batch.select(visible(batch.schema).names)))
+        return events
+
+    return run
+
+
+def speed(run: Run, times: int = TIMES) -> float:
+    """Events a CPU second of this process: the best of some runs behind a first one."""
+    run()
+    found = []
+    for _ in range(times):
+        began = time.process_time()
+        events = run()
+        found.append(events / (time.process_time() - began))
+    return max(found)
+
+
+def parsed(folder: Path) -> list[pa.RecordBatch]:
+    """The batches that reach the rules."""
+    found: list[pa.RecordBatch] = []
+    source = FileSource.model_validate({"path": str(folder / "events.jsonl")})
+    start = source.start()
+    work = parse().open(source.fields())
+    for split in source.splits(start, source.latest(start, Limit(1 << 40, bounded=True)), 1):
+        found += [work(owned(batch)).events for batch in source.read(split) if isinstance(batch, pa.RecordBatch)]
+    return found
+
+
+def alone(rules: Sequence[Rule], batches: Sequence[pa.RecordBatch], switches: Switches, times: int = TIMES) -> float:
+    """Events a CPU second, of the rules alone."""
+    engine = Engine([rule.condition for rule in rules], visible(batches[0].schema), switches)
+    return speed(lambda: sum(engine.run(batch).offsets.shape[0] - 1 for batch in batches), times)
+
+
+def raw(folder: Path) -> dict[str, float]:
+    """R1: what one process does with raw lines, and with parsing alone."""
+    return {
+        "raw": speed(through(folder / "events.jsonl", [parse(), step()])),
+        "json": speed(through(folder / "events.jsonl", [parse()])),
+    }
+
+
+def growth(folder: Path) -> dict[str, float]:
+    """R2: parsing and rules, by how many rules there are."""
+    batches = parsed(folder)
+    json_only = 1 / speed(through(folder / "events.jsonl", [parse()]))
+    chosen = sigma()[:: len(sigma()) // FEW][:FEW]
+    found = {
+        "few": alone(chosen, batches, Switches()),
+        "all": alone(sigma(), batches, Switches()),
+        "many": alone(many(), batches, Switches()),
+    }
+    ratio = (json_only + 1 / found["many"]) / (json_only + 1 / found["few"])
+    return {**found, "ratio": ratio}
+
+
+def lines(folder: Path) -> dict[str, float]:
+    """R3: 41 regular expressions over log lines."""
+    return {"lines": speed(through(folder / "app.log", [own(FEW)]))}
+
+
+def ablation(folder: Path) -> dict[str, float]:
+    """R4: each optimisation switched off alone, and the memory of texts beside the others."""
+    batches = parsed(folder)[:2]
+    off = {"nothing": Switches(), **{name: replace(Switches(), **{name: False}) for name in Switches.__dataclass_fields__}}
+    found = {name: alone(sigma(), batches, switches, 2) for name, switches in off.items()}
+    fresh = {name: replace(switches, distinct=False) for name, switches in off.items() if name != "distinct"}
+    return found | {f"{name}, nothing remembered": alone(sigma(), batches, switches, 2) for name, switches in fresh.items()}
+
+
+STEPS: Mapping[str, Callable[[Path], Any]] = {"data": data, "raw": raw, "growth": growth, "lines": lines, "ablation": ablation}
+
+if __name__ == "__main__":
+    print(json.dumps(STEPS[sys.argv[1]](Path(sys.argv[2]))))

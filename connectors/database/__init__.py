@@ -1,0 +1,1 @@
+"""Rows of databases: MySQL, MariaDB, PostgreSQL and SQLite."""

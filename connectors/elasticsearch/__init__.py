@@ -1,0 +1,1 @@
+"""Elasticsearch and OpenSearch, over what their APIs have in common."""

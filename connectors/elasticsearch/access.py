@@ -1,0 +1,58 @@
+"""How a cluster is reached: the options that its source and sink share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from connectors.http.access import Access, basic, bearer, check_login, check_secrets
+from connectors.http.urls import check_urls
+from connectors.tls import ClientTls
+from etl.api import Component, Duration, Finding
+
+ClusterUrl = Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")]
+"""Where a node is: ``https://host:port``, perhaps with a path that a proxy adds."""
+
+
+class Cluster(Component):
+    """Addresses and credentials of a cluster."""
+
+    urls: tuple[ClusterUrl, ...] = Field(
+        description="Nodes of the cluster; another is asked when one does not answer.",
+        min_length=1,
+        examples=[["https://es1.example.org:9200", "https://es2.example.org:9200"]],
+    )
+    user: str | None = Field(default=None, description="Who logs in, with `password`.")
+    password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${ES_PASSWORD}"])
+    api_key: SecretStr | None = Field(
+        default=None, description="An API key as the server gave it, encoded, instead of a user.", examples=["${ES_API_KEY}"]
+    )
+    token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${ES_TOKEN}"])
+    tls: ClientTls | None = Field(default=None, description="Certificates, for https URLs.")
+    timeout: Duration = Field(
+        default=timedelta(seconds=90), description="How long a node may be silent.", gt=timedelta(0), examples=["2m"]
+    )
+    compression: Literal["none", "gzip"] = Field(
+        default="none", description="How bodies travel; gzip saves four fifths of the network for much of the time of a core."
+    )
+
+    def access(self) -> Access:
+        """For a client."""
+        authorization = None
+        if self.api_key is not None:
+            authorization = SecretStr(f"ApiKey {self.api_key.get_secret_value()}")
+        elif self.token is not None:
+            authorization = bearer(self.token)
+        elif self.user is not None:
+            authorization = basic(self.user, self.password)
+        headers = (("Authorization", authorization),) if authorization else ()
+        return Access(self.urls, self.timeout.total_seconds(), self.tls, headers, self.compression == "gzip")
+
+    def check_access(self) -> Iterable[Finding]:
+        """Findings about these options."""
+        yield from check_urls(self.urls, self.tls, "urls")
+        yield from check_login(self.user, self.password, {"api_key": self.api_key, "token": self.token})
+        yield from check_secrets({"api_key": self.api_key, "token": self.token})

@@ -1,0 +1,150 @@
+"""One server and the connection to it, which is kept alive.
+
+On the standard library's `http.client`: a worker asks one server at a time and waits for its answer, so a pool, retries and
+redirects, which other clients add, would only be switched off, and nothing has to be installed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import select
+import ssl
+import zlib
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import NamedTuple
+
+from connectors.http.urls import parsed
+from connectors.tls import ClientTls
+from etl.api import ComponentError
+
+CONNECT_SECONDS = 10.0
+"""How long a server may take to accept a connection."""
+
+MOST_BYTES = 1 << 29
+"""The largest answer that is taken, unpacked."""
+
+GZIP_LEVEL = 1
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    place: str
+    """Which, for messages."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By name in lower case."""
+
+    body: bytes
+
+    def excerpt(self, length: int = 300) -> str:
+        """The beginning of the body on one line, for messages."""
+        text = " ".join(self.body[: 4 * length].decode(errors="replace").split())
+        text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+        return text if len(text) <= length else text[:length] + "…"
+
+
+class Connection:
+    """Speaks with one server; connects when it must. Errors are OSErrors that name the server, or ComponentErrors."""
+
+    def __init__(self, url: str, timeout: float, tls: ClientTls | None, compressed: bool) -> None:
+        self.place = parsed(url)
+        self._timeout, self._tls, self._compressed = timeout, tls, compressed
+        self._http: HTTPConnection | None = None
+
+    def connect(self) -> None:
+        """Be connected: a kept connection that the server has closed is made again."""
+        if self._http is not None and not _is_over(self._http):
+            return
+        self.close()
+        http = self._new()
+        try:
+            http.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise ComponentError(
+                f"{self.place}: the server's certificate does not do: {error.verify_message}; see tls.authority and tls.verify"
+            ) from error
+        except (TimeoutError, ssl.SSLEOFError, ConnectionError) as error:
+            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
+        except ssl.SSLError as error:
+            raise ComponentError(
+                f"{self.place}: no TLS connection: {error.reason or error}; is it https, and does it want a certificate?"
+            ) from error
+        except OSError as error:
+            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
+        http.sock.settimeout(self._timeout)
+        self._http = http
+
+    def exchange(self, method: str, path: str, body: bytes | memoryview | None, headers: Mapping[str, str]) -> Answer:
+        """On a connection: a request, and its answer whatever its status."""
+        assert self._http is not None
+        sent = dict(headers)
+        if self._compressed:
+            sent["Accept-Encoding"] = "gzip"
+            if body is not None:
+                body, sent["Content-Encoding"] = gzip.compress(body, GZIP_LEVEL, mtime=0), "gzip"
+        try:
+            answered = self._send(self._http, method, self.place.path + path, body, sent)
+            return self._read(answered)
+        except (OSError, HTTPException, zlib.error) as error:
+            self.close()
+            if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+                raise ComponentError(f"{self.place}: the server ends TLS: {error.reason}; see tls.certificate") from error
+            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
+
+    def close(self) -> None:
+        """Be connected no more."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _new(self) -> HTTPConnection:
+        _, host, port, _ = self.place
+        timeout = min(CONNECT_SECONDS, self._timeout)
+        if self.place.scheme == "http":
+            return HTTPConnection(host, port, timeout=timeout)
+        return HTTPSConnection(host, port, timeout=timeout, context=(self._tls or ClientTls()).context())
+
+    def _send(
+        self, http: HTTPConnection, method: str, path: str, body: bytes | memoryview | None, headers: dict[str, str]
+    ) -> HTTPResponse:
+        try:
+            http.request(method, path or "/", body, headers)
+        except (BrokenPipeError, ConnectionResetError):  # it may have answered before it had read all, such as with 413
+            answered = http.getresponse()
+            answered.will_close = True
+            return answered
+        return http.getresponse()
+
+    def _read(self, answered: HTTPResponse) -> Answer:
+        headers = {name.lower(): value for name, value in answered.headers.items()}
+        body = answered.read(MOST_BYTES + 1)
+        if len(body) <= MOST_BYTES and answered.length:
+            raise IncompleteRead(body, answered.length)
+        if headers.get("content-encoding") == "gzip":
+            body = zlib.decompressobj(wbits=31).decompress(body, MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            self.close()
+            raise ComponentError(f"{self.place} answers with more than {MOST_BYTES >> 20} MiB; ask for less at a time")
+        if answered.will_close:
+            self.close()
+        return Answer(str(self.place), answered.status, headers, body)
+
+
+def _is_over(http: HTTPConnection) -> bool:
+    """True when the other side has closed, or said something that nobody asked for."""
+    if http.sock is None:
+        return True
+    poll = select.poll()
+    poll.register(http.sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, HTTPException):
+        return f"the connection ended in the middle of an answer, or it is no HTTP ({type(error).__name__})"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

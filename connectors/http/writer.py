@@ -1,0 +1,110 @@
+"""Writing batches as requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pyarrow as pa
+
+from connectors.http.bodies import Format, key_of, kind_of, lines_of
+from connectors.http.client import Client
+from connectors.http.connection import Answer
+from connectors.http.statuses import Statuses
+from etl.api import ComponentError, Rejects, Result, Staged
+
+REJECTED, TOO_LARGE = "http-rejected", "event-too-large"
+TOO_MUCH = 413
+
+
+@dataclass
+class RequestWriter:
+    """Writer: a request a batch; one that the server finds too large is cut in halves.
+
+    Memory: the batch's body, twice.
+    """
+
+    client: Client
+    method: str
+    format: Format
+    statuses: Statuses
+    key_header: str | None
+    longest_wait: float
+    """Seconds that a server may ask us to wait, at most."""
+
+    sleep: Callable[[float], None] = time.sleep
+
+    def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Bytes of each event in a body, with its share of what stands around it."""
+        return pa.array(lines_of(batch)[1] + kind_of(self.format).extra)
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        """Send it; look at the status."""
+        import numpy as np
+
+        text, lengths = lines_of(batch)
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        rejected: list[Rejects] = []
+        parts = [(0, batch.num_rows)]
+        while parts:
+            first, last = parts.pop()
+            rows = batch.slice(first, last - first)
+            try:
+                answer = self._ask(text[ends[first] : ends[last]], ends[first + 1 : last + 1] - ends[first], rows)
+            except OSError as error:
+                return self._again(first, batch.num_rows, rejected, str(error))
+            if answer.status == TOO_MUCH and last - first > 1:
+                middle = (first + last) // 2
+                parts += [(middle, last), (first, middle)]
+            elif (fate := self.statuses.fate(answer.status)) == "retry":
+                self._wait(answer)
+                return self._again(first, batch.num_rows, rejected, _said(answer))
+            elif fate == "stop":
+                raise ComponentError(f"{_said(answer)}; nothing is lost: the next run begins with these events again")
+            elif fate == "dead":
+                code = TOO_LARGE if answer.status == TOO_MUCH else REJECTED
+                rejected.append(Rejects(rows, code, f"{answer.status}: {answer.excerpt()}"))
+        return Result(rejected=rejected)
+
+    def close(self) -> Staged | None:
+        """Nothing is staged."""
+        return None
+
+    def abort(self) -> None:
+        """What was sent is sent again."""
+
+    def _ask(self, lines: memoryview, ends: Any, rows: pa.RecordBatch) -> Answer:
+        kind = kind_of(self.format)
+        more = {self.key_header: key_of(rows)} if self.key_header else {}
+        return self.client.ask(self.method, "", kind.join(lines, ends), kind.type, more)
+
+    def _again(self, first: int, last: int, rejected: list[Rejects], cause: str) -> Result:
+        """Rows from ``first`` on were not taken: parts are sent in their order."""
+        return Result(pa.array(range(first, last), pa.int64()), rejected, cause)
+
+    def _wait(self, answer: Answer) -> None:
+        seconds = asked_wait(answer.headers.get("retry-after"))
+        if seconds > 0:
+            self.sleep(min(seconds, self.longest_wait))
+
+
+def asked_wait(header: str | None) -> float:
+    """Seconds that Retry-After asks for: a number or a date (RFC 9110); 0 for none, and for what is neither."""
+    if header is None:
+        return 0
+    if header.strip().isdecimal():
+        return float(header.strip()[:9])
+    try:
+        return (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return 0
+
+
+def _said(answer: Answer) -> str:
+    if location := answer.headers.get("location"):
+        return f"{answer.place} answers {answer.status}, to {location!r}; redirects are not followed"
+    return f"{answer.place} answers {answer.status}: {answer.excerpt()}"

@@ -1,0 +1,134 @@
+"""Events → what the client takes: topic, value, key, time and headers of each message.
+
+Values are written by the JSON kernel for the whole batch and cut at newlines, which JSON has none of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors import json_lines
+from connectors.kafka.naming import Naming
+from connectors.kafka.texts import as_bytes, as_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Payload = bytes | str | None
+
+_SEPARATOR = "|"
+"""Stands between the fields of a key."""
+
+
+class Messages(NamedTuple):
+    """A batch's messages, by row."""
+
+    topics: Sequence[str]
+    values: Sequence[Payload]
+    keys: Sequence[Payload] | None
+    millis: Sequence[int] | None
+    """When each event was, since 1970; 0 is now."""
+    headers: Sequence[list[tuple[str, Payload]]] | None
+
+    def arguments(self, report: Any) -> Iterator[tuple[Any, ...]]:
+        """What `Producer.produce` takes, in order: topic, value, key, partition, callback, on_delivery, time, headers."""
+        keys, millis, headers = self.keys or repeat(None), self.millis or repeat(0), self.headers or repeat(None)
+        return zip(self.topics, self.values, keys, repeat(-1), repeat(report), repeat(None), millis, headers, strict=False)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a message is made of an event."""
+
+    topic: Naming
+    value_field: str | None
+    """Field whose value is sent as it is; none means the event as JSON."""
+    key: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+    """Field and header."""
+    time_field: str | None
+
+    def sizes(self, batch: pa.RecordBatch) -> pa.Array:
+        """Bytes of value, key and headers of each event, as Kafka counts them before it compresses."""
+        import numpy as np
+
+        sizes = self._value_sizes(batch)
+        for part in [*([self._keys(batch)] if self.key else []), *(as_texts(batch.column(field)) for field, _ in self.headers)]:
+            sizes = sizes + _lengths(part)
+        names = sum(len(header.encode()) for _, header in self.headers)
+        return pa.array(sizes + np.int64(names))
+
+    def keyed(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Which events have a key."""
+        return self._keys(batch).is_valid() if self.key else pa.repeat(pa.scalar(False), batch.num_rows)
+
+    def messages(self, batch: pa.RecordBatch, topics: pa.DictionaryArray) -> Messages:
+        """All of a batch."""
+        millis = self._millis(batch) if self.time_field else None
+        keys = self._keys(batch).to_pylist() if self.key else None
+        names = topics.dictionary.to_pylist()
+        if len(names) == 1:
+            return Messages([names[0]] * len(batch), self._values(batch), keys, millis, self._headers(batch))
+        each = [names[code] for code in topics.indices.to_pylist()]
+        return Messages(each, self._values(batch), keys, millis, self._headers(batch))
+
+    def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
+        if self.value_field is not None:
+            return as_bytes(batch.column(self.value_field))
+        lines = json_lines.encode(batch).tobytes().split(b"\n")
+        lines.pop()
+        return lines
+
+    def _value_sizes(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        import numpy as np
+
+        if self.value_field is None:
+            return np.asarray(json_lines.sizes(batch)) - 1
+        values = batch.column(self.value_field)
+        is_bytes = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+        return _lengths(values if is_bytes else as_texts(values))
+
+    def _keys(self, batch: pa.RecordBatch) -> pa.Array:
+        """One field as it is, several joined, where a null is empty; null where all are."""
+        texts = [as_texts(batch.column(field)) for field in self.key]
+        if len(texts) == 1:
+            return texts[0]
+        joined = pc.binary_join_element_wise(*texts, _SEPARATOR, null_handling="replace", null_replacement="")
+        empty = _SEPARATOR * (len(texts) - 1)
+        nothing = pc.and_(pc.equal(joined, empty), _all_null(texts))
+        return pc.if_else(nothing, pa.scalar(None, pa.string()), joined)
+
+    def _millis(self, batch: pa.RecordBatch) -> list[int]:
+        assert self.time_field is not None
+        millis = pc.floor_temporal(batch.column(self.time_field), unit="millisecond").cast(pa.timestamp("ms", "UTC"))
+        return pc.max_element_wise(pc.fill_null(millis.cast(pa.int64()), 0), 0).to_pylist()
+
+    def _headers(self, batch: pa.RecordBatch) -> Sequence[list[tuple[str, Payload]]] | None:
+        """A header for each field that is not null."""
+        if not self.headers:
+            return None
+        columns = [as_bytes(batch.column(field)) for field, _ in self.headers]
+        names = [header for _, header in self.headers]
+        rows = zip(*columns, strict=True)
+        return [[(name, value) for name, value in zip(names, row, strict=True) if value is not None] for row in rows]
+
+
+def _lengths(values: pa.Array) -> NDArray[np.int64]:
+    import numpy as np
+
+    lengths = pc.binary_length(values) if not pa.types.is_null(values.type) else pa.nulls(len(values), pa.int64())
+    return np.asarray(pc.fill_null(lengths.cast(pa.int64()), 0))
+
+
+def _all_null(columns: Sequence[pa.Array]) -> pa.Array:
+    nothing = columns[0].is_null()
+    for column in columns[1:]:
+        nothing = pc.and_(nothing, column.is_null())
+    return nothing

@@ -1,0 +1,58 @@
+"""The topic of each event: a name, or one with fields in braces, which is checked against what Kafka accepts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.kafka.texts import as_texts
+from connectors.kafka.topics import LEGAL_TOPIC
+from etl.api import Finding, Schema, nearest
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Text with ``{field}`` in it."""
+
+    template: str
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """Literal texts at even places, fields at odd ones."""
+        return _BRACES.split(self.template)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all events go to one topic."""
+        return len(self.pieces) == 1
+
+    def names(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """A name for each event; null where a field is."""
+        if self.is_fixed:
+            return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), [self.template])
+        fields = [as_texts(batch.column(piece)) if at % 2 else pa.scalar(piece) for at, piece in enumerate(self.pieces)]
+        return pc.binary_join_element_wise(*fields, "").dictionary_encode()
+
+    def check(self, incoming: Schema) -> Iterator[Finding]:
+        """Fields that are not here, and names that cannot be."""
+        for name in self.pieces[1::2]:
+            if name not in incoming.names:
+                hint = nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
+                at = self.template.index("{" + name + "}") + 1
+                yield Finding("unknown-field", f"there is no field {name!r} here", ("topic",), hint, at=at)
+        literal = "".join(self.pieces[::2]) or "x"
+        if not LEGAL_TOPIC.fullmatch(literal if self.is_fixed else f"{literal}x"):
+            message = f"{self.template!r} cannot name a topic: that has 1 to 249 letters, digits, dots, underscores and dashes"
+            yield Finding("bad-topic", message, ("topic",))
+
+
+def is_legal(names: pa.Array) -> pa.BooleanArray:
+    """Which of these Kafka accepts; a null it does not."""
+    return pa.array([name is not None and LEGAL_TOPIC.fullmatch(name) is not None for name in names.to_pylist()], pa.bool_())

@@ -1,0 +1,1 @@
+"""Tables that steps look up."""

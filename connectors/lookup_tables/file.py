@@ -1,0 +1,190 @@
+"""The table `file`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from connectors.lookup_tables.casting import as_type
+from etl.api import ComponentError, Finding, Table
+
+_log = logging.getLogger("sluice")
+
+_BLOCK_BYTES = 8 << 20
+_FORMATS: Mapping[str, Literal["csv", "json", "parquet"]] = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
+}  # fmt: skip
+_PACKED = (".gz", ".bz2", ".zst")
+
+
+class FileTable(Table):
+    """A table from a file: CSV with a header, JSON lines or Parquet.
+
+    The file is read in pieces of 8 MB, so its size does not matter; with `refresh` it is read again when it has changed. A
+    value that is none of its column's type is null. Rows of a CSV file with more or fewer fields than its header are left
+    out, and counted in a warning. Files that end in `.gz`, `.bz2` or `.zst` are unpacked.
+
+    ```yaml
+    type: file
+    path: intel.csv
+    key: ip
+    columns: {score: int}
+    refresh: 10m
+    ```
+    """
+
+    type: Literal["file"] = "file"
+    path: str = Field(min_length=1, description="The file.", examples=["intel.csv"])
+    format: Literal["auto", "csv", "json", "parquet"] = Field(
+        default="auto", description="What is in it; `auto` goes by the end of its name."
+    )
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="What stands between the fields of a CSV file.")
+
+    header: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the columns of a CSV file whose first line does not name them.",
+        examples=[["ip", "lists"]],
+    )
+
+    def check(self) -> Iterable[Finding]:
+        if self._kind() is None:
+            yield Finding(
+                "unclear-format", f"{self.path!r} does not say what is in it", ("path",), "say `format: csv`, json or parquet"
+            )
+        elif (names := self.names()) is not None:
+            for at, key in enumerate(self.key):
+                if key not in names:
+                    path = ("key", at) if len(self.key) > 1 else ("key",)
+                    yield Finding("unknown-column", f"{self.path} has no column {key!r}", path, f"it has {', '.join(names[:20])}")
+
+    def names(self) -> Sequence[str] | None:
+        """The columns of a file that is there and says so; a JSON file does not."""
+        try:
+            return {"csv": self._csv_names, "parquet": self._parquet_names}.get(self._kind() or "", lambda: None)()
+        except (OSError, pa.ArrowInvalid, ComponentError):
+            return None
+
+    def probe(self) -> Iterable[Finding]:
+        try:
+            Path(self.path).open("rb").close()
+        except OSError as error:
+            yield Finding("unreadable-file", f"{self.path}: {error.strerror}", ("path",))
+
+    def version(self) -> str | None:
+        try:
+            found = Path(self.path).stat()
+        except OSError:
+            return None  # reading it says what is wrong
+        return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        kind = self._kind()
+        if kind is None:
+            raise ComponentError(f"{self.path} does not say what is in it; say `format: csv`, json or parquet")
+        if not Path(self.path).is_file():
+            raise ComponentError(f"{self.path}: there is no such file")
+        readers: Mapping[str, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]] = {
+            "csv": self._csv, "json": self._json, "parquet": self._parquet,
+        }  # fmt: skip
+        try:
+            yield from readers[kind](columns)
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise ComponentError(f"{self.path} cannot be read as {kind}: {error}") from error
+
+    def _kind(self) -> Literal["csv", "json", "parquet"] | None:
+        if self.format != "auto":
+            return self.format
+        path = Path(self.path)
+        return _FORMATS.get(path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix)
+
+    def _separator(self) -> str:
+        tabs = self.delimiter == "," and ".tsv" in Path(self.path).suffixes
+        return "\t" if tabs else self.delimiter
+
+    def _opened(self) -> Any:
+        return pa.input_stream(self.path, compression="detect")
+
+    def _csv_names(self) -> list[str]:
+        import csv
+        import io
+
+        if self.header:
+            return list(self.header)
+        with self._opened() as file:
+            head = file.read(1 << 16).decode("utf-8-sig", "replace")
+        return next(csv.reader(io.StringIO(head), delimiter=self._separator()), [])
+
+    def _csv(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from pyarrow import csv
+
+        wrong: list[Any] = []
+
+        def left_out(row: Any) -> str:
+            wrong.append(row)
+            return "skip"
+
+        self._there(columns, self._csv_names())
+        reader = csv.open_csv(
+            self._opened(),
+            csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False, column_names=self.header or None),
+            csv.ParseOptions(delimiter=self._separator(), newlines_in_values=True, invalid_row_handler=left_out),
+            csv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        )
+        for batch in reader:
+            yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
+        if wrong:
+            text = "%s: %d rows left out, for they have another number of fields than there are columns; the first has %d, not %d"
+            _log.warning(text, self.path, len(wrong), wrong[0].actual_columns, wrong[0].expected_columns)
+
+    def _parquet_names(self) -> list[str]:
+        from pyarrow import parquet
+
+        return list(parquet.read_schema(self.path).names)
+
+    def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from pyarrow import parquet
+
+        self._there(columns, self._parquet_names())
+        with parquet.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(columns=list(columns)):
+                yield pa.RecordBatch.from_pydict({name: self._cast(batch.column(name), name) for name in columns})
+
+    def _json(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import polars as pl
+
+        with self._opened() as file:
+            rest = b""
+            while data := file.read(_BLOCK_BYTES):
+                whole, _, rest = (rest + data).rpartition(b"\n")
+                yield from self._json_rows(pl, whole, columns)
+            yield from self._json_rows(pl, rest, columns)
+
+    def _json_rows(self, pl: Any, lines: bytes, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if lines.strip():
+            try:
+                rows = pl.read_ndjson(lines, schema=dict.fromkeys(columns, pl.String), ignore_errors=True)
+            except pl.exceptions.PolarsError as error:
+                raise ComponentError(f"{self.path} cannot be read as JSON lines: {error}") from error
+            for batch in rows.to_arrow().cast(pa.schema([(name, pa.string()) for name in columns])).to_batches():
+                yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
+
+    def _cast(self, column: pa.Array, name: str) -> pa.Array:
+        wanted = self.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return as_type(column, wanted) if column.type == pa.string() else column.cast(wanted)
+
+    def _there(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        missing = [name for name in columns if name not in names]
+        if missing:
+            raise ComponentError(f"{self.path} has no column {missing[0]!r}; it has {', '.join(names[:20])}")

@@ -1,0 +1,130 @@
+"""The table `http`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field, SecretStr
+
+from connectors.http.access import Access, basic, bearer, check_login, check_secrets
+from connectors.http.urls import Url, check_urls
+from connectors.lookup_tables.file import FileTable
+from connectors.tls import ClientTls
+from etl.api import ComponentError, Duration, Finding, Size, Table
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+
+_PROBE_SECONDS = 5.0
+_TEMPORARY = (408, 425, 429)
+
+
+class HttpTable(Table):
+    """A table from a web server: CSV with a header, or JSON lines.
+
+    With `refresh` the server is asked for its headers that often (HEAD), and for the rows when `ETag` or `Last-Modified` is
+    another than before; a server that sends neither is asked for the rows each time. Redirects are not followed: credentials
+    go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are temporary. The
+    answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table.
+
+    ```yaml
+    type: http
+    url: https://feeds.example.org/bad-addresses.csv
+    token: ${FEED_TOKEN:-}
+    format: csv
+    key: ip
+    columns: {score: int}
+    refresh: 1h
+    ```
+    """
+
+    type: Literal["http"] = "http"
+    url: Url = Field(description="Where the rows are.", examples=["https://feeds.example.org/bad-addresses.csv"])
+    format: Literal["csv", "json"] = Field(default="csv", description="What the server sends: CSV, or JSON lines.")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="What stands between the fields of CSV.")
+    header: tuple[str, ...] = Field(
+        default=(), description="Names of the columns of CSV whose first line does not name them.", examples=[["ip", "lists"]]
+    )
+    headers: dict[HeaderName, SecretStr] = Field(
+        default={}, description="Further headers of each request.", examples=[{"X-Api-Key": "${API_KEY}"}]
+    )
+    user: str | None = Field(default=None, description="Who logs in, with `password`.")
+    password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${PASSWORD}"])
+    token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${TOKEN}"])
+    tls: ClientTls | None = Field(default=None, description="Certificates, for an https URL.")
+    timeout: Duration = Field(default=timedelta(seconds=60), description="How long the server may be silent.", gt=timedelta(0))
+    max_bytes: Size = Field(default=128 << 20, description="The largest answer that is taken.", gt=0, le=1 << 29)
+
+    def check(self) -> Iterable[Finding]:
+        yield from check_urls((self.url,), self.tls, "url")
+        yield from check_login(self.user, self.password, {"token": self.token})
+        yield from check_secrets({"token": self.token})
+        for name, value in self.headers.items():
+            for finding in check_secrets({name: value}):
+                yield Finding(finding.code, finding.message, ("headers", name))
+
+    def probe(self) -> Iterable[Finding]:
+        try:
+            answer = self._ask("HEAD", min(self.timeout.total_seconds(), _PROBE_SECONDS))
+        except OSError as error:
+            yield Finding("unreachable", str(error), ("url",))
+        except ComponentError as error:
+            yield Finding("not-ready", str(error), ("url",))
+        else:
+            if answer.status >= 300 and answer.status not in (405, 501):
+                yield Finding("not-ready", f"{answer.place} answers {answer.status} to HEAD", ("url",))
+
+    def version(self) -> str | None:
+        answer = self._ask("HEAD", self.timeout.total_seconds())
+        if answer.status >= 300:
+            return None  # reading it says what is wrong
+        return answer.headers.get("etag") or answer.headers.get("last-modified")
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        answer = self._ask("GET", self.timeout.total_seconds())
+        self._refuse(answer)
+        with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
+            path = Path(folder) / "rows"
+            path.write_bytes(answer.body)
+            answer = None
+            try:
+                yield from self._file(path).read(columns)
+            except ComponentError as error:
+                raise ComponentError(str(error).replace(str(path), self.url)) from error
+
+    def _refuse(self, answer: Any) -> None:
+        """Raise what an answer that is no table means."""
+        if answer.status >= 500 or answer.status in _TEMPORARY:
+            raise ConnectionError(f"{answer.place} answers {answer.status}: {answer.excerpt(120)}")
+        if answer.status != 200:
+            where = f", to {answer.headers['location']!r}" if 300 <= answer.status < 400 and "location" in answer.headers else ""
+            raise ComponentError(f"{answer.place} answers {answer.status}{where}: {answer.excerpt(120)}")
+        if len(answer.body) > self.max_bytes:
+            raise ComponentError(
+                f"{answer.place} answers with {len(answer.body):,} bytes, more than max_bytes, {self.max_bytes:,}"
+            )
+
+    def _file(self, path: Path) -> FileTable:
+        given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
+        return FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
+
+    def _ask(self, method: str, seconds: float) -> Any:
+        from connectors.http.client import Client
+
+        with closing(Client(replace(self.access(), timeout=seconds))) as client:
+            return client.ask(method, "")
+
+    def access(self) -> Access:
+        """For a client."""
+        headers = dict(self.headers)
+        if self.token is not None:
+            headers["Authorization"] = bearer(self.token)
+        elif self.user is not None:
+            headers["Authorization"] = basic(self.user, self.password)
+        return Access((self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()))

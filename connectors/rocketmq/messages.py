@@ -1,0 +1,138 @@
+"""Events as messages in the form of a batch (``MessageDecoder.encodeMessage`` of RocketMQ 5.3).
+
+A message is its whole length, a magic number and a checksum that are not looked at, flags (int32 each, big-endian), body and
+properties, each behind its length (int32, int16). A batch is messages end to end; it is not compressed, for brokers do not
+unpack one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors import json_lines
+from connectors.rocketmq.columns import KEYS, TAGS
+from etl.api import IDENTITY
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from etl.scanner.texts import Texts
+
+    Array = np.ndarray[Any, Any]
+
+OVERHEAD = 22
+"""Bytes of a message beside its body and properties."""
+
+LONGEST_PROPERTIES = (1 << 15) - 1
+
+_HEAD, _SLACK = 20, 16
+_NAME_ENDS, _VALUE_ENDS = "\x01", "\x02"
+_NEWLINE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Some events, ready to be laid side by side."""
+
+    bodies: Texts
+    properties: Texts
+
+    @property
+    def sizes(self) -> Array:
+        """int64[n]: encoded bytes of each; of one without a body (null) too."""
+        import numpy as np
+
+        return np.maximum(self.bodies.length, 0) + self.properties.length + OVERHEAD
+
+    def joined(self, rows: Array) -> memoryview:
+        """The messages of some rows, end to end."""
+        import numpy as np
+
+        from etl.scanner.views import gather
+
+        bodies, properties = self.bodies.at(rows), self.properties.at(rows)
+        heads = np.zeros((len(rows), 5), ">i4")
+        heads[:, 0], heads[:, 4] = bodies.length + properties.length + OVERHEAD, bodies.length
+        widths = properties.length.astype(">i2")
+        address, length = np.empty((len(rows), 4), np.uint64), np.empty((len(rows), 4), np.int64)
+        each = np.arange(len(rows), dtype=np.uint64)
+        address[:, 0], length[:, 0] = heads.ctypes.data + each * _HEAD, _HEAD
+        address[:, 1], length[:, 1] = bodies.address, bodies.length
+        address[:, 2], length[:, 2] = widths.ctypes.data + each * 2, 2
+        address[:, 3], length[:, 3] = properties.address, properties.length
+        total = int(length.sum())
+        target = np.empty(total + _SLACK, np.uint8)
+        gather(address.reshape(-1), length.reshape(-1), np.uint64(target.ctypes.data))
+        return target[:total].data
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What of an event becomes which part of a message."""
+
+    body: str | None = None
+    """The field that is the body; None for the whole event as JSON."""
+
+    tag: str | None = None
+    keys: tuple[str, ...] = ()
+    identity: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Field → property."""
+
+    def messages(self, batch: pa.RecordBatch) -> Messages:
+        """The messages of a batch."""
+        from etl.scanner.texts import Texts
+
+        bodies = self._json(batch) if self.body is None else Texts.of(_column(batch.column(self.body)))
+        return Messages(bodies, Texts.of(self._properties(batch)))
+
+    def _json(self, batch: pa.RecordBatch) -> Texts:
+        """Lines of JSON without their ends: no newline is inside of one."""
+        import numpy as np
+
+        from etl.scanner.texts import Texts
+
+        text = pa.py_buffer(json_lines.encode(batch))
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
+        starts = np.append(0, ends[:-1] + 1) if len(ends) else ends
+        return Texts((starts + text.address).astype(np.uint64), ends - starts, text, text.address, text)
+
+    def _properties(self, batch: pa.RecordBatch) -> pa.Array:
+        keys = [batch.column(IDENTITY)] if self.identity else []
+        keys += [_text(batch, name) for name in self.keys]
+        found = [_property(KEYS, pc.binary_join_element_wise(*keys, " ", null_handling="skip"))] if keys else []
+        found += [_property(TAGS, _text(batch, self.tag))] if self.tag else []
+        found += [_property(name, _text(batch, field)) for field, name in self.properties.items()]
+        if not found:
+            return pa.repeat(pa.scalar("", pa.string()), len(batch))
+        return pc.binary_join_element_wise(*found, "") if len(found) > 1 else found[0]
+
+
+def _property(name: str, values: pa.Array) -> pa.Array:
+    """``name value`` with the marks that end each; nothing where the value is null or empty."""
+    whole = pc.binary_join_element_wise(name, values, _NAME_ENDS)
+    whole = pc.binary_join_element_wise(whole, "", _VALUE_ENDS)
+    given = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
+    return whole if given.false_count == 0 else pc.if_else(given, whole, "")
+
+
+def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A field as text; the two characters that end names and values become U+FFFD, so that no value is two properties."""
+    column = batch.column(name)
+    texts = column if column.type == pa.string() else pc.cast(column, pa.string())
+    if pc.any(pc.match_substring_regex(texts, "[\x01\x02]")).as_py():
+        texts = pc.replace_substring_regex(texts, "[\x01\x02]", "\ufffd")
+    return texts
+
+
+def _column(column: pa.Array) -> pa.Array:
+    """A body: texts and bytes lie in memory in the same way."""
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        text = pa.string() if pa.types.is_binary(column.type) else pa.large_string()
+        return pa.Array.from_buffers(text, len(column), column.buffers(), offset=column.offset)
+    return column

@@ -1,0 +1,107 @@
+"""Reading a split: answers of a broker are gathered into blocks, and become batches of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.rocketmq import tags
+from connectors.rocketmq.cluster import Cluster
+from connectors.rocketmq.columns import TAGS, Columns, property_texts
+from connectors.rocketmq.pulling import Lost, Puller, pull_fields
+from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.stored import FLAGS, INNER_BATCH, OFFSET, Stored
+from etl.api import OFFSET as OFFSET_COLUMN
+from etl.api import ComponentError, Rejects
+
+BLOCK = 4 << 20
+"""Bytes of messages that make a batch, as they are stored."""
+
+OnDataLoss = Literal["fail", "earliest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How messages are read."""
+
+    columns: Columns
+    group: str
+    tags: str
+    on_data_loss: OnDataLoss
+
+    def batches(self, cluster: Cluster, queue: Queue, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
+        """The events of a range of a queue, and a dead letter for what is no longer there."""
+        connection, master = cluster.reader(queue)
+        try:
+            puller = Puller(connection, queue, pull_fields(queue, self.group, tags.subscription(self.tags)), master)
+            yield from self._events(puller.bodies(start, end), queue, start, end)
+        finally:
+            connection.close()
+
+    def _events(self, found: Iterator[bytes | Lost], queue: Queue, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
+        after = start - 1
+        for block in _blocks(found):
+            if isinstance(block, Lost):
+                yield lost(queue, block, self.on_data_loss)
+                continue
+            stored = Stored.located(block, after, end)
+            if len(stored):
+                after = int(stored.parts[OFFSET, -1])
+                yield from self._batch(stored, queue)
+
+    def _batch(self, stored: Stored, queue: Queue) -> Iterator[pa.RecordBatch | Rejects]:
+        if (stored.parts[FLAGS] & INNER_BATCH).any():
+            raise ComponentError(f"rocketmq: queue {queue.name} is of the type BatchCQ, whose messages cannot be read singly")
+        stored = self._tagged(stored)
+        for piece, broken, reason in stored.plain():
+            if len(broken):
+                yield _unreadable(broken, reason)
+            if len(piece):
+                yield self.columns.batch(piece, queue)
+
+    def _tagged(self, stored: Stored) -> Stored:
+        """Messages with the wanted tags: a broker has looked at hash codes only."""
+        wanted = tags.wanted(self.tags)
+        if wanted is None:
+            return stored
+        from etl.scanner.texts import owned_array
+
+        found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted))
+        return stored if found.false_count == 0 else stored.at(found.to_numpy(zero_copy_only=False))
+
+
+def lost(queue: Queue, what: Lost, on_data_loss: OnDataLoss) -> Rejects:
+    """A dead letter that tells of messages that cannot be had; an error where that is not to be."""
+    said = f"queue {queue.name}: messages from offset {what.begin} on are lost: {what.reason}"
+    if on_data_loss == "fail":
+        raise ComponentError(f"rocketmq: {said}; on_data_loss: earliest goes on with what is there")
+    events = pa.record_batch([pa.array([""]), pa.array([what.begin], pa.int64())], names=["message", OFFSET_COLUMN])
+    return Rejects(events, "data-lost", said)
+
+
+def _blocks(found: Iterator[bytes | Lost]) -> Iterator[bytes | Lost]:
+    """Answers joined, for every batch has its price further on."""
+    held: list[bytes] = []
+    size = 0
+    for one in found:
+        if held and (isinstance(one, Lost) or size >= BLOCK):
+            yield b"".join(held)
+            held, size = [], 0
+        if isinstance(one, Lost):
+            yield one
+        elif one:
+            held.append(one)
+            size += len(one)
+    if held:
+        yield b"".join(held)
+
+
+def _unreadable(broken: Stored, reason: str) -> Rejects:
+    events = pa.record_batch(
+        [pa.array([""] * len(broken), pa.string()), pa.array(broken.parts[OFFSET])], names=["message", OFFSET_COLUMN]
+    )
+    return Rejects(events, "corrupt-body", f"the body is compressed, and {reason}")

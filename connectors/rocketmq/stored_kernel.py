@@ -1,0 +1,128 @@
+"""Kernels over messages as brokers store them (``MessageDecoder`` of RocketMQ 4 and 5), one behind the other in a block.
+
+Every length is checked against the block before it is believed, for blocks come from the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, FLAGS, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED
+from etl.scanner.compiled import kernel, part
+
+_MAGIC, _MAGIC_LONG_TOPIC = 0xDAA320A7, 0xDAA320AB
+_BORN_HOST_BIG, _STORED_HOST_BIG = 0x10, 0x20
+_NAME_ENDS, _VALUE_ENDS = np.uint8(1), np.uint8(2)
+
+
+@part
+def _number(block: Any, at: Any, count: Any) -> Any:
+    """``count`` bytes as a number, the first counting most; 8 of them may be negative."""
+    number = np.int64(0)
+    for byte in range(count):
+        number = (number << np.int64(8)) | np.int64(block[at + byte])
+    return number
+
+
+@part
+def _body_length_at(at: Any, flags: Any) -> Any:
+    born = np.int64(20 if flags & _BORN_HOST_BIG else 8)
+    stored = np.int64(20 if flags & _STORED_HOST_BIG else 8)
+    return at + np.int64(48) + born + np.int64(8) + stored + np.int64(12)
+
+
+@kernel
+def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
+    """Where the parts of each message lie → ``found`` (int64[8, most]); only messages whose offsets grow from ``after`` (not
+    itself) and lie before ``end``. Returns how many, or -1 - position of what is no message."""
+    at, count, size = np.int64(0), 0, np.int64(block.shape[0])
+    while at < size:
+        if at + np.int64(48) > size:
+            return -1 - at
+        total, magic = _number(block, at, 4), _number(block, at + 4, 4)
+        offset, flags = _number(block, at + 20, 8), _number(block, at + 36, 4)
+        length_at = _body_length_at(at, flags)
+        behind = at + total
+        if (magic != _MAGIC and magic != _MAGIC_LONG_TOPIC) or behind > size or length_at + 4 > behind:
+            return -1 - at
+        body = length_at + 4
+        topic = body + _number(block, length_at, 4)
+        width = 2 if magic == _MAGIC_LONG_TOPIC else 1
+        if topic + width > behind:
+            return -1 - at
+        properties = topic + width + _number(block, topic, width)
+        if properties + 2 > behind or properties + 2 + _number(block, properties, 2) > behind:
+            return -1 - at
+        if after < offset < end:
+            stored = length_at - np.int64(12) - np.int64(20 if flags & _STORED_HOST_BIG else 8) - np.int64(8)
+            found[OFFSET, count], found[FLAGS, count] = offset, flags
+            found[BORN, count], found[STORED, count] = _number(block, at + 40, 8), _number(block, stored, 8)
+            found[BODY_BEGIN, count], found[BODY_END, count] = body, topic
+            found[PROPERTIES_BEGIN, count] = properties + 2
+            found[PROPERTIES_END, count] = properties + 2 + _number(block, properties, 2)
+            count += 1
+            after = offset
+        at = behind
+    return count
+
+
+@part
+def _until(block: Any, at: Any, end: Any, mark: Any) -> Any:
+    """Where a byte is, or ``end``."""
+    while at < end and block[at] != mark:
+        at += 1
+    return at
+
+
+@part
+def _same(block: Any, begin: Any, end: Any, name: Any) -> Any:
+    at = 0
+    while at < name.shape[0] and begin + at < end and block[begin + at] == name[at]:
+        at += 1
+    return at == name.shape[0] == end - begin
+
+
+@kernel
+def find_property(block: Any, begins: Any, ends: Any, name: Any, starts: Any, stops: Any) -> None:
+    """Where the value of one property lies in each message (int32[n] each; -1 where it has none)."""
+    for row in range(begins.shape[0]):
+        at, end = begins[row], ends[row]
+        starts[row] = stops[row] = -1
+        while at < end:
+            middle = _until(block, at, end, _NAME_ENDS)
+            last = _until(block, middle, end, _VALUE_ENDS)
+            if middle < end and _same(block, at, middle, name):
+                starts[row], stops[row] = middle + 1, last
+                break
+            at = last + 1
+
+
+@kernel
+def count_properties(block: Any, begins: Any, ends: Any, counts: Any) -> None:
+    """How many properties each message has, before those of the messages in front of it: int32[n + 1]."""
+    total = 0
+    counts[0] = 0
+    for row in range(begins.shape[0]):
+        at, end = begins[row], ends[row]
+        while at < end:
+            middle = _until(block, at, end, _NAME_ENDS)
+            total += middle < end
+            at = _until(block, middle, end, _VALUE_ENDS) + 1
+        counts[row + 1] = total
+
+
+@kernel
+def all_properties(block: Any, begins: Any, ends: Any, spans: Any) -> None:
+    """Where names and values lie: int32[4, m], for as many as `count_properties` has counted."""
+    count = 0
+    for row in range(begins.shape[0]):
+        at, end = begins[row], ends[row]
+        while at < end:
+            middle = _until(block, at, end, _NAME_ENDS)
+            last = _until(block, middle, end, _VALUE_ENDS)
+            if middle < end:
+                spans[0, count], spans[1, count], spans[2, count], spans[3, count] = at, middle, middle + 1, last
+                count += 1
+            at = last + 1

@@ -1,0 +1,105 @@
+"""Asking what a pipeline reads and writes whether it is there: `etl lint --connect` and `etl run --require-healthy`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+
+from etl.api import ComponentError, Finding, Schema, Sink, Source
+from etl.config.build import secrets
+from etl.config.document import read
+from etl.config.environment import substitute
+from etl.config.layout import Layout, Part, lay_out
+from etl.config.model import Path, Pipeline
+from etl.config.overrides import override
+from etl.config.problems import Problem
+from etl.config.report import Report
+from etl.config.schemas import merge, schemas_of
+from etl.delivery.dead_letters import SCHEMA
+
+LIMIT_SECONDS = 10.0
+"""How long all probes together may take; they run side by side."""
+
+Probe = Callable[[], Iterable[Finding]]
+
+
+@dataclass
+class _Asked(threading.Thread):
+    """One probe in a thread of its own, which may be left behind when its time is up."""
+
+    path: Path
+    probe: Probe
+    findings: list[Finding] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        super().__init__(name="probe", daemon=True)
+
+    __hash__ = threading.Thread.__hash__
+
+    def run(self) -> None:
+        self.findings = _answer(self.probe)
+
+
+def probed(
+    pipeline: Pipeline, env: Mapping[str, str], overrides: Sequence[str] = (), seconds: float = LIMIT_SECONDS
+) -> list[Problem]:
+    """What the sources and sinks of a checked pipeline find wrong with their systems, in file order. Writes nothing."""
+    report = Report(pipeline.file, read(FilePath(pipeline.file).read_bytes()))
+    asked = [_Asked(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
+    for one in asked:
+        one.start()
+    end = time.monotonic() + seconds
+    for one in asked:
+        one.join(max(0.0, end - time.monotonic()))
+        late = [Finding("no-answer", f"no answer within {seconds:g} s")]
+        for finding in late if one.findings is None else one.findings:
+            report.find(one.path, finding)
+    return report.sorted()
+
+
+def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) -> Layout:
+    """Where everything stands in the file, with the values that it has in this run."""
+    root = report.document.value
+    assert isinstance(root, dict)
+    root = substitute({key: value for key, value in root.items() if key != "tests"}, env, report)
+    override(root, overrides, report)
+    return lay_out(root, report)
+
+
+def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[Path, Probe]]:
+    """Every part with its probe; what is secret in its options is hidden from the report."""
+    for part, component, probe in _parts(pipeline, layout):
+        for secret in secrets(type(component), part.options):
+            report.hide(secret, "***")
+        yield part.path, probe
+
+
+def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink, Probe]]:
+    fields = schemas_of(pipeline)
+    for name, source in pipeline.sources.items():
+        if isinstance(source, Source):
+            yield layout.sources[name], source, source.probe
+    for name, output in pipeline.sinks.items():
+        if name in layout.sinks:  # one that the file does not have is the console
+            incoming = merge([fields[feed] for feed in output.inputs])
+            yield layout.sinks[name].part, output.sink, _of_sink(output.sink, incoming)
+    if pipeline.dead_letters is not None and layout.dead_letters is not None:
+        yield layout.dead_letters, pipeline.dead_letters, _of_sink(pipeline.dead_letters, SCHEMA)
+
+
+def _of_sink(sink: Sink, fields: Schema) -> Probe:
+    return lambda: sink.probe(fields)
+
+
+def _answer(probe: Probe) -> list[Finding]:
+    try:
+        return list(probe())
+    except OSError as error:
+        return [Finding("unreachable", str(error) or type(error).__name__)]
+    except ComponentError as error:
+        return [Finding("not-ready", str(error))]
+    except Exception as error:
+        return [Finding("probe-failed", f"the probe of this component failed: {type(error).__name__}: {error}")]

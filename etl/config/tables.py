@@ -1,0 +1,42 @@
+"""The tables of a file, given to the steps that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from etl.api import Step, Table, nearest
+from etl.config.build import Built
+from etl.config.layout import Layout
+from etl.config.model import Path
+from etl.config.report import Report
+
+
+def give_tables(layout: Layout, built: dict[Path, Built], report: Report) -> None:
+    """Ask tables for their findings, and replace steps by ones that know their tables; report names that no table has."""
+    made = {name: built[part.path].component for name, part in layout.tables.items() if part.path in built}
+    tables = {name: table for name, table in made.items() if isinstance(table, Table)}
+    for name, table in tables.items():
+        for finding in table.check():
+            report.find(layout.tables[name].path, finding)
+    for part in (step for stream in layout.streams.values() for step in stream.steps):
+        known = built.get(part.path)
+        if known is not None and isinstance(known.component, Step):
+            _give(known, part.path, tables, set(layout.tables), built, report)
+
+
+def _give(
+    known: Built, path: Path, tables: Mapping[str, Table], declared: set[str], built: dict[Path, Built], report: Report
+) -> None:
+    assert isinstance(known.component, Step)
+    names = known.component.named_tables()
+    for place, name in names.items():
+        if name not in declared:
+            hint = nearest(name, declared) or (
+                f"tables here: {', '.join(sorted(declared))}" if declared else "a file declares them under 'tables'"
+            )
+            report.fail((*path, *place), "unknown-table", f"there is no table {name!r}", hint)
+    mine = {name: tables[name] for name in names.values() if name in tables}
+    if names:
+        step = known.component.with_tables(mine)
+        built[path] = replace(known, component=step, whole=known.whole and len(mine) == len(set(names.values())))

@@ -1,0 +1,197 @@
+"""All rules over a batch: predicates decided field by field, then every rule where its witness was found."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import Schema
+from etl.rules.binding import bind
+from etl.rules.bits import Bits
+from etl.rules.columns import TEXTS, Column
+from etl.rules.conditions import FALSE, Condition, leaves
+from etl.rules.other_deciders import NumberDecider, PresentDecider, decide_same
+from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
+from etl.rules.program import Matches, Program
+from etl.rules.seen import Seen
+from etl.rules.sql_conditions import BindError
+from etl.rules.text_decider import TextDecider, holding
+
+_LOG = logging.getLogger("etl.rules")
+
+
+@dataclass(frozen=True)
+class Switches:
+    """What benchmarks and tests turn off, one at a time; results are the same."""
+
+    shared: bool = True
+    """Equal predicates are decided once."""
+    together: bool = True
+    """Literals on one field share a scan."""
+    distinct: bool = True
+    """Each distinct text of a column is looked at once."""
+    literals: bool = True
+    """A regular expression is tried only where one of its literals is."""
+    witnesses: bool = True
+    """A rule is evaluated only where its witness is."""
+    measured: bool = True
+    """Witnesses are chosen by what was seen, not by a guess."""
+
+
+LEARN_AT = frozenset(16**n for n in range(8))
+"""After so many batches witnesses are chosen anew."""
+
+_ROWS, _BITS = 1 << 16, 1 << 27
+"""Most rows at once, and most rows times predicates: bounds the bit sets to 16 MiB."""
+
+
+class Engine:
+    """Conditions, compiled for the columns of a schema (and anew when a batch has others)."""
+
+    def __init__(self, conditions: Sequence[Condition], schema: Schema, switches: Switches = Switches()) -> None:
+        self._given, self._switches = conditions, switches
+        self._compile(plain(schema))
+
+    def run(self, batch: pa.RecordBatch) -> Matches:
+        """Which conditions are true in which rows."""
+        schema = plain(batch.schema)
+        if not self._types <= {(field.name, field.type) for field in schema}:
+            self._compile(schema)
+        most = max(64, min(_ROWS, _BITS // max(len(self.predicates), 1)))
+        parts = [self._run(batch.slice(first, most)) for first in range(0, max(batch.num_rows, 1), most)]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    # ── Compiling ─────────────────────────────────────────────────────────────────────────────────
+
+    def _compile(self, schema: Schema) -> None:
+        bound = [_bound(condition, schema) for condition in self._given]
+        self.numbers = self._numbered(bound)
+        self.predicates = [predicate for known in _distinct(self.numbers) for predicate in known]
+        used = set().union(*(fields_of(one) for one in self.predicates)) if self.predicates else set()
+        self._types = {(field.name, field.type) for field in schema if field.name in used}
+        self._deciders = self._made(schema)
+        self.program = Program(bound, self.numbers, self._switches.witnesses)
+        self.program.choose(None)
+        self._bits = Bits.empty(len(self.predicates), 0)
+        self._seen, self._rows, self._batches = np.zeros(len(self.predicates), np.int64), 0, 0
+
+    def _numbered(self, bound: Sequence[Condition]) -> list[dict[Predicate, int]]:
+        """Of each condition the numbers of its predicates: equal ones have one number, unless that is switched off."""
+        if self._switches.shared:
+            shared: dict[Predicate, int] = {}
+            for condition in bound:
+                for leaf in leaves(condition):
+                    shared.setdefault(leaf.predicate, len(shared))
+            return [shared] * len(bound)
+        count, each = 0, []
+        for condition in bound:
+            own = dict.fromkeys(leaf.predicate for leaf in leaves(condition))
+            each.append({predicate: count + n for n, predicate in enumerate(own)})
+            count += len(own)
+        return each
+
+    def _made(self, schema: Schema) -> list[Callable[[pa.RecordBatch, dict[str, Column], Bits], None]]:
+        """One function a field and family of predicates."""
+        groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
+        for number, predicate in enumerate(self.predicates):
+            groups[_family(predicate, number, schema)].append((number, predicate))
+        return [self._decider(family, of, members, schema) for (family, of), members in groups.items()]
+
+    def _decider(
+        self, family: str, of: str, members: list[tuple[int, Any]], schema: Schema
+    ) -> Callable[[pa.RecordBatch, dict[str, Column], Bits], None]:
+        if family == "same":
+            (number, same), *_ = members
+            return lambda batch, columns, bits: bits.put(number, decide_same(same, columns[same.field], columns[same.other]))
+        if family == "sql":
+            (number, sql), *_ = members
+            holds = holding(sql, schema)
+            return lambda batch, columns, bits: bits.put(number, holds(batch))
+        if family == "text":
+            return _remembering(
+                of, TextDecider(of, members, self._switches.literals, self._switches.together), self._switches.distinct
+            )
+        made = (NumberDecider if family == "number" else PresentDecider)(members)
+        return lambda batch, columns, bits: made.decide(columns[of], bits)
+
+    # ── Running ───────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self, batch: pa.RecordBatch) -> Matches:
+        columns = {name: Column(batch.column(name)) for name, _ in self._types}
+        self._bits = bits = self._bits.cleared(batch.num_rows)
+        for decide in self._deciders:
+            decide(batch, columns, bits)
+        self._learn(bits)
+        return self.program.run(bits)
+
+    def _learn(self, bits: Bits) -> None:
+        """Note how often predicates hold, and now and then choose witnesses by it."""
+        self._seen += bits.hits
+        self._rows += bits.rows
+        self._batches += 1
+        if self._switches.measured and self._batches in LEARN_AT and self._rows:
+            self.program.choose(self._seen / self._rows)
+
+
+def _bound(condition: Condition, schema: Schema) -> Condition:
+    """The condition, or false where the types that came make it impossible to decide."""
+    try:
+        return bind(condition, schema)
+    except BindError as error:
+        _LOG.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
+        return FALSE
+
+
+def _remembering(of: str, look: TextDecider, distinct: bool) -> Callable[[pa.RecordBatch, dict[str, Column], Bits], None]:
+    """Look at the texts of a column that have not been seen."""
+    seen = Seen(distinct)
+
+    def decide(batch: pa.RecordBatch, columns: dict[str, Column], bits: Bits) -> None:
+        column = columns[of]
+        if column.array.null_count == len(column.array):
+            return
+        code, hits = seen.hits(column.values, look)
+        bits.spread(code, column.rows, hits)
+
+    return decide
+
+
+def plain(schema: Schema) -> Schema:
+    """The schema with all texts as strings: how they travel decides nothing."""
+    return pa.schema([(field.name, pa.string() if field.type in TEXTS else field.type) for field in schema])
+
+
+def _distinct(numbers: Sequence[dict[Predicate, int]]) -> list[dict[Predicate, int]]:
+    return list({id(known): known for known in numbers}.values())
+
+
+def _family(predicate: Predicate, number: int, schema: Schema) -> tuple[str, str]:
+    """Which decider takes it, and of which field (or, where each has its own, its number)."""
+    if isinstance(predicate, SameField):
+        return "same", str(number)
+    if isinstance(predicate, Sql):
+        (name, *others) = predicate.fields or ("",)
+        alone = name and not others and schema.field(name).type in TEXTS and not _true_of_null(predicate, name)
+        return ("text", name) if alone else ("sql", str(number))
+    families = {Text: "text", Pattern: "text", Number: "number", Network: "text", Present: "present"}
+    return families[type(predicate)], predicate.field
+
+
+def _true_of_null(predicate: Sql, name: str) -> bool:
+    """Whether it holds where its only field is null: such rows have no text to look at."""
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(1, pa.string())], names=[name])
+    return bool(holding(predicate, nothing.schema)(nothing)[0].as_py())
+
+
+def _joined(parts: Sequence[Matches]) -> Matches:
+    offsets, before = [parts[0].offsets], int(parts[0].offsets[-1])
+    for part in parts[1:]:
+        offsets.append(part.offsets[1:] + before)
+        before += int(part.offsets[-1])
+    return Matches(np.concatenate(offsets), np.concatenate([part.rule for part in parts]))

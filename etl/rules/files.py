@@ -1,0 +1,104 @@
+"""Files of rules: YAML documents, Sigma's and our own mixed → a set of rules, and what could not be read."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from etl.rules.own import own_rule
+from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.sigma import Document, is_sigma, read_sigma
+from etl.rules.sigma_values import Placeholders
+
+SUFFIXES = (".yml", ".yaml")
+LARGEST_BYTES = 16 << 20
+"""A file of rules; a larger one is refused."""
+
+
+def rule_files(patterns: Iterable[str]) -> list[str]:
+    """Files that patterns (``rules/**/*.yml``), folders and names stand for, in order, each once."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        wanted = os.path.join(pattern, "**") if os.path.isdir(pattern) else pattern
+        matching = sorted(glob.glob(wanted, recursive=True))
+        found.update(dict.fromkeys(path for path in matching if os.path.isfile(path) and path.endswith(SUFFIXES)))
+    return list(found)
+
+
+def read_rules(
+    paths: Sequence[str], inline: Sequence[Mapping[str, Any]] = (), placeholders: Placeholders | None = None
+) -> RuleSet:
+    """The rules of files and of the pipeline itself. Total: what is wrong becomes a problem, and the other rules stay."""
+    problems: list[Problem] = []
+    files: dict[str, tuple[Document, ...]] = {}
+    if inline:
+        files["rules"] = tuple(Document("rules", number, data) for number, data in enumerate(inline, 1))
+    for path in paths:
+        documents, wrong = documents_of(path)
+        files[path] = tuple(documents)
+        problems += wrong
+    return rules_of(files, placeholders or {}, problems)
+
+
+def rules_of(files: Mapping[str, Sequence[Document]], placeholders: Placeholders, problems: Sequence[Problem] = ()) -> RuleSet:
+    """Documents → rules, beside the problems that are known already."""
+    found = list(_own(one for documents in files.values() for one in documents if not is_sigma(one.data)))
+    sigma = [[one for one in documents if is_sigma(one.data)] for documents in files.values()]
+    if any(sigma):
+        found += read_sigma(sigma, placeholders)
+    wrong = [*problems, *(one for one in found if isinstance(one, Problem))]
+    rules = tuple(_unique([one for one in found if isinstance(one, Rule)], wrong))
+    return RuleSet(rules, tuple(sorted(wrong, key=lambda one: (one.file, one.line))))
+
+
+def _own(documents: Iterable[Document]) -> Iterator[Rule | Problem]:
+    for document in documents:
+        yield own_rule(document.data, document.file, document.line)
+
+
+def _unique(rules: Sequence[Rule], problems: list[Problem]) -> Iterator[Rule]:
+    """Of rules with the same id the first; a Sigma rule without one has its title, which others may have too."""
+    known: dict[str, Rule] = {}
+    for rule in rules:
+        first = known.setdefault(rule.id, rule)
+        if first is rule or (rule.logsource and rule.id == rule.title):
+            yield rule
+        else:
+            problems.append(Problem(rule.file, rule.line, f"its id {rule.id!r} is that of {first.file}:{first.line}", rule.title))
+
+
+def documents_of(path: str) -> tuple[list[Document], list[Problem]]:
+    """What is written in a file, and what is wrong with it."""
+    problems: list[Problem] = []
+    try:
+        if os.path.getsize(path) > LARGEST_BYTES:
+            raise ValueError(f"the file has more than {LARGEST_BYTES >> 20} MiB")
+        with open(path, encoding="utf-8") as file:
+            return list(_parsed(path, file.read(), problems)), problems
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        problems.append(Problem(path, line, f"no YAML: {error.problem or error.context}"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        problems.append(Problem(path, 1, str(error) or type(error).__name__))
+    return [], problems
+
+
+def _parsed(path: str, text: str, problems: list[Problem]) -> Iterator[Document]:
+    loader = yaml.CSafeLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None
+            line = node.start_mark.line + 1
+            data = loader.construct_document(node)
+            for item in data if isinstance(data, list) else [data]:
+                if isinstance(item, dict):
+                    yield Document(path, line, item)
+                elif item is not None:
+                    problems.append(Problem(path, line, f"a rule is a mapping, and this is {type(item).__name__}"))
+    finally:
+        loader.dispose()

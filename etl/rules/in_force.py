@@ -1,0 +1,76 @@
+"""Rules put into force over a stream: the ones meant for its events, compiled, and what could not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from etl.api import Schema, visible
+from etl.rules.binding import bind
+from etl.rules.conditions import Condition, leaves
+from etl.rules.engine import Engine, Switches
+from etl.rules.predicates import ANY_FIELD, Sql, fields_of
+from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.sql_conditions import BindError
+from etl.rules.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True)
+class InForce:
+    """Rules over a stream's fields, in the order in which an engine numbers them."""
+
+    rules: tuple[Rule, ...]
+    """With conditions over predicates that can be decided."""
+
+    elsewhere: tuple[Rule, ...]
+    """Rules for events of other log sources."""
+
+    problems: tuple[Problem, ...]
+    missing: dict[str, int]
+    """Fields that rules ask for and the stream lacks, and how many rules do."""
+
+    version: str
+
+    def engine(self, schema: Schema, switches: Switches = Switches()) -> Engine:  # noqa: B008
+        """Compiled."""
+        return Engine([rule.condition for rule in self.rules], schema, switches)
+
+
+def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
+    """Adapt the rules to a stream. Total: a rule that cannot be decided becomes a problem."""
+    kept: list[Rule] = []
+    elsewhere: list[Rule] = []
+    problems = list(rules.problems)
+    missing: dict[str, int] = {}
+    for rule in rules.rules:
+        adapted = taxonomy.adapted(rule)
+        if adapted is None:
+            elsewhere.append(rule)
+        elif wrong := _wrong(adapted.condition, schema):
+            problems.append(Problem(rule.file, rule.line, wrong, rule.title))
+        else:
+            kept.append(adapted)
+            for name in fields_needed([adapted]) - set(schema.names):
+                missing[name] = missing.get(name, 0) + 1
+    return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version)
+
+
+def fields_needed(rules: Sequence[Rule]) -> set[str]:
+    """The fields that Sigma rules ask for; those of SQL conditions are known in front of a schema only."""
+    found: set[str] = set()
+    for rule in rules:
+        for leaf in leaves(rule.condition):
+            if not isinstance(leaf.predicate, Sql):
+                found |= fields_of(leaf.predicate)
+    return found - {ANY_FIELD}
+
+
+def _wrong(condition: Condition, schema: Schema) -> str | None:
+    """Why a condition cannot be decided; only SQL can be wrong in front of a schema."""
+    if not any(isinstance(leaf.predicate, Sql) for leaf in leaves(condition)):
+        return None
+    try:
+        bind(condition, visible(schema))
+    except BindError as error:
+        return str(error)
+    return None

@@ -1,0 +1,79 @@
+"""Predicates that are no texts: numbers, whether a field is there, two fields, conditions over several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.rules.address_kernel import compare_texts
+from etl.rules.bits import Bits
+from etl.rules.columns import Column
+from etl.rules.predicates import Number, Present, SameField
+from etl.rules.seen import Hits
+from etl.rules.seen_kernel import by_text
+from etl.scanner.texts import Texts, owned_array
+
+_COMPARE = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+
+
+@dataclass
+class NumberDecider:
+    """Comparisons of one column of numbers; equal ones by one look-up of all values."""
+
+    predicates: Sequence[tuple[int, Number]]
+
+    def decide(self, column: Column, bits: Bits) -> None:
+        """Find where they hold."""
+        equal = [(number, one.value) for number, one in self.predicates if one.order == "="]
+        if equal:
+            self._equal(column.array, equal, bits)
+        for number, one in self.predicates:
+            if one.order != "=":
+                bits.put(number, _COMPARE[one.order](column.array, pa.scalar(one.value)))
+
+    def _equal(self, array: pa.Array, equal: list[tuple[int, int | float]], bits: Bits) -> None:
+        fitting = [(number, value) for number, value in equal if _fits(value, array.type)]
+        if not fitting:
+            return
+        known = list(dict.fromkeys(value for _, value in fitting))
+        found = pc.index_in(array, value_set=pa.array(known, array.type))
+        rows = pc.indices_nonzero(pc.is_valid(found)).to_numpy().astype(np.int64)
+        which = found.drop_null().to_numpy().astype(np.int32)
+        first = np.zeros(len(known) + 2, np.int64)
+        predicates = np.empty(len(fitting), np.int32)
+        values = np.array([known.index(value) for _, value in fitting], np.int64)
+        by_text(values, np.array([number for number, _ in fitting], np.int64), first, predicates)
+        bits.spread(which, rows, Hits(first[:-1], predicates))
+
+
+def _fits(value: int | float, type_: pa.DataType) -> bool:
+    try:
+        return bool(pa.scalar(value, type_).as_py() == value)
+    except (pa.ArrowException, OverflowError):
+        return False
+
+
+@dataclass
+class PresentDecider:
+    """Whether one field has a value."""
+
+    predicates: Sequence[tuple[int, Present]]
+
+    def decide(self, column: Column, bits: Bits) -> None:
+        """Find where it has."""
+        for number, _ in self.predicates:
+            bits.put(number, column.array.is_valid())
+
+
+def decide_same(predicate: SameField, one: Column, other: Column) -> pa.BooleanArray:
+    """Compare two columns of texts; null equals nothing."""
+    kinds = {"equals": 0, "contains": 1, "startswith": 2, "endswith": 3}
+    texts = [owned_array(column.values).cast(pa.string()) for column in (one, other)]
+    left, right = (Texts.of(array if predicate.cased else pc.utf8_lower(array)) for array in texts)
+    result = np.zeros(len(left.address), bool)
+    compare_texts(left.address, left.length, right.address, right.length, kinds[predicate.kind], result)
+    return pa.array(result)

@@ -1,0 +1,69 @@
+"""What becomes of events that rules match: kept with their rules, marked with them, or one alert a match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import with_columns
+from etl.rules.program import Matches
+from etl.rules.rule import Rule
+from etl.rules.told import LIST, ONE, TOLD, Output
+from etl.scanner.texts import taken
+
+
+def told(rules: tuple[Rule, ...], version: str) -> pa.StructArray:
+    """Of each rule what is told."""
+    rows = [
+        {
+            "id": rule.id,
+            "title": rule.title,
+            "level": rule.level,
+            "tags": list(rule.tags),
+            "author": rule.author,
+            "version": version,
+        }
+        for rule in rules
+    ]
+    return pa.array(rows, TOLD)
+
+
+def matches(batch: pa.RecordBatch, found: Matches, of: pa.StructArray) -> pa.RecordBatch:
+    """The events that a rule matches, each with its rules."""
+    counts = np.diff(found.offsets)
+    rows = np.flatnonzero(counts)
+    kept = batch if len(rows) == batch.num_rows else _rows(batch, rows)
+    offsets = np.concatenate([[0], np.cumsum(counts[rows])]).astype(np.int32)
+    return with_columns(kept, {LIST: _lists(offsets, found.rule, of)})
+
+
+def annotate(batch: pa.RecordBatch, found: Matches, of: pa.StructArray) -> pa.RecordBatch:
+    """All events, each with its rules: an empty list for those that none matches."""
+    return with_columns(batch, {LIST: _lists(found.offsets, found.rule, of)})
+
+
+def alerts(batch: pa.RecordBatch, found: Matches, of: pa.StructArray) -> pa.RecordBatch:
+    """One event a match."""
+    rows = np.repeat(np.arange(batch.num_rows), np.diff(found.offsets))
+    rules = of.take(pa.array(found.rule))
+    columns = dict(zip((f"{ONE}.{member.name}" for member in TOLD), rules.flatten(), strict=True))
+    return with_columns(_rows(batch, rows), columns)
+
+
+def _rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+    """Some rows; of views only the 16 bytes are copied."""
+    return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], names=batch.schema.names)
+
+
+def _lists(offsets: Any, rule: Any, of: pa.StructArray) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), of.take(pa.array(rule)))
+
+
+WRITE: Mapping[Output, Callable[[pa.RecordBatch, Matches, pa.StructArray], pa.RecordBatch]] = {
+    "matches": matches,
+    "annotate": annotate,
+    "alerts": alerts,
+}

@@ -1,0 +1,122 @@
+"""The kernel that evaluates all rules on bit sets, 64 rows at a time, where a rule's witness was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+
+AND, OR = -1, -2
+ALWAYS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_DEEP = 64
+
+
+@part
+def _value(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, stack: Any) -> Any:
+    """A condition in 64 rows: ``steps`` are predicates (times two, plus one for not), AND and OR of ``counts`` values."""
+    top = 0
+    for at in range(begin, end):
+        step = steps[at]
+        if step >= 0:
+            value = bits[step >> 1, word]
+            stack[top] = ~value if step & 1 else value
+            top += 1
+        else:
+            value = ALWAYS if step == AND else np.uint64(0)
+            for below in range(1, counts[at] + 1):
+                value = value & stack[top - below] if step == AND else value | stack[top - below]
+            top -= counts[at]
+            stack[top] = value
+            top += 1
+    return stack[0]
+
+
+@part
+def _where(rule: Any, word: Any, witness_first: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
+    """The rows in which a rule may be true."""
+    seen = np.uint64(0)
+    for at in range(witness_first[rule], witness_first[rule + 1]):
+        predicate = witnesses[at]
+        if predicate < 0:
+            return ALWAYS
+        if touched[predicate] != 0:
+            seen |= bits[predicate, word]
+    return seen
+
+
+@part
+def _hopeless(rule: Any, witness_first: Any, witnesses: Any, touched: Any) -> Any:
+    for at in range(witness_first[rule], witness_first[rule + 1]):
+        if witnesses[at] < 0 or touched[witnesses[at]] != 0:
+            return False
+    return True
+
+
+@kernel
+def evaluate(
+    bits: Any, touched: Any, rows: Any, witness_first: Any, witnesses: Any, first: Any, steps: Any, counts: Any,
+    stack: Any, truth: Any,
+) -> Any:  # fmt: skip
+    """``truth`` uint64[rules, words], all 0, gets the rows in which each rule is true. Returns how many (rule, row) are.
+
+    ``touched`` int64[predicates] is 0 where a predicate was found nowhere; ``stack`` uint64[deepest condition].
+    """
+    found = 0
+    words = truth.shape[1]
+    last = ALWAYS if rows & 63 == 0 else (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
+    for rule in range(truth.shape[0]):
+        if _hopeless(rule, witness_first, witnesses, touched):
+            continue
+        for word in range(words):
+            seen = _where(rule, word, witness_first, witnesses, touched, bits)
+            if seen == 0:
+                continue
+            value = seen & _value(first[rule], first[rule + 1], steps, counts, bits, word, stack)
+            if word == words - 1:
+                value &= last
+            truth[rule, word] = value
+            while value != 0:
+                value &= value - np.uint64(1)
+                found += 1
+    return found
+
+
+@kernel
+def by_row(truth: Any, offsets: Any, rule: Any) -> None:
+    """Truths → of each row its rules in order: those of row r are ``rule[offsets[r]:offsets[r + 1]]``.
+
+    ``offsets`` int32[rows + 2] is all 0; of it the first rows + 1 are the answer.
+    """
+    for pass_ in range(2):
+        for n in range(truth.shape[0]):
+            for word in range(truth.shape[1]):
+                value = truth[n, word]
+                place = 0
+                while value != 0:
+                    while value & np.uint64(1) == 0:
+                        value >>= np.uint64(1)
+                        place += 1
+                    row = 64 * word + place
+                    if pass_ == 0:
+                        offsets[row + 2] += 1
+                    else:
+                        rule[offsets[row + 1]] = n
+                        offsets[row + 1] += 1
+                    value >>= np.uint64(1)
+                    place += 1
+        if pass_ == 0:
+            for row in range(2, offsets.shape[0]):
+                offsets[row] += offsets[row - 1]
+
+
+@kernel
+def put_bits(mask: Any, bits: Any) -> Any:
+    """Truth values (bool[rows]) → one predicate's bits. Returns how many are true."""
+    count = 0
+    for row in range(mask.shape[0]):
+        if mask[row]:
+            bits[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+            count += 1
+    return count

@@ -1,0 +1,61 @@
+"""Rules, what is wrong with others, and a set of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from etl.rules.conditions import Condition
+
+Level = Literal["informational", "low", "medium", "high", "critical"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition, and what is told of an event it is true for."""
+
+    id: str
+    title: str
+    condition: Condition
+    level: str | None = None
+    tags: tuple[str, ...] = ()
+    author: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    logsource: tuple[tuple[str, str], ...] = ()
+    """Category, product and service of a Sigma rule."""
+    file: str = ""
+    line: int = 0
+    tests: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    """Events that it must fire for, or with ``matches: false`` must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a rule, or a whole file, is not among the rules."""
+
+    file: str
+    line: int
+    message: str
+    rule: str = ""
+
+    def __str__(self) -> str:
+        of = f"{self.rule!r}: " if self.rule else ""
+        return f"{self.file}:{self.line}: {of}{self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules that go together, and what could not be loaded."""
+
+    rules: tuple[Rule, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Changes when a rule does: of everything that decides about matches and of what is told of them."""
+        seen = hashlib.sha256()
+        for rule in self.rules:
+            seen.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author)).encode())
+        return seen.hexdigest()[:12]

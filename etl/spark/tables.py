@@ -1,0 +1,73 @@
+"""The look-up tables of a run: built before it starts, built again while it goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from etl.api import EtlError
+from etl.tables.building import Answer, built
+from etl.tables.store import Wanted
+
+Say = Callable[[str, str], None]
+"""A level (``info`` or ``warning``) and a text for the user."""
+
+
+@contextmanager
+def kept(wanted: Mapping[str, Wanted], root: Path, follows: bool, say: Say) -> Iterator[None]:
+    """Build what the steps look up, and while the body runs, with ``follows``, build it again as each table says.
+
+    Raises EtlError when a table that was never read cannot be read.
+    """
+    for answer in built(list(wanted.values()), root) if wanted else ():
+        if answer.error and answer.current is None and not _usable(answer, wanted, root):
+            raise EtlError(f"table {answer.name!r}: {answer.error}")
+        _tell(answer, say)
+    refreshed = [one for one in wanted.values() if one.table.refresh is not None] if follows else []
+    if not refreshed:
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_refresh, args=(refreshed, root, say, done), name="tables", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _usable(answer: Answer, wanted: Mapping[str, Wanted], root: Path) -> bool:
+    """Whether every shape of a table that cannot be read now has been read by a run before."""
+    from etl.tables.store import current
+
+    return all(current(root / one.id) is not None for one in wanted.values() if one.name == answer.name)
+
+
+def _refresh(wanted: Sequence[Wanted], root: Path, say: Say, done: threading.Event) -> None:
+    due = {one.id: time.monotonic() + _seconds(one) for one in wanted}
+    while not done.wait(max(0.0, min(due.values()) - time.monotonic())):
+        now = [one for one in wanted if due[one.id] <= time.monotonic()]
+        for answer in built(now, root):
+            _tell(answer, say)
+        due |= {one.id: time.monotonic() + _seconds(one) for one in now}
+
+
+def _seconds(one: Wanted) -> float:
+    assert one.table.refresh is not None
+    return one.table.refresh.total_seconds()
+
+
+def _tell(answer: Answer, say: Say) -> None:
+    for text in answer.said:
+        say("warning", f"table {answer.name!r}: {text}")
+    if answer.error:
+        say("warning", f"table {answer.name!r} cannot be read, the version before stays in use: {answer.error}")
+    elif answer.new and answer.current is not None:
+        what = answer.current.what
+        parts = [f"{what.rows:,} row{'' if what.rows == 1 else 's'}"]
+        parts += [f"{what.again:,} more with a key that came before"] if what.again else []
+        parts += [f"{what.missing:,} without a key that can be read left out"] if what.missing else []
+        say("warning" if what.missing else "info", f"table {answer.name!r}: {', '.join(parts)}")

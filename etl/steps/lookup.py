@@ -1,0 +1,251 @@
+"""Add what a table knows about an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, PrivateAttr
+
+from etl.api import (
+    ArrowStep,
+    ComponentError,
+    FieldName,
+    Finding,
+    Names,
+    Outcome,
+    Rejects,
+    Schema,
+    Table,
+    format_type,
+    nearest,
+    with_columns,
+    with_fields,
+)
+from etl.scanner.texts import LARGEST, filtered, owned_array, taken
+
+if TYPE_CHECKING:
+    from etl.tables.store import Live, Wanted
+    from etl.tables.table import Table as Mapped
+
+_KEYS: Mapping[str, int] = {"cidr": 1, "range": 2, "prefix": 1, "suffix": 1, "like": 1, "regex": 1}
+"""How many columns the key of a table has that is asked so; ``exact`` takes any number."""
+
+
+class Lookup(ArrowStep):
+    """Add columns of a table to the events whose key it has.
+
+    The table is declared under `tables` and read when the run starts, into a file that all workers map: ten million addresses
+    take 80 MB once, not once a worker, and none of them passes through Python. With the table's `refresh` it is read again
+    while the events flow; if that fails, the version before stays in use, and the run says so.
+
+    An exact match compares whole numbers with whole numbers and texts with texts, letter by letter. A `cidr` table holds
+    networks, of which the longest prefix counts; a `range` table the first and last values of numbers or times, of which the
+    range that begins last counts; a `prefix` or `suffix` table texts, of which the longest counts, a suffix only as whole
+    labels of a domain's name. The key of a `like` or `regex` table is a pattern, and the first one in the table's order that
+    the field fits counts; `regex` is that of RE2, with look-around and back-references left to a slower engine that has a
+    tenth of a second for each text. A key that is null is in no table.
+
+    ```yaml
+    type: lookup
+    table: intel
+    on: source.ip
+    add: {threat.category: category, threat.score: score}
+    miss: keep
+    ```
+    """
+
+    type: Literal["lookup"] = "lookup"
+    table: str = Field(description="The table, as `tables` of the file names it.")
+    on: Names = Field(description="The field to look up, or several that are one key together.", examples=["source.ip"])
+    add: Mapping[FieldName, str] = Field(
+        min_length=1,
+        description="New field → the column of the table it is filled from.",
+        examples=[{"threat.category": "category"}],
+    )
+    match: Literal["exact", "cidr", "range", "prefix", "suffix", "like", "regex"] = Field(
+        default="exact",
+        description="When a row belongs to an event: its key is equal, holds it, is how it begins or ends, or a pattern it fits.",
+    )
+    miss: Literal["keep", "drop", "dead_letter"] = Field(
+        default="keep", description="What happens to an event that the table knows nothing about; kept, its new fields are null."
+    )
+    several: Literal["first", "all", "list"] = Field(
+        default="first",
+        description="Of several rows with one key: the first, an event for each, or a list of all their values.",
+    )
+    defaults: Mapping[FieldName, str | int | float | bool] = Field(
+        default={}, description="Values of new fields where the table knows nothing, instead of null."
+    )
+
+    _table: Table | None = PrivateAttr(default=None)
+    _folder: str | None = PrivateAttr(default=None)
+
+    def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
+        return {("table",): self.table}
+
+    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+        step = self.model_copy()
+        step._table, step._folder = tables.get(self.table, self._table), folder
+        return step
+
+    def wanted(self) -> Wanted:
+        """What it needs of its table."""
+        from etl.tables.store import Wanted
+        from etl.tables.table import Shape
+
+        assert self._table is not None
+        columns = pa.schema([(name, self._table.column(name)) for name in dict.fromkeys(self.add.values())])
+        key = tuple(self._table.key)
+        return Wanted(self.table, self._table, Shape(key, columns, self.match, self.several != "first"))
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        for at, name in enumerate(self.on):
+            if name not in incoming.names:
+                path = ("on", at) if len(self.on) > 1 else ("on",)
+                yield Finding("unknown-field", f"there is no field {name!r} here", path, nearest(name, incoming.names))
+        for name in self.defaults:
+            if name not in self.add:
+                yield Finding("unknown-field", f"{name!r} is no field of `add`", ("defaults", name), nearest(name, self.add))
+            elif self._table is not None and not _castable(self.defaults[name], self._table.column(self.add[name])):
+                wanted = format_type(self._table.column(self.add[name]))
+                yield Finding("wrong-type", f"{self.defaults[name]!r} is no {wanted}", ("defaults", name))
+        if self.several != "first" and self.match in ("cidr", "range"):
+            yield Finding("useless-option", f"of a {self.match} table one row belongs to an event at most", ("several",))
+        if self._table is not None:
+            yield from self._table_findings(self._table, incoming)
+
+    def _table_findings(self, table: Table, incoming: Schema) -> Iterable[Finding]:
+        known = table.names()
+        for name, column in self.add.items():
+            if known is not None and column not in known:
+                yield Finding("unknown-column", f"the table has no column {column!r}", ("add", name), nearest(column, known))
+        wanted = _KEYS.get(self.match, len(self.on))
+        if len(table.key) != wanted:
+            message = f"the key of table {self.table!r} has {_columns(len(table.key))}, and this needs {wanted}"
+            yield Finding("wrong-key", message, ("table",), "one for each field of `on`; first and last value for `match: range`")
+        elif self.match != "exact" and len(self.on) != 1:
+            yield Finding("wrong-key", f"`match: {self.match}` looks up one field", ("on",))
+        else:
+            yield from self._type_findings(table, incoming)
+
+    def _type_findings(self, table: Table, incoming: Schema) -> Iterable[Finding]:
+        pairs = zip(self.on, table.key, strict=True) if self.match == "exact" else ((self.on[0], key) for key in table.key)
+        for field, key in pairs:
+            mine = incoming.field(field).type if field in incoming.names else pa.null()
+            theirs = table.column(key)
+            if self.match not in ("exact", "range") and _kind(mine) != "text" and mine != pa.null():
+                yield Finding(
+                    "wrong-type", f"`match: {self.match}` looks up texts, and {field!r} is {format_type(mine)}", ("on",)
+                )
+                return
+            if pa.null() not in (mine, theirs) and _kind(mine) != _kind(theirs):
+                message = f"field {field!r} is {format_type(mine)}, and the table's {key!r} is {format_type(theirs)}"
+                yield Finding(
+                    "wrong-type", message, ("on",), f"say it under the table's `columns`: {{{key}: {format_type(mine)}}}"
+                )
+
+    def fields(self, incoming: Schema) -> Schema:
+        types = {name: self._table.column(column) if self._table else pa.null() for name, column in self.add.items()}
+        return with_fields(
+            incoming, {name: pa.list_(type_) if self.several == "list" else type_ for name, type_ in types.items()}
+        )
+
+    takes_views = True
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        live = self._live()
+        given = self.fields(incoming)
+        defaults = {name: pa.scalar(value).cast(given.field(name).type) for name, value in self.defaults.items()}
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            table = live.mapped()
+            counts, rows = self._rows(table, [batch.column(name) for name in self.on])
+            missed = counts == 0
+            rejects: tuple[Rejects, ...] = ()
+            if self.miss != "keep" and missed.any():
+                if self.miss == "dead_letter":
+                    rejects = (self._rejected(filtered(batch, pa.array(missed))),)
+                batch, counts = filtered(batch, pa.array(~missed)), counts[~missed]
+            batch, columns, missed = self._found(table, batch, counts, rows)
+            for name, value in defaults.items():
+                columns[name] = pc.if_else(pa.array(missed), value, columns[name])
+            return Outcome(with_columns(batch, columns), rejects)
+
+        return run
+
+    def _live(self) -> Live:
+        from etl.tables.store import Live, temporary
+
+        wanted = self.wanted()
+        return temporary(wanted) if self._folder is None else Live(Path(self._folder) / wanted.id)
+
+    def _rows(self, table: Mapped, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
+        """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
+        if self.several != "first":
+            return table.every(keys)
+        rows = table.first(table.find(keys))
+        return (rows >= 0).astype("int64"), rows[rows >= 0]
+
+    def _found(
+        self, table: Mapped, batch: pa.RecordBatch, counts: Any, rows: Any
+    ) -> tuple[pa.RecordBatch, dict[str, pa.Array], Any]:
+        """The events, their new columns, and for which of them the table has none (bool[n])."""
+        if self.several == "list":
+            return batch, {name: _lists(table.values(column, rows), counts) for name, column in self.add.items()}, counts == 0
+        batch, rows = _each(batch, counts, rows)
+        return batch, {name: table.values(column, rows) for name, column in self.add.items()}, rows < 0
+
+    def _rejected(self, missed: pa.RecordBatch) -> Rejects:
+        keys = [pc.fill_null(owned_array(missed.column(name)).cast(pa.string()), "null") for name in self.on]
+        said = pc.binary_join_element_wise(*keys, ", ")
+        return Rejects(missed, "lookup-miss", pc.binary_join_element_wise(f"table {self.table!r} has no row for", said, " "))
+
+
+def _each(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.RecordBatch, Any]:
+    """An event for each row, and its row (int64[n]); one without rows stays one, with -1."""
+    import numpy as np
+
+    times = np.maximum(counts, 1)
+    at = np.full(int(times.sum()), -1, np.int64)
+    at[np.repeat(counts > 0, times)] = rows
+    if len(at) == batch.num_rows:
+        return batch, at
+    origin = np.repeat(np.arange(batch.num_rows), times)
+    return pa.RecordBatch.from_arrays([taken(column, origin) for column in batch.columns], names=batch.schema.names), at
+
+
+def _lists(values: pa.Array, counts: Any) -> pa.Array:
+    """The values of each event as a list; null where there are none."""
+    import numpy as np
+
+    ends = np.append(0, np.cumsum(counts))
+    if ends[-1] > LARGEST:
+        raise ComponentError(f"{ends[-1]:,} rows belong to {len(counts):,} events, more than a list column holds")
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, mask=pa.array(counts == 0))
+
+
+def _castable(value: object, type_: pa.DataType) -> bool:
+    try:
+        pa.scalar(value).cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
+def _kind(type_: pa.DataType) -> str:
+    if pa.types.is_integer(type_):
+        return "whole number"
+    return "text" if type_ in (pa.string(), pa.string_view(), pa.large_string()) else format_type(type_)
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'' if count == 1 else 's'}"
+
+
+def tables_of(steps: Sequence[object]) -> dict[str, Wanted]:
+    """What the look-ups among steps need, each once, by id."""
+    return {wanted.id: wanted for step in steps if isinstance(step, Lookup) for wanted in [step.wanted()]}

@@ -1,0 +1,170 @@
+"""Kernels of the exact index: hashes of keys, and the rows of a key among those of its bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel, part
+from etl.scanner.intrinsics import load_byte, load_long
+from etl.tables.address_kernel import ipv4
+
+_ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_THIRD = np.uint64(0x94D049BB133111EB)
+_DOT = np.uint8(0x2E)
+ABSENT = np.int64(-1)
+"""In a column of found rows: no row has the key."""
+
+TAG = np.uint64(0xFFFF)
+"""The bits of a hash that are kept beside each row of a table with keys of any length."""
+
+
+@part
+def mixed(value: Any) -> Any:
+    """A number whose every bit depends on every bit of the given one (Stafford's variant 13 of MurmurHash3's finalizer)."""
+    value = (value ^ (value >> np.uint64(30))) * _SECOND
+    value = (value ^ (value >> np.uint64(27))) * _THIRD
+    return value ^ (value >> np.uint64(31))
+
+
+@part
+def hash_of(at: Any, size: Any) -> Any:
+    """The hash of bytes: eight at a time, the last eight once more where they are not full."""
+    hash_ = _FIRST ^ np.uint64(size)
+    end = at + np.uint64(size)
+    if size >= 8:
+        last = end - _EIGHT
+        while at < last:
+            hash_ = mixed((hash_ ^ load_long(at)) * _FIRST)
+            at += _EIGHT
+        return mixed((hash_ ^ load_long(last)) * _FIRST)
+    word = _ZERO
+    while at < end:
+        word = (word << _EIGHT) | np.uint64(load_byte(at))
+        at += _ONE
+    return mixed((hash_ ^ word) * _FIRST)
+
+
+@kernel
+def hash_texts(address: Any, length: Any, hashes: Any) -> None:
+    """uint64[n]: of each text; of a null, 0."""
+    for row in range(address.shape[0]):
+        hashes[row] = hash_of(address[row], length[row]) if length[row] >= 0 else _ZERO
+
+
+@kernel
+def hash_numbers(numbers: Any, hashes: Any) -> None:
+    """uint64[n]: of each whole number."""
+    for row in range(numbers.shape[0]):
+        hashes[row] = mixed(np.uint64(numbers[row]) + _FIRST)
+
+
+@kernel
+def count_buckets(hashes: Any, shift: Any, counts: Any) -> None:
+    """Add to ``counts[b + 1]`` how many hashes are in bucket b."""
+    for row in range(hashes.shape[0]):
+        counts[(hashes[row] >> shift) + _ONE] += np.uint32(1)
+
+
+@kernel
+def addresses(address: Any, length: Any, numbers: Any) -> Any:
+    """int64[n]: IPv4 addresses as numbers, -1 for other texts and nulls. Returns how many texts are no such address."""
+    others = 0
+    for row in range(address.shape[0]):
+        numbers[row] = ipv4(address[row], length[row])
+        others += numbers[row] < 0 and length[row] >= 0
+    return others
+
+
+@kernel
+def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, rows: Any) -> None:
+    """int64[n]: the first row whose key is each number, or `ABSENT`. ``keys`` lie bucket by bucket."""
+    for row in range(numbers.shape[0]):
+        rows[row] = ABSENT
+        if valid[row]:
+            bucket = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
+            for at in range(firsts[bucket], firsts[bucket + _ONE]):
+                if np.int64(keys[at]) == numbers[row]:
+                    rows[row] = at
+                    break
+
+
+@part
+def _key(at: Any, size: Any, index: Any) -> Any:
+    """The row of a text, or `ABSENT`."""
+    firsts, shift, tags, ends, base = index
+    hash_ = hash_of(at, size)
+    bucket, tag = hash_ >> shift, np.uint16(hash_ & TAG)
+    for row in range(firsts[bucket], firsts[bucket + _ONE]):
+        if tags[row] == tag:
+            begin = ends[row]
+            if np.int64(ends[row + 1] - begin) == size and _same(at, base + np.uint64(begin), size):
+                return np.int64(row)
+    return ABSENT
+
+
+@kernel
+def find_texts(address: Any, length: Any, index: Any, rows: Any) -> None:
+    """int64[n]: the row whose key is each text, or `ABSENT`.
+
+    ``index`` is where each bucket begins, by how much a hash is shifted to name one, 16 bits of each key's hash, where its
+    bytes end behind those of the key before, and where the first key's are.
+    """
+    for row in range(address.shape[0]):
+        rows[row] = _key(address[row], length[row], index) if length[row] >= 0 else ABSENT
+
+
+@kernel
+def find_beginnings(address: Any, length: Any, sizes: Any, index: Any, rows: Any) -> None:
+    """int64[n]: the row of the longest key that each text begins with; ``sizes`` are those of keys, longest first."""
+    for row in range(address.shape[0]):
+        rows[row] = ABSENT
+        for size in sizes:
+            if size <= length[row] and rows[row] < 0:
+                rows[row] = _key(address[row], size, index)
+
+
+@kernel
+def find_endings(address: Any, length: Any, longest: Any, index: Any, rows: Any) -> None:
+    """int64[n]: the row of the longest key that each text ends with, where it begins at the text's beginning or at or behind a
+    dot; no key has more than ``longest`` bytes."""
+    for row in range(address.shape[0]):
+        rows[row] = ABSENT
+        at = max(np.int64(0), length[row] - longest)
+        while at < length[row] and rows[row] < 0:
+            begin = address[row] + np.uint64(at)
+            if at == 0 or load_byte(begin) == _DOT or load_byte(begin - _ONE) == _DOT:
+                rows[row] = _key(begin, length[row] - at, index)
+            at += 1
+
+
+@part
+def _same(one: Any, other: Any, size: Any) -> Any:
+    end = one + np.uint64(size)
+    if size >= 8:
+        last = end - _EIGHT
+        while one < last:
+            if load_long(one) != load_long(other):
+                return False
+            one += _EIGHT
+            other += _EIGHT
+        return load_long(last) == load_long(other - (one - last))
+    while one < end:
+        if load_byte(one) != load_byte(other):
+            return False
+        one += _ONE
+        other += _ONE
+    return True
+
+
+@kernel
+def runs(rows: Any, firsts_of_keys: Any, counts: Any) -> Any:
+    """int64[n]: how many rows have the key that was found; ``firsts_of_keys`` is where the rows of each key begin. Returns
+    their sum."""
+    total = 0
+    for row in range(rows.shape[0]):
+        counts[row] = firsts_of_keys[rows[row] + 1] - firsts_of_keys[rows[row]] if rows[row] >= 0 else 0
+        total += counts[row]
+    return total

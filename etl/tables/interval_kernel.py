@@ -1,0 +1,74 @@
+"""Kernels of intervals: which of those around a place began last, and where a value lies among their ends.
+
+Ends are numbered; a *place* is an end itself (2 n) or the open space behind it (2 n + 1). So intervals of whole numbers,
+fractions and addresses are all intervals of places, with both ends inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import kernel
+
+OUTSIDE = np.uint32(0xFFFFFFFF)
+"""At a place that is in no interval."""
+
+
+@kernel
+def cover(firsts: Any, lasts: Any, rows: Any, stack: Any, at: Any) -> None:
+    """uint32[places]: the row of the interval that began last among those around each place.
+
+    Intervals (int64[n]) are in the order of their beginnings; ``stack`` is int64[n] of working memory.
+    """
+    top, interval = -1, 0
+    for place in range(at.shape[0]):
+        while interval < firsts.shape[0] and firsts[interval] == place:
+            top += 1
+            stack[top] = interval
+            interval += 1
+        while top >= 0 and lasts[stack[top]] < place:
+            top -= 1
+        at[place] = rows[stack[top]] if top >= 0 else OUTSIDE
+
+
+@kernel
+def find_pairs(high: Any, low: Any, valid: Any, highs: Any, lows: Any, begin: Any, directory: Any, at: Any, rows: Any) -> None:
+    """int64[n]: the row at each 128-bit value, -1 for none. ``directory`` narrows the search among the ends that are IPv4
+    addresses by their upper 16 bits; ``begin`` is the first of them."""
+    for row in range(high.shape[0]):
+        rows[row] = -1
+        if valid[row]:
+            first, last = np.int64(0), np.int64(highs.shape[0])
+            if high[row] == np.uint64(0) and low[row] >> np.uint64(32) == np.uint64(0xFFFF):
+                slot = (low[row] >> np.uint64(16)) & np.uint64(0xFFFF)
+                first, last = begin + np.int64(directory[slot]), begin + np.int64(directory[slot + np.uint64(1)])
+            while first < last:  # the first end behind the value
+                middle = (first + last) >> 1
+                if highs[middle] < high[row] or (highs[middle] == high[row] and lows[middle] <= low[row]):
+                    first = middle + 1
+                else:
+                    last = middle
+            if first > 0:
+                same = highs[first - 1] == high[row] and lows[first - 1] == low[row]
+                found = at[2 * (first - 1) + (0 if same else 1)]
+                rows[row] = np.int64(found) if found != OUTSIDE else -1
+
+
+@kernel
+def find_values(values: Any, valid: Any, ends: Any, at: Any, rows: Any) -> None:
+    """int64[n]: the row at each value, -1 for none; ``ends`` are of the values' type, in order."""
+    for row in range(values.shape[0]):
+        rows[row] = -1
+        if valid[row]:
+            first, last = 0, ends.shape[0]
+            while first < last:
+                middle = (first + last) >> 1
+                if ends[middle] <= values[row]:
+                    first = middle + 1
+                else:
+                    last = middle
+            if first > 0:
+                found = at[2 * (first - 1) + (0 if ends[first - 1] == values[row] else 1)]
+                rows[row] = np.int64(found) if found != OUTSIDE else -1

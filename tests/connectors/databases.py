@@ -1,0 +1,85 @@
+"""The three databases that tests of `database` run against, each in the same words."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connectors.database.session import Session, close, connected
+from connectors.database.sink import DatabaseSink
+from etl.api import OFFSET, BatchId, Task
+
+EVERY = ["sqlite", "mariadb", "postgres"]
+
+
+@dataclass
+class Database:
+    """A database with a table name of the test's own."""
+
+    options: dict[str, Any]
+    table: str
+
+    def sink(self, **more: Any) -> DatabaseSink:
+        """The sink under test."""
+        return DatabaseSink(**{**self.options, "table": self.table, "ledger": f"{self.table}_ledger", **more})
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask it, over a connection of the test's own; ``{t}`` is the table, ``{l}`` the ledger."""
+        session = self.session()
+        try:
+            cursor = session.run(sql.replace("{t}", self.table).replace("{l}", f"{self.table}_ledger"))
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+        finally:
+            close(session)
+
+    def session(self) -> Session:
+        """A connection of the test's own."""
+        return connected(self.sink().access)
+
+    def clear(self) -> None:
+        """Drop what the test made."""
+        self.run("DROP TABLE IF EXISTS {t}")
+        self.run("DROP TABLE IF EXISTS {l}")
+
+
+def of(name: str, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A database by its name in `EVERY`."""
+    database = Database(_options(name, request), f"t_{uuid.uuid4().hex[:12]}")
+    yield database
+    database.clear()
+
+
+def _options(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    if name == "sqlite":
+        return {"url": f"sqlite:///{request.getfixturevalue('tmp_path')}/events.db"}
+    server = request.getfixturevalue(name)
+    scheme = {"mariadb": "mysql", "postgres": "postgresql"}[name]
+    url = f"{scheme}://{server.address}/{server.database}"
+    return {"url": url, "user": server.user, "password": server.password}
+
+
+def yaml_of(database: Database) -> str:
+    """Its options as they stand in a pipeline file."""
+    return ", ".join(f"{name}: '{value}'" for name, value in database.options.items())
+
+
+def events(first: int, last: int, **columns: Any) -> pa.RecordBatch:
+    """Events numbered in the column ``id``, which are also their offsets."""
+    numbers = pa.array(range(first, last), pa.int64())
+    texts = pa.array([f"event {n}" for n in range(first, last)])
+    found = {"id": numbers, "message": texts, **columns, OFFSET: numbers}
+    return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
+
+
+def task(batch: pa.RecordBatch, split: str = "in-0-00000000000000000000-00000000000000000100", number: int = 1) -> Task:
+    """Of a split that is a range of a source, unless another is named."""
+    return Task("p", "out", split, "/nonexistent", batch.drop_columns([OFFSET]).schema, BatchId("query", number))
+
+
+WHOLE = "result-000000"
+"""A split behind a shuffle."""

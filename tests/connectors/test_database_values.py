@@ -1,0 +1,108 @@
+"""Values on their way into SQL text: whatever they hold, the server reads them as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from databases import of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connectors.database.isolating import delivered
+from connectors.database.session import Session, close
+from connectors.database.tables import column_type
+from connectors.database.values import copied, joined, literals, text_of
+
+characters = st.one_of(st.sampled_from("'\"\\`%_\n\r\t\x00\x1a;-# NU"), st.characters(codec="utf-8"))
+texts = st.lists(st.none() | st.text(characters, max_size=20), min_size=1, max_size=20)
+quiet = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def mysql(request: pytest.FixtureRequest) -> Iterator[Session]:
+    yield from session_of("mariadb", request)
+
+
+@pytest.fixture
+def postgresql(request: pytest.FixtureRequest) -> Iterator[Session]:
+    yield from session_of("postgres", request)
+
+
+def session_of(name: str, request: pytest.FixtureRequest) -> Iterator[Session]:
+    for database in of(name, request):
+        session = database.session()
+        yield session
+        close(session)
+
+
+@quiet
+@given(texts)
+def test_a_literal_is_read_as_the_text_it_was_made_of(mysql: Session, values: list[str | None]) -> None:
+    row = text_of(literals(pa.array(values, pa.string())), ",")
+
+    assert list(mysql.run(b"SELECT " + row).fetchone()) == values  # type: ignore[arg-type]
+
+
+@quiet
+@given(texts)
+def test_copied_lines_are_read_as_the_texts_they_were_made_of(postgresql: Session, values: list[str | None]) -> None:
+    without_nul = [value if value is None else value.replace("\x00", "") for value in values]
+    numbered = joined([copied(pa.array(range(len(values)))), copied(pa.array(without_nul, pa.string()))], "\t")
+
+    postgresql.run("CREATE TEMPORARY TABLE IF NOT EXISTS copied (n INTEGER, v TEXT)")
+    postgresql.run("DELETE FROM copied")
+    with postgresql.driver.cursor().copy("COPY copied FROM STDIN") as copy:
+        copy.write(text_of(numbered, "\n") + b"\n")
+
+    assert [row[0] for row in postgresql.run("SELECT v FROM copied ORDER BY n").fetchall()] == without_nul
+
+
+@given(st.sets(st.integers(0, 63)), st.integers(1, 64), st.booleans())
+def test_isolation_delivers_every_row_but_the_bad_ones_in_order(bad: set[int], count: int, tells: bool) -> None:
+    from connectors.database.failures import RowsError
+
+    batch = pa.record_batch({"n": pa.array(range(count), pa.int64())})
+    table: list[int] = []
+
+    def load(part: pa.RecordBatch) -> None:
+        numbers = part.column("n").to_pylist()
+        for place, number in enumerate(numbers):
+            if number in bad:
+                raise RowsError("bad", place if tells else None)
+        table.extend(numbers)
+
+    class Attempts:
+        def attempt(self, action: object) -> None:
+            action()  # type: ignore[operator]
+
+    kept, reasons = delivered(Attempts(), load, batch)  # type: ignore[arg-type]
+
+    assert table == [n for n in range(count) if n not in bad]
+    assert kept.column("n").to_pylist() == table
+    assert sorted(reasons) == sorted(bad & set(range(count)))
+
+
+def test_numbers_that_are_none_are_quoted() -> None:
+    assert literals(pa.array([1.5, float("nan"), float("-inf"), None])).to_pylist() == ["1.5", "'nan'", "'-inf'", "NULL"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        (pa.string(), ("MEDIUMTEXT", "TEXT", "TEXT")),
+        (pa.null(), ("MEDIUMTEXT", "TEXT", "TEXT")),
+        (pa.uint64(), ("BIGINT UNSIGNED", "NUMERIC(20)", "TEXT")),
+        (pa.decimal128(12, 2), ("DECIMAL(12,2)", "DECIMAL(12,2)", "TEXT")),
+        (pa.timestamp("us", "UTC"), ("DATETIME(6)", "TIMESTAMPTZ", "TIMESTAMP")),
+        (pa.list_(pa.string()), ("JSON", "JSONB", "TEXT")),
+        (pa.binary(), ("LONGBLOB", "BYTEA", "BLOB")),
+    ],
+)
+def test_columns_of_a_table_that_is_made(type_: pa.DataType, expected: tuple[str, str, str]) -> None:
+    assert tuple(column_type(type_, dialect) for dialect in ("mysql", "postgresql", "sqlite")) == expected
+
+
+def test_key_columns_of_mysql_have_a_length() -> None:
+    assert column_type(pa.string(), "mysql", keyed=True) == "VARCHAR(255) COLLATE utf8mb4_bin"

@@ -1,0 +1,152 @@
+"""Kafka that is absent, refuses, restarts or loses a topic: clear messages, and nothing lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_places import EVERYTHING, Broker, events, messages_of, read, task
+from running import wait_for
+from servers.certificates import Certificates
+from servers.kafka_server import Kafka
+from servers.ports import free
+
+from connectors.kafka.sink import KafkaSink
+from connectors.kafka.source import KafkaSource
+from etl.api import ComponentError, Writer
+from etl.delivery.waiting import Patience, patiently
+
+pytestmark = pytest.mark.servers
+
+EVENTS = events([{"n": number} for number in range(1000)])
+
+
+def source(address: str, topic: str = "t", **options: Any) -> KafkaSource:
+    return KafkaSource.model_validate({"type": "kafka", "servers": [address], "topics": [topic], "timeout": "3s", **options})
+
+
+def sink(address: str, topic: str = "t", **options: Any) -> KafkaSink:
+    return KafkaSink.model_validate({"type": "kafka", "servers": [address], "topic": topic, "timeout": "3s", **options})
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A broker that asks for a password and shows a certificate of another name."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    with Kafka(sasl="SCRAM-SHA-256", tls=Certificates(folder, names="DNS:elsewhere.example.org")) as server:
+        yield server
+
+
+def login(server: Kafka, **other: Any) -> dict[str, Any]:
+    assert server.tls is not None
+    tls = {"authority": str(server.tls.authority), "verify": "authority"}
+    return {"user": server.user, "password": server.password, "mechanism": "SCRAM-SHA-256", "tls": tls, **other}
+
+
+@pytest.mark.parametrize("delivery", ["at_least_once", "exactly_once"])
+def test_a_broker_that_is_absent_is_temporary_and_named(delivery: str) -> None:
+    address = f"127.0.0.1:{free(1)[0]}"
+    writer = sink(address, delivery=delivery).open(task(None, EVENTS))
+
+    with pytest.raises(ConnectionError, match=f"kafka {address}: .*Connection refused"):
+        source(address).start()
+    with pytest.raises(ConnectionError, match=f"kafka {address}: .*Connection refused"):
+        list(source(address).probe())
+    with pytest.raises(ConnectionError, match=f"kafka {address}: .*Connection refused"):
+        writer.write(EVENTS)
+    writer.abort()
+
+
+def test_a_wrong_password_ends_the_run_and_is_not_shown(guarded: Kafka) -> None:
+    options = login(guarded, password="hunter2")
+
+    for attempt in (source(guarded.address, **options).start, lambda: list(source(guarded.address, **options).probe())):
+        with pytest.raises(ComponentError, match="check user, password and mechanism") as raised:
+            attempt()
+        assert guarded.address in str(raised.value)
+        assert "hunter2" not in str(raised.value)
+
+
+def test_a_certificate_of_another_name_ends_the_run(guarded: Kafka) -> None:
+    assert guarded.tls is not None
+    options = login(guarded, tls={"authority": str(guarded.tls.authority)})
+
+    with pytest.raises(ComponentError, match=r"check tls\.authority, the server's name"):
+        list(sink(guarded.address, **options).open(task(None, EVENTS)).write(EVENTS).rejected)
+    with pytest.raises(ComponentError, match="certificate verify failed"):
+        source(guarded.address, **options).start()
+
+
+def test_who_is_let_in_reads_and_writes(guarded: Kafka, tmp_path: Path) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    client = {**guarded.client(), "ssl.endpoint.identification.algorithm": "none", "log_level": 0}
+    admin = AdminClient(client)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+    options = login(guarded, timeout="30s")
+    reader, component = source(guarded.address, **options), sink(guarded.address, delivery="exactly_once", **options)
+    writer = component.open(task(None, EVENTS))
+    writer.write(EVENTS)
+    writer.close()
+
+    wait_for(lambda: reader.latest(reader.start(), EVERYTHING) != reader.start(), 30, "the end of the transaction")
+    start = reader.start()
+
+    assert len(read(reader, start, reader.latest(start, EVERYTHING))) == 1000
+    assert list(component.probe(EVENTS.schema)) == []
+
+
+@pytest.mark.slow
+def test_a_broker_that_restarts_is_waited_for_and_nothing_is_lost() -> None:
+    with Kafka() as server:
+        broker = Broker(server)
+        topic, other = broker.topic(), broker.topic()
+        broker.produce(topic, [b"%d" % number for number in range(30_000)])
+        reader = source(server.address, topic)
+        start = reader.start()
+        (split, *_) = reader.splits(start, reader.latest(start, EVERYTHING), 1)
+        patience = Patience("source 'in'")
+        writers = [sink(server.address, other, delivery=how, timeout="60s").open(task(broker, EVENTS)) for how in DELIVERIES]
+        for writer in writers:
+            writer.write(EVENTS)
+
+        found = patiently(lambda: reader.read(split), patience)
+        rows = messages_of([next(found)])
+        server.kill()
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        rows += messages_of(found)
+        starting.join()
+        for writer in writers:
+            assert patience.until(lambda writer=writer: writer.write(EVENTS)).retryable is None
+        for writer in writers:
+            writer.close()
+
+        assert rows == [f"{number}" for number in range(30_000)]
+        assert patience.until(lambda: reader.latest(start, EVERYTHING)) == reader.latest(start, EVERYTHING)
+        assert len(broker.values(other)) == 4 * 1000
+
+
+DELIVERIES = ("at_least_once", "exactly_once")
+
+
+def test_a_topic_deleted_while_it_is_written_to_ends_the_run(kafka: Kafka) -> None:
+    broker = Broker(kafka)
+    topic = broker.topic()
+    component = sink(broker.address, topic, timeout="5s", properties={"topic.metadata.propagation.max.ms": 1000})
+    writer = component.open(task(broker, EVENTS))
+    writer.write(EVENTS)
+
+    broker.delete(topic)
+
+    with pytest.raises(ComponentError, match="create the topic"):
+        _write_often(writer)
+
+
+def _write_often(writer: Writer) -> None:
+    """A topic's end is not seen at once."""
+    for _ in range(20):
+        writer.write(EVENTS)

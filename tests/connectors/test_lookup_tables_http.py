@@ -1,0 +1,101 @@
+"""A table from a web server: read, asked whether it changed, refused when it is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_http import FakeServer, Reply
+
+from connectors.lookup_tables.http import HttpTable
+from etl.api import ComponentError
+
+CSV = b"ip,category,score\n192.0.2.7,scan,90\n198.51.100.1,,x\n"
+
+
+def table(server: FakeServer, **options: Any) -> HttpTable:
+    return HttpTable.model_validate({"url": f"{server.url}/list", "key": "ip", "columns": {"score": "int"}, **options})
+
+
+def rows(of: HttpTable, *columns: str) -> list[dict[str, Any]]:
+    return [row for batch in of.read(columns) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        (CSV, {}),
+        (CSV.replace(b",", b";"), {"delimiter": ";"}),
+        (CSV.partition(b"\n")[2], {"header": ["ip", "category", "score"]}),
+        (b'{"ip":"192.0.2.7","score":90}\n{"score":"x","ip":"198.51.100.1"}\n', {"format": "json"}),
+    ],
+)
+def test_rows_are_read(body: bytes, options: dict[str, Any]) -> None:
+    with FakeServer(lambda request: Reply(body=body)).running() as server:
+        assert rows(table(server, **options), "ip", "score") == [
+            {"ip": "192.0.2.7", "score": 90},
+            {"ip": "198.51.100.1", "score": None},
+        ]
+
+
+def test_credentials_go_along_and_are_not_shown() -> None:
+    with FakeServer(lambda request: Reply(body=CSV)).running() as server:
+        of = table(server, token="hush", headers={"X-Key": "quiet"})
+        rows(of, "ip")
+
+        assert server.requests[0].headers["authorization"] == "Bearer hush"
+        assert server.requests[0].headers["x-key"] == "quiet"
+        assert "hush" not in repr(of)
+        assert "quiet" not in of.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("reply", "version"),
+    [
+        (Reply(headers={"ETag": '"7"', "Last-Modified": "today"}), '"7"'),
+        (Reply(headers={"Last-Modified": "today"}), "today"),
+        (Reply(), None),
+        (Reply(405), None),
+    ],
+)
+def test_headers_say_whether_rows_changed(reply: Reply, version: str | None) -> None:
+    with FakeServer(lambda request: reply).running() as server:
+        assert table(server).version() == version
+        assert [request.method for request in server.requests] == ["HEAD"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "said"),
+    [
+        (Reply(404, b"gone"), ComponentError, "answers 404: gone"),
+        (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302, to 'http://other/'"),
+        (Reply(503, b"later"), ConnectionError, "answers 503: later"),
+        (Reply(200, b"no,such\n1,2\n"), ComponentError, "/list has no column 'ip'; it has no, such"),
+        (Reply(200, CSV * 100), ComponentError, "more than max_bytes, 1,000"),
+    ],
+)
+def test_what_is_no_table_is_refused(reply: Reply, error: type[Exception], said: str) -> None:
+    with FakeServer(lambda request: reply).running() as server, pytest.raises(error, match=said):
+        rows(table(server, max_bytes=1000), "ip")
+
+
+@pytest.mark.parametrize(("status", "codes"), [(200, []), (405, []), (401, ["not-ready"])])
+def test_probing_asks_for_headers(status: int, codes: list[str]) -> None:
+    with FakeServer(lambda request: Reply(status)).running() as server:
+        assert [finding.code for finding in table(server).probe()] == codes
+
+
+def test_a_server_that_is_not_there_is_found() -> None:
+    of = HttpTable.model_validate({"url": "http://127.0.0.1:9/list", "key": "ip", "timeout": "1s"})
+
+    assert [finding.code for finding in of.probe()] == ["unreachable"]
+
+
+def test_mistakes_are_found() -> None:
+    given = {"url": "http://a@localhost/list", "key": "ip", "password": "x", "headers": {"X": "a\nb"}}
+
+    assert [finding.code for finding in HttpTable.model_validate(given).check()] == [
+        "url-with-password",
+        "missing-user",
+        "bad-header",
+    ]

@@ -1,0 +1,173 @@
+"""Connections and name servers against servers that answer late, in another order, wrongly, or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from connectors.rocketmq.codes import CLUSTER, ROUTE
+from connectors.rocketmq.connection import Access, Connection
+from connectors.rocketmq.frames import PREFIX, ProtocolError
+from connectors.rocketmq.names import NameServers, UnknownTopicError
+
+Reply = Callable[[dict[str, object]], bytes]
+"""The head of a request → what the server writes."""
+
+
+@contextmanager
+def server(reply: Reply) -> Iterator[str]:
+    """A server for any number of connections, one after the other."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    ends = threading.Event()
+
+    def serve() -> None:
+        while not ends.is_set():
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as asked:
+                try:
+                    while prefix := asked.read(8):
+                        total, head = PREFIX.unpack(prefix)
+                        said = json.loads(asked.read(head))
+                        asked.read(total - 4 - head)
+                        connection.sendall(reply(said))
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield "{}:{}".format(*listening.getsockname())
+    finally:
+        ends.set()
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(5)
+
+
+def frame(opaque: object, code: int = 0, body: bytes = b"", **more: object) -> bytes:
+    head = json.dumps({"code": code, "flag": 1, "opaque": opaque, "extFields": {}, **more}).encode()
+    return PREFIX.pack(4 + len(head) + len(body), len(head)) + head + body
+
+
+def opened(place: str, timeout: float = 5.0) -> Connection:
+    return Connection(place, Access((place,), timeout=timeout))
+
+
+def test_answers_in_another_order_find_their_requests() -> None:
+    asked: list[object] = []
+
+    def last_first(said: dict[str, object]) -> bytes:
+        asked.append(said["opaque"])
+        return b"" if len(asked) < 3 else b"".join(frame(number, body=str(number).encode()) for number in reversed(asked))
+
+    with server(last_first) as place:
+        connection = opened(place)
+        numbers = [connection.send(ROUTE, {}) for _ in range(3)]
+
+        assert [connection.receive(number).body for number in numbers] == [str(number).encode() for number in numbers]
+        connection.close()
+
+
+def test_answers_that_nobody_asked_for_are_dropped() -> None:
+    with server(lambda said: frame(77) + frame(1, flag=0) + frame(said["opaque"], body=b"mine") + frame(78)) as place:
+        connection = opened(place)
+
+        assert connection.call(ROUTE, {}).body == b"mine"
+        assert connection._asked == {}
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "said"),
+    [
+        (lambda said: b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "no frame of RocketMQ"),
+        (lambda said: PREFIX.pack(6, 2) + b"[]", ProtocolError, "the head of a frame is not one"),
+        (lambda said: b"", TimeoutError, "no answer in time"),
+    ],
+    ids=["http", "list", "silence"],
+)
+def test_a_server_of_another_kind_is_named(reply: Reply, error: type[Exception], said: str) -> None:
+    with server(reply) as place:
+        connection = opened(place, 0.2)
+        with pytest.raises(error, match=f"rocketmq {place}: {said}"):
+            connection.call(ROUTE, {})
+        connection.close()
+
+
+def test_a_connection_that_ends_is_temporary() -> None:
+    def cut(said: dict[str, object]) -> bytes:
+        raise OSError
+
+    with server(cut) as place:
+        connection = opened(place)
+        with pytest.raises(ConnectionError, match=f"rocketmq {place}: "):
+            connection.call(ROUTE, {})
+        connection.close()
+
+
+def test_a_connection_in_which_the_server_speaks_first_is_stale() -> None:
+    with server(lambda said: frame(said["opaque"])) as place:
+        connection = opened(place)
+        connection.call(ROUTE, {})
+        assert not connection.stale
+        connection._socket.shutdown(socket.SHUT_RD)
+
+        assert connection.stale
+        connection.close()
+
+
+BROKERS = b'{"brokerAddrTable":{"broker-a":{}},"clusterAddrTable":{}}'
+
+
+def knows(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
+    """A name server that knows some topics."""
+
+    def reply(said: dict[str, object]) -> bytes:
+        fields = said["extFields"]
+        assert isinstance(fields, dict)
+        if said["code"] == CLUSTER:
+            return frame(said["opaque"], body=brokers)
+        if said["code"] == ROUTE and fields["topic"] in topics:
+            return frame(said["opaque"], body=topics[fields["topic"]])
+        body = json.dumps({"topicList": ["TBW102", "%RETRY%x", *topics]}).encode()
+        return frame(said["opaque"], 17) if said["code"] == ROUTE else frame(said["opaque"], body=body)
+
+    return reply
+
+
+WEB = b'{"brokerDatas":[{"brokerAddrs":{"0":"127.0.0.1:1"},"brokerName":"broker-a"}],"queueDatas":[]}'
+
+
+def test_the_next_name_server_is_asked_when_one_is_away_or_does_not_know() -> None:
+    with server(knows({})) as forgetful, server(knows({"web": WEB})) as knowing:
+        names = NameServers(Access(("127.0.0.1:1", forgetful, knowing), timeout=5.0))
+
+        assert names.route("web").addresses == {"broker-a": ("127.0.0.1:1",)}
+        assert names._order[0] == knowing, "who knew is asked first from now on"
+        names.close()
+
+
+def test_a_topic_that_nobody_knows_is_told_with_those_there_are() -> None:
+    with server(knows({"web-logs": WEB, "orders": WEB})) as place:
+        names = NameServers(Access((place,), timeout=5.0))
+        with pytest.raises(UnknownTopicError, match=r"there is no topic 'web-log'; did you mean 'web-logs'\?"):
+            names.route("web-log")
+        with pytest.raises(UnknownTopicError, match=r"mqadmin updateTopic \(there are orders, web-logs\)"):
+            names.route("zzz")
+        names.close()
+
+
+def test_no_broker_yet_is_temporary() -> None:
+    with server(knows({}, b'{"brokerAddrTable":{}}')) as place:
+        names = NameServers(Access((place,), timeout=5.0))
+        with pytest.raises(ConnectionError, match="no broker has registered"):
+            names.route("web")
+        names.close()

@@ -1,0 +1,239 @@
+"""How far a micro-batch reaches and which tasks it has; and pulling a range in parts."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.rocketmq import planning
+from connectors.rocketmq.cluster import Held
+from connectors.rocketmq.codes import BusyError
+from connectors.rocketmq.frames import Answer
+from connectors.rocketmq.positions import Position
+from connectors.rocketmq.pulling import DEPTH, Lost, Puller
+from connectors.rocketmq.routes import Queue
+from etl.api import Limit
+
+A, B, C = (Queue("broker-a", "web", number) for number in range(3))
+ALL = Limit(1 << 60)
+
+
+def reached(start: Position, held: dict[Queue, Held], limit: Limit = ALL) -> Position:
+    """Through JSON, as checkpoints keep it."""
+    found = planning.reached(start, held, limit)
+    return Position.of(json.loads(json.dumps(found.to_json())))
+
+
+def ranges(start: Position, end: Position, parallelism: int = 1) -> list[tuple[str, int, int]]:
+    return [(split.partition, split.start, split.end) for split in planning.splits(start, end, parallelism)]
+
+
+def test_a_batch_takes_what_is_there() -> None:
+    start = Position({A: 5, B: 0})
+
+    end = reached(start, {A: Held(0, 9), B: Held(0, 0)})
+
+    assert end == Position({A: 9, B: 0})
+    assert ranges(start, end) == [("broker-a/web/0", 5, 9)]
+
+
+def test_nothing_new_is_the_same_position() -> None:
+    start = Position({A: 9, B: 3}, {B: 1}, {B: 1})
+
+    assert planning.reached(start, {A: Held(0, 9), B: Held(2, 3)}, ALL) is start
+
+
+def test_a_new_queue_is_read_from_its_first_message() -> None:
+    start = Position({A: 9})
+
+    end = reached(start, {A: Held(0, 9), B: Held(4, 6), C: Held(0, 0)})
+
+    assert end == Position({A: 9, B: 6}, {B: 4})
+    assert ranges(start, end) == [("broker-a/web/1", 4, 6)]
+
+
+def test_a_queue_of_a_broker_that_is_away_stays_where_it_is() -> None:
+    assert reached(Position({A: 9, B: 3}), {A: Held(0, 10)}).queues == {A: 10, B: 3}
+
+
+def test_messages_that_were_deleted_before_they_were_read_are_told_of_once() -> None:
+    start, held = Position({A: 5, B: 0}), {A: Held(8, 20), B: Held(0, 0)}
+
+    end = reached(start, held)
+
+    assert list(planning.begins(start, held).lost) == [A]
+    (split,) = planning.splits(start, end, 1)
+    assert (split.partition, split.start, split.end) == ("broker-a/web/0", 8, 20)
+    assert split.detail == (A, Lost(5, 8, planning.expired(5, 8)))
+    assert planning.splits(end, reached(end, {A: Held(8, 21)}), 1)[0].detail == (A, None)
+
+
+def test_a_queue_that_was_made_anew_is_another_partition() -> None:
+    """Its offsets come again, and are other messages."""
+    start = Position({A: 50})
+
+    end = reached(start, {A: Held(0, 3)})
+    after = reached(end, {A: Held(0, 7)})
+
+    assert ranges(start, end) == [("broker-a/web/0#1", 0, 3)]
+    assert planning.splits(start, end, 1)[0].detail[1] == Lost(50, 0, planning.remade(50))
+    assert ranges(end, after) == [("broker-a/web/0#1", 3, 7)]
+
+
+def test_a_replica_that_lags_has_nothing_new() -> None:
+    start = Position({A: 50})
+
+    assert planning.reached(start, {A: Held(0, 48, master=False)}, ALL) is start
+    assert not planning.begins(start, {A: Held(0, 48, master=False)}).lost
+
+
+def test_a_loss_without_messages_behind_it_has_a_split_for_its_dead_letter() -> None:
+    start = Position({A: 50})
+
+    end = reached(start, {A: Held(0, 0)})
+
+    assert ranges(start, end) == [("broker-a/web/0#1", 0, 0)]
+    assert planning.reached(end, {A: Held(0, 0)}, ALL) is end
+
+
+def test_a_bounded_run_ends_at_its_target() -> None:
+    start = Position({A: 0, B: 0})
+    until = reached(start, {A: Held(0, 10), B: Held(0, 20)}).to_json()
+
+    first = reached(start, {A: Held(0, 90), B: Held(0, 90), C: Held(0, 90)}, Limit(1 << 60, 25, until=until))
+    second = reached(first, {A: Held(0, 90), B: Held(0, 90), C: Held(0, 90)}, Limit(1 << 60, 25, until=until))
+
+    assert (first.queues, second.queues) == ({A: 10, B: 15}, {A: 10, B: 20})
+    assert planning.reached(second, {A: Held(0, 95), B: Held(0, 90)}, Limit(1 << 60, until=until)) is second
+
+
+def test_bytes_are_counted_by_the_mean_of_events() -> None:
+    end = reached(Position({A: 0}), {A: Held(0, 1000)}, Limit(5000, event_bytes=100.0))
+
+    assert end.queues == {A: 50}
+
+
+@given(st.dictionaries(st.builds(Queue, st.just("b"), st.just("t"), st.integers(0, 9)), st.integers(0, 50)), st.integers(0, 200))
+def test_messages_are_dealt_out_fairly(there: dict[Queue, int], most: int) -> None:
+    taken = planning.shares(there, most)
+
+    assert sum(taken.values()) == min(most, sum(there.values()))
+    assert all(0 <= taken[queue] <= there[queue] for queue in there)
+    hungry = [taken[queue] for queue in there if taken[queue] < there[queue]]
+    assert not hungry or max(taken.values()) - min(hungry) <= 1, "a queue that has more got less than another"
+
+
+@given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 100_000)), min_size=1, max_size=6), st.integers(1, 8))
+def test_splits_cover_a_batch_once_and_in_order(bounds: list[tuple[int, int]], parallelism: int) -> None:
+    queues = [Queue("b", "t", number) for number in range(len(bounds))]
+    start = Position({queue: min(pair) for queue, pair in zip(queues, bounds, strict=True)})
+    end = Position({queue: max(pair) for queue, pair in zip(queues, bounds, strict=True)})
+
+    found = ranges(start, end, parallelism)
+
+    assert found == sorted(found)
+    for queue in queues:
+        mine = [(a, b) for name, a, b in found if name == queue.name]
+        assert sum(b - a for a, b in mine) == end.queues[queue] - start.queues[queue]
+        assert all(b == c for (_, b), (c, _) in pairwise(mine))
+    assert len(found) <= parallelism + len(queues)
+
+
+class FakeBroker:
+    """A connection to a broker whose queue holds offsets in some range, and which gives at most so many at once; with
+    ``filtered`` it skips over what is not a multiple of five. A body is the offsets that it holds."""
+
+    place = "fake:1"
+
+    def __init__(self, smallest: int, largest: int, most: int, filtered: bool = False) -> None:
+        self.smallest, self.largest, self.most, self.filtered = smallest, largest, most, filtered
+        self.asked: dict[int, tuple[int, int]] = {}
+        self.waiting = self.deepest = self.requests = 0
+
+    def send(self, code: int, fields: dict[str, str], body: bytes = b"") -> int:
+        self.requests += 1
+        self.waiting += 1
+        self.deepest = max(self.deepest, self.waiting)
+        self.asked[self.requests] = int(fields["queueOffset"]), int(fields["maxMsgNums"])
+        return self.requests
+
+    def receive(self, number: int) -> Answer:
+        self.waiting -= 1
+        begin, count = self.asked.pop(number)
+        there = range(max(begin, self.smallest), min(self.largest, begin + 50))
+        given = [at for at in there if not self.filtered or at % 5 == 0][: min(count, self.most)]
+        after = given[-1] + 1 if given else there.stop
+        fields = {"nextBeginOffset": str(after), "minOffset": str(self.smallest), "maxOffset": str(self.largest)}
+        if begin < self.smallest or begin > self.largest:
+            return Answer(number, 21, "", fields, b"")
+        if begin == self.largest:
+            return Answer(number, 19, "", fields, b"")
+        return Answer(number, 0 if given else 20, "", fields, " ".join(map(str, given)).encode())
+
+
+def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> list[int | Lost]:
+    """What a reader makes of it: offsets that grow, within the range."""
+    found: list[int | Lost] = []
+    after = start - 1
+    for body in Puller(broker, A, {}, master).bodies(start, end):  # type: ignore[arg-type]
+        if isinstance(body, Lost):
+            found.append(body)
+            continue
+        for at in map(int, body.split()):
+            if after < at < end:
+                found.append(at)
+                after = at
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 300), st.integers(0, 700), st.integers(1, 60), st.booleans())
+def test_a_range_is_pulled_whole_and_once(start: int, count: int, most: int, filtered: bool) -> None:
+    broker = FakeBroker(0, start + count + 10, most, filtered)
+
+    found = pulled(broker, start, start + count)
+
+    assert found == [at for at in range(start, start + count) if not filtered or at % 5 == 0]
+    assert not broker.asked or filtered, "answers that nobody waited for"
+
+
+def test_several_requests_are_under_way_and_few_are_wasted() -> None:
+    broker = FakeBroker(0, 10_000, 32)
+
+    assert pulled(broker, 0, 10_000) == list(range(10_000))
+    assert broker.deepest <= DEPTH + 1
+    assert broker.requests < 10_000 / 32 * 1.05
+
+
+def test_what_expired_meanwhile_is_told_and_the_rest_is_read() -> None:
+    assert pulled(FakeBroker(20, 100, 32), 10, 40) == [
+        Lost(10, 20, "the broker has deleted what lies before offset 20"),
+        *range(20, 40),
+    ]
+
+
+def test_a_queue_that_ends_too_early_is_told() -> None:
+    found = pulled(FakeBroker(0, 20, 32), 10, 40)
+
+    assert found[:-1] == list(range(10, 20))
+    assert isinstance(found[-1], Lost)
+    assert (found[-1].begin, found[-1].end) == (20, 40)
+
+
+def test_a_replica_that_lags_is_waited_for() -> None:
+    with pytest.raises(BusyError, match="does not give offset 20 now"):
+        pulled(FakeBroker(0, 20, 32), 10, 40, master=False)
+
+
+def test_a_broker_that_does_not_get_on_is_busy() -> None:
+    class Stuck(FakeBroker):
+        def receive(self, number: int) -> Answer:
+            begin, _ = self.asked.pop(number)
+            return Answer(number, 20, "", {"nextBeginOffset": str(begin)}, b"")
+
+    with pytest.raises(BusyError, match="is stuck at 10"):
+        pulled(Stuck(0, 100, 32), 10, 40)

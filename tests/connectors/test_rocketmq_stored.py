@@ -1,0 +1,230 @@
+"""Messages as brokers store them: one written down byte by byte, made-up ones of all kinds, and hostile bytes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.rocketmq import bodies
+from connectors.rocketmq.columns import Columns
+from connectors.rocketmq.frames import ProtocolError
+from connectors.rocketmq.pulling import Lost
+from connectors.rocketmq.reading import Reading
+from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.stored import OFFSET, Stored
+from etl.api import ComponentError, Rejects
+
+QUEUE = Queue("broker-a", "web", 3)
+GOLDEN = bytes.fromhex(
+    "00000079 daa320a7 3610a686 00000003 00000000"  # length, magic, checksum, queue, flags
+    "000000000000002a 0000000000001000 00000000"  # offset 42 in its queue, position, no system flags
+    "0000019a00000000 7f00000100002a9f 0000019a00000001 7f00000100002a9f"  # born and stored: when, by whom
+    "00000000 0000000000000000 00000005 68656c6c6f"  # consumed again, prepared, body: hello
+    "03 776562 0016"  # topic: web
+    "54414753 01 6c6f67696e 02"  # TAGS=login
+    "4b455953 01 6b31 206b32 02".replace(" ", "")  # KEYS=k1 k2
+)
+
+
+@dataclass
+class Message:
+    """What a broker stores of a message."""
+
+    offset: int = 0
+    body: bytes = b""
+    properties: bytes = b""
+    flags: int = 0
+    topic: bytes = b"web"
+    long_topic: bool = False
+    born: int = 0
+    stored: int = 0
+
+    def encoded(self) -> bytes:
+        magic = 0xDAA320AB if self.long_topic else 0xDAA320A7
+        hosts = [bytes(20 if self.flags & bit else 8) for bit in (0x10, 0x20)]
+        head = struct.pack(">IIIIqqIq", magic, 0, 3, 0, self.offset, 0, self.flags, self.born)
+        times = hosts[0] + struct.pack(">q", self.stored) + hosts[1] + bytes(12)
+        topic = struct.pack(">H" if self.long_topic else ">B", len(self.topic)) + self.topic
+        parts = head + times + struct.pack(">I", len(self.body)) + self.body + topic
+        parts += struct.pack(">H", len(self.properties)) + self.properties
+        return struct.pack(">I", 4 + len(parts)) + parts
+
+
+def properties(pairs: dict[str, str]) -> bytes:
+    return "".join(f"{name}\x01{value}\x02" for name, value in pairs.items()).encode()
+
+
+def read(found: list[bytes | Lost], start: int = 0, end: int = 1 << 40, tags: str = "*", **options: object) -> list[object]:
+    """What a reading makes of answers: rows, and codes of rejects."""
+    reading = Reading(Columns(**options), "sluice", tags, "earliest")  # type: ignore[arg-type]
+    rows: list[object] = []
+    for batch in reading._events(iter(found), QUEUE, start, end):
+        rows += [batch.code] if isinstance(batch, Rejects) else owned(batch).to_pylist()
+    return rows
+
+
+def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [column.cast(pa.string()) if column.type == pa.string_view() else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def test_a_message_byte_by_byte() -> None:
+    (row,) = read([GOLDEN], texts={"tag": "TAGS", "keys": "KEYS", "none": "NONE"}, properties="all", metadata=True)
+
+    assert isinstance(row, dict)
+    assert {name: row[name] for name in ("message", "tag", "keys", "none", "_offset", "all")} == {
+        "message": "hello",
+        "tag": "login",
+        "keys": "k1 k2",
+        "none": None,
+        "_offset": 42,
+        "all": [("TAGS", "login"), ("KEYS", "k1 k2")],
+    }
+    assert [row[f"rocketmq.{name}"] for name in ("topic", "broker", "queue", "offset")] == ["web", "broker-a", 3, 42]
+    assert row["rocketmq.born"].isoformat() == "2025-10-20T05:03:11.360000+00:00"
+    assert row["rocketmq.stored"].isoformat() == "2025-10-20T05:03:11.361000+00:00"
+
+
+MESSAGES = st.builds(
+    Message,
+    body=st.binary(max_size=40) | st.text(max_size=30).map(str.encode),
+    properties=st.dictionaries(st.sampled_from(["TAGS", "KEYS", "TAG", "a"]), st.text("abc é", max_size=9), max_size=4).map(
+        properties
+    ),
+    flags=st.sampled_from([0, 0x10, 0x20, 0x30, 0x4]),
+    topic=st.binary(max_size=20),
+    long_topic=st.booleans(),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(MESSAGES, max_size=12), st.integers(0, 5), st.integers(1, 14))
+def test_messages_of_all_kinds_are_read_back(messages: list[Message], first: int, end: int) -> None:
+    for number, message in enumerate(messages):
+        message.offset = number
+    block = b"".join(message.encoded() for message in messages)
+
+    rows = read([block], first, end, texts={"tag": "TAGS"}, properties="all")
+
+    wanted = [m for m in messages if first <= m.offset < end]
+    pairs = [dict(p.split("\x01") for p in m.properties.decode().split("\x02") if p) for m in wanted]
+    assert rows == [
+        {"message": m.body.decode("utf-8", "replace"), "tag": p.get("TAGS"), "all": list(p.items()), "_offset": m.offset}
+        for m, p in zip(wanted, pairs, strict=True)
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(MESSAGES, min_size=1, max_size=3), st.data())
+def test_hostile_bytes_raise_one_error_only(messages: list[Message], data: st.DataObject) -> None:
+    block = bytearray(b"".join(message.encoded() for message in messages))
+    for _ in range(data.draw(st.integers(1, 4))):
+        block[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(block[: data.draw(st.integers(0, len(block)))])
+    with suppress(ProtocolError, ComponentError):  # the latter for BatchCQ, where a flag says so
+        read([cut], -(1 << 63) + 1, 1 << 62, texts={"tag": "TAGS"}, properties="all", metadata=True)
+
+
+@pytest.mark.parametrize("block", [b"\x00" * 200, b"\xff" * 200, GOLDEN[:-1], GOLDEN + b"\x00", b"HTTP/1.1 200 OK\r\n"])
+def test_what_is_no_message_is_named(block: bytes) -> None:
+    with pytest.raises(ProtocolError, match="is no message of RocketMQ"):
+        Stored.located(block, -1, 1 << 40)
+
+
+def test_bytes_that_are_not_utf8_are_repaired_and_bytes_stay() -> None:
+    block = Message(1, b"a\xffb\x00c").encoded() + Message(2, "grün".encode()).encoded() + Message(3, b"").encoded()
+
+    assert [row["message"] for row in read([block])] == ["a\ufffdb\x00c", "grün", ""]  # type: ignore[index]
+    assert [row["message"] for row in read([block], binary=True)] == [b"a\xffb\x00c", "grün".encode(), b""]  # type: ignore[index]
+
+
+def test_offsets_that_came_before_are_left_out() -> None:
+    one, two, three = (Message(offset, str(offset).encode()).encoded() for offset in (1, 2, 3))
+
+    rows = read([one + two, two + three], 1, 4)
+
+    assert [row["_offset"] for row in rows] == [1, 2, 3]  # type: ignore[index]
+
+
+def test_tags_are_compared_exactly() -> None:
+    """Aa and BB have the same hash code in Java."""
+    block = b"".join(Message(n, b"x", properties({"TAGS": tag})).encoded() for n, tag in enumerate(["Aa", "BB", "C"]))
+    block += Message(3, b"untagged").encoded()
+
+    rows = read([block], tags="Aa || C")
+
+    assert [row["_offset"] for row in rows] == [0, 2]  # type: ignore[index]
+
+
+PACKED = {
+    "zlib": (0x001, zlib.compress),
+    "zlib, said so": (0x301, zlib.compress),
+    "lz4": (0x101, lambda body: pa.compress(body, codec="lz4", asbytes=True)),
+    "zstd": (0x201, lambda body: pa.compress(body, codec="zstd", asbytes=True)),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_compressed_bodies_are_told_apart_by_the_flag(name: str) -> None:
+    flags, pack = PACKED[name]
+    long = b"0123456789" * 1000
+    block = (
+        Message(1, b"plain", properties({"TAGS": "t"})).encoded()
+        + Message(2, pack(long), properties({"TAGS": "u"}), flags).encoded()
+    )
+
+    rows = read([block], texts={"tag": "TAGS"})
+
+    assert [(row["message"], row["tag"]) for row in rows] == [("plain", "t"), (long.decode(), "u")]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("flags", [0x001, 0x101, 0x201, 0x301, 0x501])
+def test_a_body_that_cannot_be_unpacked_is_a_dead_letter_and_its_neighbours_are_events(flags: int) -> None:
+    block = Message(1, b"one").encoded() + Message(2, b"garbage", flags=flags).encoded() + Message(3, b"three").encoded()
+
+    rows = read([block])
+
+    assert sorted(str(row) for row in rows) == sorted(
+        ["corrupt-body", "{'message': 'one', '_offset': 1}", "{'message': 'three', '_offset': 3}"]
+    )
+
+
+def test_a_body_that_grows_without_bound_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LARGEST_BODY", 10_000)
+    for flags, pack in PACKED.values():
+        assert read([Message(1, pack(bytes(10_001)), flags=flags).encoded()]) == ["corrupt-body"]
+        assert len(read([Message(1, pack(bytes(10_000)), flags=flags).encoded()])[0]["message"]) == 10_000  # type: ignore[index]
+
+
+def test_batches_end_where_unpacked_bodies_fill_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.rocketmq.stored._UNPACKED_AT_ONCE", 1000)
+    stored = Stored.located(b"".join(Message(n, zlib.compress(bytes(600)), flags=1).encoded() for n in range(5)), -1, 9)
+
+    assert [len(piece) for piece, _, _ in stored.plain()] == [2, 2, 1]
+    assert [int(n) for piece, _, _ in stored.plain() for n in piece.parts[OFFSET]] == [0, 1, 2, 3, 4]
+
+
+def test_messages_inside_of_messages_are_refused() -> None:
+    with pytest.raises(ComponentError, match="BatchCQ"):
+        read([Message(1, b"x", flags=0x80).encoded()])
+
+
+def test_what_is_lost_is_told_where_it_was() -> None:
+    found = [Message(1, b"a").encoded(), Lost(2, 5, "deleted"), Message(5, b"b").encoded()]
+
+    assert [row if isinstance(row, str) else row["_offset"] for row in read(found, 1, 9)] == [1, "data-lost", 5]  # type: ignore[index]
+
+
+def test_a_time_that_is_none_is_null() -> None:
+    block = Message(1, b"x", born=-5, stored=1 << 62).encoded()
+
+    (row,) = read([block], metadata=True)
+
+    assert (row["rocketmq.born"], row["rocketmq.stored"]) == (None, None)  # type: ignore[index]

@@ -1,0 +1,253 @@
+"""Whole runs whose sources and sinks are down: waiting, blocking, the spool, and the way out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from moody import delivered, installed_in, set_mood
+from running import Etl, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PIPELINE = """
+    name: moods
+    sources: {numbers: {type: moody, path: "{here}/from"}}
+    sinks:
+      one: {from: numbers, type: moody, path: "{here}/one", retry: {attempts: 2, initial_backoff: 50ms, max_backoff: 200ms}, MORE}
+      two: {from: numbers, type: moody, path: "{here}/two"}
+    run: {trigger: 100ms}
+"""
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folders of the source and the sinks, and the components installed for subprocesses."""
+    monkeypatch.setenv("PYTHONPATH", installed_in(tmp_path / "site"))
+    for name in ("from", "one", "two"):
+        set_mood(tmp_path / name, "good")
+    put(tmp_path, 0)
+    return tmp_path
+
+
+def put(folder: Path, count: int) -> None:
+    fresh = folder / "from" / "count.new"
+    fresh.write_text(str(count))
+    fresh.replace(folder / "from" / "count")
+
+
+@dataclass
+class Following:
+    """A run that follows its source, in a process group of its own."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def said(self) -> str:
+        """On its standard error."""
+        return self.log.read_text()
+
+    def says(self, text: str) -> None:
+        """Wait until it does."""
+        wait_for(lambda: text in self.said or self.process.poll() is not None, what=text)
+        assert text in self.said, self.said
+
+    def end(self) -> str:
+        """Stop it gently, as systemd does; what it said."""
+        os.killpg(self.process.pid, signal.SIGTERM)
+        assert self.process.wait(60) == 0, self.said
+        return self.said
+
+    def kill(self) -> None:
+        """At once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+Start = Callable[[str], Following]
+
+
+@pytest.fixture
+def start(etl: Etl, folders: Path) -> Iterator[Start]:
+    """Start the pipeline with these options of sink ``one``; whatever still runs is killed at the end."""
+    with ExitStack() as stack:
+
+        def run(options: str) -> Following:
+            pipeline = etl.pipeline(PIPELINE.replace("MORE", options))
+            words = ("run", str(pipeline), "--master", "local[2]", "--state", str(etl.folder / "state"))
+            log = etl.folder / "err.log"
+            with log.open("wb") as err:
+                command = [sys.executable, "-m", "etl", *words]
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=err, stderr=err, start_new_session=True)
+            started = Following(process, log)
+            stack.callback(lambda: started.kill() if process.poll() is None else None)
+            return started
+
+        yield run
+
+
+def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(start: Start, folders: Path) -> None:
+    set_mood(folders / "one", "down")
+    run = start("on_failure: spool")
+    for count in (2000, 3000, 5000):
+        put(folders, count)
+        wait_for(lambda count=count: len(delivered(folders / "two")) == count, what="the other sink's events")
+    assert delivered(folders / "one") == []
+    assert any((folders / "state" / "spool" / "one").glob("*.arrow"))
+
+    set_mood(folders / "one", "good")
+    wait_for(lambda: len(delivered(folders / "one")) == 5000, what="the spool's events")
+    put(folders, 6000)
+    wait_for(lambda: len(delivered(folders / "one")) == 6000, what="the next events")
+    err = run.end()
+
+    assert delivered(folders / "one") == list(range(6000))
+    assert "sink 'one': " in err
+    assert "connection refused; its events wait in the spool" in err
+    assert "6,000 in = 6,000 out + 0 filtered + 0 dead\n" in err
+
+
+def test_with_block_the_query_waits_and_a_signal_ends_it(etl: Etl, start: Start, folders: Path) -> None:
+    put(folders, 2000)
+    set_mood(folders / "one", "refuses")
+    run = start("on_failure: block")
+    run.says("connection refused; trying again in")
+
+    run.end()
+    before = delivered(folders / "one")
+    set_mood(folders / "one", "good")
+    again = etl.run(folders / "pipeline.yaml", "--once")
+
+    assert before == []
+    assert again.status == 0, again.err
+    assert sorted(delivered(folders / "one")) == list(range(2000))
+    assert sorted(set(delivered(folders / "two"))) == list(range(2000))
+
+
+def test_with_block_the_query_goes_on_when_the_sink_does(start: Start, folders: Path) -> None:
+    run = start("on_failure: block, ledger: true")
+    moods = {"down": "refused; trying again", "full": "429: too many requests; trying again", "closes": "reset; trying again"}
+    for number, (bad, said) in enumerate(moods.items(), 1):
+        set_mood(folders / "one", bad)
+        put(folders, 2000 * number)
+        run.says(said)
+        set_mood(folders / "one", "good")
+        wait_for(lambda number=number: len(delivered(folders / "one")) == 2000 * number, what="all events")
+    run.end()
+
+    assert sorted(delivered(folders / "one")) == list(range(6000))
+
+
+def test_with_fail_the_run_ends(etl: Etl, folders: Path) -> None:
+    put(folders, 1000)
+    set_mood(folders / "one", "down")
+
+    ran = etl.run(etl.pipeline(PIPELINE.replace("MORE", "on_failure: fail")), "--once")
+
+    assert ran.status == 1
+    assert "sink 'one' could not be opened or committed in 2 attempts: " in ran.err
+
+
+def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, folders: Path) -> None:
+    put(folders, 3000)
+    set_mood(folders / "one", "down")
+    pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool"))
+
+    first = etl.run(pipeline, "--once")
+    set_mood(folders / "one", "good")
+    second = etl.run(pipeline, "--once")
+
+    assert first.status == 1
+    assert "3,000 events for sink 'one' wait in the spool" in first.err
+    assert first.done["sinks"]["one"] | {"flushes": {}} == {
+        "in": 3000, "out": 0, "filtered": 0, "dead": 0, "spooled": 3000, "retries": 0, "flushes": {},
+    }  # fmt: skip
+    assert second.status == 0, second.err
+    assert second.done["sinks"]["one"]["spooled"] == -3000
+    assert delivered(folders / "one") == list(range(3000))
+    assert sorted(delivered(folders / "two")) == list(range(3000))
+
+
+def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(etl: Etl, start: Start, folders: Path) -> None:
+    more = "on_failure: spool, ledger: true"
+    set_mood(folders / "one", "down")
+    run = start(more)
+    put(folders, 4000)
+    wait_for(lambda: any((folders / "state" / "spool" / "one").glob("0*.json")), what="an entry of the spool")
+    run.kill()
+    set_mood(folders / "one", "slow")
+    put(folders, 8000)
+    run = start(more)
+    wait_for(lambda: len(delivered(folders / "one")) > 500, what="a part of the spool")
+    run.kill()
+    set_mood(folders / "one", "good")
+
+    ran = etl.run(folders / "pipeline.yaml", "--once")
+
+    assert ran.status == 0, ran.err
+    assert sorted(delivered(folders / "one")) == list(range(8000))
+    assert not list((folders / "state" / "spool" / "one").glob("*.arrow"))
+
+
+def test_a_source_that_is_down_is_waited_for_from_the_start_and_within_a_split(start: Start, folders: Path) -> None:
+    set_mood(folders / "from", "down")
+    run = start("on_failure: block")
+    run.says("connection refused; trying again in")
+    put(folders, 1000)
+    set_mood(folders / "from", "breaks")
+    wait_for(lambda: delivered(folders / "one") != [], what="the first batch")
+    set_mood(folders / "from", "good")
+
+    wait_for(lambda: len(delivered(folders / "one")) == 1000, what="all events")
+    set_mood(folders / "from", "down")
+    said = run.end()
+
+    assert delivered(folders / "one") == list(range(1000))
+    assert "source 'numbers': " in said
+
+
+def test_a_signal_before_the_start_is_over_ends_it_gently(start: Start, folders: Path) -> None:
+    run = start("on_failure: block")
+    run.says("starting Spark")
+
+    run.end()
+
+
+def test_dead_letters_of_the_spool_are_written_once(etl: Etl, folders: Path) -> None:
+    put(folders, 1000)
+    set_mood(folders / "one", "down")
+    pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool, ledger: true"))
+    etl.run(pipeline, "--once")
+    set_mood(folders / "one", "picky")
+
+    ran = etl.run(pipeline, "--once")
+
+    letters = [json.loads(line) for line in (folders / "state" / "dead_letters.jsonl").read_text().splitlines()]
+    assert ran.status == 0, ran.err
+    assert delivered(folders / "one") == list(range(0, 1000, 2))
+    assert [json.loads(letter["event"])["n"] for letter in letters] == list(range(1, 1000, 2))
+    assert ran.done["sinks"]["one"]["dead"] == 500
+
+
+def test_a_run_that_requires_health_fails_with_the_findings_of_lint(etl: Etl, folders: Path) -> None:
+    pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: block"))
+    set_mood(folders / "from", "down")
+    set_mood(folders / "one", "wrong")
+
+    ran = etl.run(pipeline, "--once", "--require-healthy")
+    linted = etl("lint", pipeline, "--connect")
+
+    assert (ran.status, linted.status) == (1, 1)
+    assert "unreachable: $.sources.numbers: " in ran.err
+    assert "unknown-table: $.sinks.one.path: there is no table in " in ran.err
+    assert linted.out.splitlines() == [line for line in ran.err.splitlines() if line.startswith(str(pipeline))]
+    assert not (folders / "state").exists()

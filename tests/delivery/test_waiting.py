@@ -1,0 +1,150 @@
+"""Pauses in front of what is down, how they are told of, and reading on behind a break."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.api import Rejects, Retry
+from etl.delivery.told import Rarely, Trouble, ordinal, spell
+from etl.delivery.waiting import Patience, RunEnds, patiently
+
+QUICK = Retry(initial_backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=4))
+
+
+def test_pauses_double_up_to_their_limit_and_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    slept: list[float] = []
+    patience = Patience("source 'log'", retry=QUICK, sleep=slept.append)
+
+    longest, pauses = [], []
+    for _ in range(5):
+        before = sum(slept)
+        patience.wait(ConnectionRefusedError("localhost:9092 refused the connection"))
+        longest.append(patience.longest)
+        pauses.append(sum(slept) - before)
+
+    assert longest == [1, 2, 4, 4, 4]
+    assert all(pause <= most for pause, most in zip(pauses, longest, strict=True))
+    assert "source 'log': localhost:9092 refused the connection; trying again in" in caplog.text
+    assert "(4th time, since " in caplog.text
+
+
+def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[object] = [OSError("down"), TimeoutError(), "here"]
+
+    def ask() -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    assert Patience("source 'log'", sleep=lambda _: None).until(ask) == "here"
+    assert "TimeoutError; trying again" in caplog.text
+    assert "source 'log': works again after" in caplog.text
+
+
+def test_a_pause_ends_with_the_run() -> None:
+    looks = iter([False, False, True])
+    slept: list[float] = []
+    patience = Patience("source 'log'", lambda: next(looks, True), Retry(initial_backoff=timedelta(hours=9)), sleep=slept.append)
+
+    with pytest.raises(RunEnds):
+        patience.wait("down")
+
+    assert len(slept) <= 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    cuts=st.lists(st.lists(st.integers(1, 5), max_size=6), min_size=1, max_size=4),
+    refused=st.sets(st.integers(0, 19)),
+)
+def test_a_split_that_breaks_off_is_read_on_behind_what_came(cuts: list[list[int]], refused: set[int]) -> None:
+    """Every reading gives the same events, in other batches."""
+    readings = iter([*cuts, [3] * 7])
+    last = [False]
+
+    def read() -> Iterator[pa.RecordBatch | Rejects]:
+        sizes = next(readings)
+        at = 0
+        for size in sizes:
+            numbers = range(at, min(at + size, 20))
+            good, bad = [n for n in numbers if n not in refused], [n for n in numbers if n in refused]
+            yield pa.RecordBatch.from_pydict({"n": pa.array(good, pa.int64())})
+            if bad:
+                yield Rejects(pa.RecordBatch.from_pydict({"n": pa.array(bad)}), "bad", pa.array([f"is {n}" for n in bad]))
+            at += size
+        if at < 20:
+            raise ConnectionResetError("connection reset")
+        last[0] = True
+
+    batches = list(patiently(read, Patience("source 'log'", sleep=lambda _: None)))
+
+    kept = [n for batch in batches if not isinstance(batch, Rejects) for n in batch.column("n").to_pylist()]
+    rejects = [batch for batch in batches if isinstance(batch, Rejects)]
+    assert last[0]
+    assert kept == [n for n in range(20) if n not in refused]
+    assert [n for r in rejects for n in r.events.column("n").to_pylist()] == sorted(refused)
+    assert [text for r in rejects for text in r.reasons.to_pylist()] == [f"is {n}" for n in sorted(refused)]
+
+
+def trouble(cause: str, seconds: float = 9.0, about: str = "sink 'x'") -> Trouble:
+    return Trouble(about, cause, 2, seconds, 1.0)
+
+
+def test_a_trouble_is_told_of_once_then_when_it_changes_and_then_rarely() -> None:
+    now = [0.0]
+    rarely = Rarely(clock=lambda: now[0])
+
+    told = []
+    for at in range(0, 400, 10):
+        now[0] = at
+        if rarely.worth_telling(trouble(f"port {at} refused the connection")):
+            told.append(at)
+
+    assert told == [0, 60, 180]
+    assert rarely.worth_telling(trouble("timed out"))
+    assert rarely.worth_telling(trouble("timed out", about="sink 'y'"))
+
+
+def test_the_end_of_a_trouble_is_told_of_once_where_it_lasted() -> None:
+    rarely = Rarely()
+
+    assert not rarely.worth_telling(trouble(""))
+    assert rarely.worth_telling(trouble("timed out"))
+    assert not rarely.worth_telling(trouble("", seconds=0.5))
+    assert rarely.worth_telling(trouble("", seconds=5))
+    assert not rarely.worth_telling(trouble("", seconds=5))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.04, "0.0 s"), (7.96, "8.0 s"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (2e5, "2 days")]
+)
+def test_times_are_spelled_short(seconds: float, expected: str) -> None:
+    assert spell(seconds) == expected
+
+
+def test_ordinals() -> None:
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 113)] == ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]
+
+
+def test_a_message_without_trouble_is_always_heard() -> None:
+    from etl.spark.relay import Ear, listening
+
+    heard: list[tuple[str, str]] = []
+    with listening(Ear(logging.WARNING, lambda level, text: heard.append((level, text)))):
+        log = logging.getLogger("sluice.test")
+        log.warning("one")
+        log.info("too low")
+        log.warning("one")
+        for _ in range(2):
+            log.warning("%s", trouble("down"), extra={"trouble": trouble("down")})
+
+    assert [level for level, _ in heard] == ["warning"] * 3
+    assert [text for _, text in heard][:2] == ["one", "one"]

@@ -1,0 +1,87 @@
+"""``etl rules``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from etl.cli.rules import command
+
+OWN = """\
+name: root
+where: user_name = 'root'
+tests:
+  - event: {user_name: root}
+  - {event: {user_name: guest}, matches: false}
+---
+name: wide
+where: cast(a as double) > cast(b as double)
+"""
+
+SIGMA = """\
+title: Shell
+id: 5a0a5a52-3a2b-4d7c-9f53-0c2f3a7a9d11
+logsource: {category: process_creation, product: linux}
+detection:
+  selection: {Image|endswith: /sh, Args|re: '\\w+'}
+  condition: selection
+tests:
+  - event: {Image: /bin/sh, Args: x}
+  - event: {Image: /bin/ls, Args: x}
+---
+title: Broken
+logsource: {category: test}
+detection:
+  selection: {f|shout: a}
+  condition: selection
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own.yml").write_text(OWN)
+    (tmp_path / "sigma.yml").write_text(SIGMA)
+    return tmp_path
+
+
+def etl(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
+    # when
+    told = etl("check", str(folder), "--columns", "Image,user_name")
+
+    # then
+    assert told.exit_code == 0
+    assert f"{folder}/sigma.yml:11: 'Broken': " in told.output
+    assert "3 rules loaded, 1 problems" in told.output
+    assert "the stream has no field 'Args', which 1 rules ask for" in told.output
+    assert "slower: " in told.output
+
+
+def test_check_ends_with_one_when_it_is_strict(folder: Path) -> None:
+    assert etl("check", str(folder), "--strict").exit_code == 1
+    assert etl("check", str(folder / "own.yml"), "--strict").exit_code == 0
+
+
+def test_check_tells_of_rules_for_other_log_sources(folder: Path) -> None:
+    assert "linux" in etl("check", str(folder), "--fields", "sigma/windows.yml").output
+
+
+def test_tests_of_rules_are_run(folder: Path) -> None:
+    # when
+    good, bad = etl("test", str(folder / "own.yml")), etl("test", str(folder))
+
+    # then
+    assert (good.exit_code, bad.exit_code) == (0, 1)
+    assert "2 tests of 2 rules, 0 failed" in good.output
+    assert f"{folder}/sigma.yml:1: 'Shell', test 2: it does not fire" in bad.output
+
+
+def test_wrong_use_is_told(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    assert "no files of rules there" in etl("check", str(folder / "empty")).output
+    assert "built in are sigma/windows.yml" in etl("check", str(folder), "--fields", "sigma/mac.yml").output

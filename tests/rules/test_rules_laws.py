@@ -1,0 +1,243 @@
+"""The law of the optimiser: what it finds is what each rule finds by itself, event by event."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from etl.rules.conditions import All, Condition, Leaf, Some, both, either
+from etl.rules.engine import Engine, Matches, Switches
+from etl.rules.literals import required
+from etl.rules.needles import forms_of
+from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
+
+SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
+
+Event = dict[str, Any]
+
+# ── Naive ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def holds(condition: Condition, event: Event) -> bool:
+    if isinstance(condition, Leaf):
+        return decided(condition.predicate, event) != condition.negated
+    return (all if isinstance(condition, All) else any)(holds(part, event) for part in condition.parts)
+
+
+def decided(one: Predicate, event: Event) -> bool:
+    if isinstance(one, Present):
+        return event[one.field] is not None
+    values = event[one.field] if isinstance(event[one.field], list) else [event[one.field]]  # type: ignore[union-attr]
+    return any(value is not None and one_decided(one, value, event) for value in values)
+
+
+def one_decided(one: Predicate, value: Any, event: Event) -> bool:
+    if isinstance(one, Text):
+        return text_decided(one, str(value))
+    if isinstance(one, Pattern):
+        return re.search(one.pattern.replace(r"\z", r"\Z"), str(value)) is not None
+    if isinstance(one, Number):
+        return {"=": value == one.value, "<": value < one.value, ">=": value >= one.value}[one.order]
+    if isinstance(one, SameField):
+        return event[one.other] is not None and event[one.other].lower() in value.lower()
+    assert isinstance(one, Network)
+    try:
+        return ipaddress.ip_address(value) in ipaddress.ip_network(one.network)
+    except ValueError:
+        return False
+
+
+def text_decided(one: Text, value: str) -> bool:
+    size = len(one.text)
+    starts = {
+        "equals": [0] if len(value) == size else [],
+        "startswith": [0],
+        "endswith": [len(value) - size],
+        "contains": range(len(value) - size + 1),
+    }[one.kind]
+    return any(start >= 0 and alike(value[start : start + size], one) for start in starts)
+
+
+def alike(value: str, one: Text) -> bool:
+    if len(value) != len(one.text):
+        return False
+    return all(char == want or (not one.cased and char in forms_of(want)) for char, want in zip(value, one.text, strict=True))
+
+
+def naive(conditions: list[Condition], events: list[Event]) -> list[list[int]]:
+    return [[n for n, condition in enumerate(conditions) if holds(condition, event)] for event in events]
+
+
+# ── Generated ─────────────────────────────────────────────────────────────────────────────────────
+
+LETTERS = "abAB.\\ äÄ€k"
+words = st.text(LETTERS, max_size=7)
+addresses = st.sampled_from(["10.0.0.1", "10.0.1.200", "192.168.7.7", "10.0.0.01", "::1", "2001:db8::5", "300.1.1.1", "10.0.0"])
+texts = st.one_of(st.none(), words, addresses)
+fields = st.sampled_from(["a", "b", "tags"])
+events = st.fixed_dictionaries(
+    {"a": texts, "b": texts, "n": st.none() | st.integers(-3, 3), "tags": st.none() | st.lists(st.none() | words, max_size=3)}
+)
+predicates = st.one_of(
+    st.builds(
+        Text, fields, st.sampled_from(["equals", "contains", "startswith", "endswith"]), st.text(LETTERS, min_size=1, max_size=5),
+        st.booleans(),
+    ),
+    st.builds(Text, st.just("n"), st.just("equals"), st.sampled_from(["1", "-2", "x"]), st.booleans()),
+    st.builds(
+        lambda field, text: Pattern(field, rf"\A{re.escape(text)}.?\z", (text,) if len(text) > 1 else ()),
+        st.sampled_from(["a", "b"]), st.text("abAB.", min_size=1, max_size=4),
+    ),
+    st.builds(Number, st.just("n"), st.sampled_from(["=", "<", ">="]), st.integers(-3, 3)),
+    st.builds(
+        Network, st.sampled_from(["a", "b"]),
+        st.sampled_from(["10.0.0.0/8", "10.0.0.0/24", "0.0.0.0/0", "192.168.7.7/32", "::/0", "2001:db8::/32"]),
+    ),
+    st.builds(Present, st.sampled_from(["a", "n", "tags"])),
+    st.builds(SameField, st.just("a"), st.just("contains"), st.just("b")),
+)  # fmt: skip
+literals = st.builds(Text, st.just("a"), st.sampled_from(["contains", "startswith", "endswith", "equals"]), words, st.booleans())
+leaves = st.builds(Leaf, predicates, st.booleans())
+conditions = st.recursive(
+    leaves, lambda part: st.builds(both, st.lists(part, max_size=4)) | st.builds(either, st.lists(part, max_size=4))
+)
+
+
+def batch_of(found: list[Event]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(found, SCHEMA)
+
+
+def as_lists(found: Matches) -> list[list[int]]:
+    bounds = found.offsets.tolist()
+    return [found.rule[first:last].tolist() for first, last in itertools.pairwise(bounds)]
+
+
+OFF = [Switches(), *(replace(Switches(), **{name: False}) for name in Switches.__dataclass_fields__)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels() -> None:
+    """Compiled outside of hypothesis, which watches every line."""
+    every = [
+        Text("a", "contains", "x"),
+        Pattern("a", "x"),
+        Number("n", "=", 1),
+        Network("a", "10.0.0.0/8"),
+        Network("a", "::/0"),
+        Present("n"),
+        SameField("a", "contains", "b"),
+    ]
+    Engine([Leaf(one) for one in every], SCHEMA).run(batch_of([{"a": "xx", "b": "x", "n": 1, "tags": None}]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=80), st.sampled_from(OFF))
+def test_optimised_is_naive(given_conditions: list[Condition], given_events: list[Event], switches: Switches) -> None:
+    # given
+    engine = Engine(given_conditions, SCHEMA, switches)
+    batch = batch_of(given_events)
+
+    # when
+    first, again = engine.run(batch), engine.run(batch)
+
+    # then
+    assert as_lists(first) == naive(given_conditions, given_events)
+    assert as_lists(again) == as_lists(first)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(literals, max_size=60), st.lists(st.text(LETTERS, max_size=40), min_size=1, max_size=40))
+def test_many_literals_are_found_in_long_texts(wanted: list[Text], values: list[str]) -> None:
+    # given
+    found_by = [one for one in wanted if one.text]
+    engine = Engine([Leaf(one) for one in found_by], SCHEMA)
+
+    # when
+    found = engine.run(batch_of([{"a": value} for value in values]))
+
+    # then
+    assert as_lists(found) == [[n for n, one in enumerate(found_by) if text_decided(one, value)] for value in values]
+
+
+def test_constant_conditions() -> None:
+    # given
+    engine = Engine([both([]), either([]), Some(())], SCHEMA)
+
+    # when
+    found = engine.run(batch_of([{"a": "x"}] * 70))
+
+    # then
+    assert as_lists(found) == [[0]] * 70
+
+
+def test_more_hits_than_there_is_room_for() -> None:
+    # given
+    engine = Engine([Leaf(Text("a", "contains", "ab" * (1 + n % 50), bool(n % 2))) for n in range(100)], SCHEMA)
+    values = [{"a": "ab" * 5000}, {"a": "b"}, {"a": "ab" * 3}]
+
+    # when
+    found = as_lists(engine.run(batch_of(values)))
+
+    # then
+    assert [len(rules) for rules in found] == [100, 0, 6]
+
+
+@pytest.mark.parametrize("views", [pa.string_view(), pa.large_string(), pa.string()])
+def test_texts_in_any_layout_and_slices(views: pa.DataType) -> None:
+    # given
+    engine = Engine([Leaf(Text("a", "endswith", "B.EXE")), Leaf(Pattern("a", "^C:"))], SCHEMA)
+    texts = pa.array(["x", "c:\\a b.exe", None, "C:\\some longer path\\b.exe"]).cast(views)
+    batch = pa.RecordBatch.from_arrays([texts], names=["a"]).slice(1)
+
+    # when
+    found = engine.run(batch)
+
+    # then
+    assert as_lists(found) == [[0], [], [0, 1]]
+
+
+PATTERNS = [
+    r"ab+c",
+    r"(?:ab|cd)e",
+    r"a(?:bc)+d?",
+    r"(ab){2,3}",
+    r"x?abc",
+    r"(?i)aBc",
+    r"a[bB]c\b",
+    r"^abc$",
+    r"ab.cd",
+    r"(?:ab|c)d",
+    r"a|bc",
+    r"\s-c\s",
+    r"[aA][bB]c",
+    r"ab(?=c)cd",
+    r"a{3}b",
+    r"(a(bc|cb))d",
+    r"ab\.c",
+    r"(?:abc)?",
+    r"(?:ab){0,2}cd",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PATTERNS), st.text("aAbBcCde.- x", max_size=12))
+def test_a_required_text_is_in_every_text_that_an_expression_is_found_in(pattern: str, text: str) -> None:
+    # when
+    known = required(pattern)
+
+    # then
+    assert not (known and re.search(pattern, text)) or any(one.lower() in text.lower() for one in known)
+
+
+def test_required_texts() -> None:
+    assert required(r"netsh\s+interface show interface") == ("interface show interface",)
+    assert required(r"(?:ab|cd)e") == ("ab", "cd")
+    assert required(r"a|bc") == required(r"\d+") == required("(") == ()

@@ -1,0 +1,271 @@
+"""The step `rules`: its own rules in Spark SQL, what it gives, and files that change."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from etl.expressions import compile_expression
+from etl.rules.conditions import Leaf
+from etl.rules.engine import Engine
+from etl.rules.predicates import Text
+from etl.steps.rules import Rules
+
+SCHEMA = pa.schema([("process", pa.string()), ("user_name", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
+EVENTS = pa.RecordBatch.from_pydict(
+    {
+        "process": ["sh", "sh", "baash", None, "C:\\a%b", "10.1.2.3", "SH"],
+        "user_name": ["x", "root", None, "x", "", "Root", "ro"],
+        "n": [1, 2, 3, None, 6, -1, 10],
+        "_offset": list(range(7)),
+    },
+    schema=SCHEMA,
+)
+
+
+def rules(*given: dict[str, Any], **options: Any) -> Rules:
+    return Rules.model_validate({"type": "rules", "rules": list(given), **options})
+
+
+def out(step: Rules, batch: pa.RecordBatch = EVENTS) -> list[dict[str, Any]]:
+    found = step.open(SCHEMA)(batch)
+    assert not found.rejects
+    assert found.events.schema.types == step.fields(SCHEMA).types
+    assert found.events.schema.names == step.fields(SCHEMA).names
+    return found.events.to_pylist()
+
+
+def names(step: Rules) -> dict[int, list[str]]:
+    return {row["_offset"]: [rule["title"] for rule in row["rules"]] for row in out(step)}
+
+
+ROOT = {"name": "root", "where": "user_name = 'root'", "level": "high", "tags": ["a", "b"], "author": "me"}
+SHELL = {"name": "shell", "where": "process in ('sh', 'bash')"}
+
+
+def test_matching_events_are_kept_with_their_rules() -> None:
+    assert names(rules(ROOT, SHELL)) == {0: ["shell"], 1: ["root", "shell"]}
+
+
+def test_annotated_events_are_all_kept() -> None:
+    assert names(rules(ROOT, output="annotate")) == {n: ["root"] if n == 1 else [] for n in range(7)}
+
+
+def test_an_alert_is_one_match() -> None:
+    # when
+    alerts = out(rules(ROOT, SHELL, output="alerts"))
+
+    # then
+    assert [(alert["_offset"], alert["rule.id"]) for alert in alerts] == [(0, "shell"), (1, "root"), (1, "shell")]
+    assert (alerts[1]["rule.level"], alerts[1]["rule.tags"], alerts[1]["rule.author"]) == ("high", ["a", "b"], "me")
+
+
+def test_a_match_tells_the_version_of_the_rules() -> None:
+    # when
+    one, again, other = (out(step)[0]["rules"][0]["version"] for step in (rules(SHELL), rules(SHELL), rules(SHELL, ROOT)))
+
+    # then
+    assert one == again != other
+
+
+CONDITIONS = [
+    "process = 'sh'",
+    "process <> 'sh'",
+    "not process = 'sh'",
+    "process in ('sh', 'baash')",
+    "process not in ('sh')",
+    "process like 's%' or user_name is null",
+    "not (process like '%h' and n > 1)",
+    "process like 'C:\\\\%' or process like '%a\\%b'",
+    "process rlike 'ba+sh$'",
+    "not process rlike 'ba+sh$'",
+    "user_name is not null and not user_name is null",
+    "n between 1 and 2 and process = 'sh'",
+    "n between 1 and 2 or n >= 6",
+    "n = 1 or n <> 3",
+    "not (n < 2)",
+    "n <= 2 and n > -1",
+    "ip_in(process, '10.0.0.0/8')",
+    "not ip_in(process, '10.0.0.0/8')",
+    "contains(process, 'aa') or startswith(user_name, 'ro')",
+    "endswith(user_name, 'oot') and not contains(user_name, 'R')",
+    "lower(user_name) = 'root'",
+    "process = user_name or n > 5",
+    "case when n > 5 and process is not null then true else false end or process = 'sh'",
+    "coalesce(user_name, 'root') = 'root'",
+    "(process = 'sh')",
+    "((process = 'sh') and (n = 1 or (n = 2)))",
+    "process is null",
+    "length(process) > 2 and n > 2",
+    "process like 's_'",
+    "process like ''",
+    "user_name = ''",
+    "n in (1, 2)",
+    "process ilike 'S%'",
+    "not not process = 'sh'",
+    "n > 0 is true",
+]
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+def test_a_rule_matches_where_its_condition_is_true(where: str) -> None:
+    # given
+    values = compile_expression(where, SCHEMA)(EVENTS).values.to_pylist()
+
+    # when
+    found = names(rules({"name": "r", "where": where}))
+
+    # then
+    assert list(found) == [n for n, value in enumerate(values) if value]
+
+
+def test_a_part_that_cannot_be_computed_counts_as_null() -> None:
+    assert list(names(rules({"name": "r", "where": "cast(process as int) > 1 or user_name = 'root'"}))) == [1]
+
+
+def test_texts_that_travel_as_views() -> None:
+    # given
+    views = pa.RecordBatch.from_arrays(
+        [column.cast(pa.string_view()) if column.type == pa.string() else column for column in EVENTS.columns], names=SCHEMA.names
+    )
+
+    # when
+    found = rules(ROOT, {"name": "long", "where": "length(process) > 5 and process <> user_name"}).open(SCHEMA)(views).events
+
+    # then
+    assert found.column("_offset").to_pylist() == [1, 4, 5]
+
+
+def findings(step: Rules) -> list[tuple[str, tuple[str | int, ...]]]:
+    return [(finding.code, finding.path) for finding in step.check(SCHEMA)]
+
+
+def test_findings(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yml"
+    bad.write_text("name: x\n")
+    assert findings(rules()) == [("no-rules", ())]
+    assert findings(rules({"name": "r", "where": "usr = 1"})) == [("unknown-field", ("rules", 0, "where"))]
+    assert findings(rules({"name": "r", "where": "n"})) == [("not-boolean", ("rules", 0, "where"))]
+    now = {"name": "r", "where": "current_timestamp() is not null and n = 1"}
+    assert findings(rules(now)) == [("rule-needs-spark", ("rules", 0, "where"))]
+    assert findings(rules(ROOT, ROOT)) == [("duplicate-rule", ("rules", 1, "name"))]
+    assert findings(rules(ROOT, fields="nowhere.yml")) == [("bad-taxonomy", ("fields",))]
+    assert findings(rules(ROOT, fields=str(bad))) == [("bad-taxonomy", ("fields",))]
+    assert findings(rules(ROOT, fields="sigma/windows.yml")) == []
+    assert findings(rules(files=[str(tmp_path / "none.yml")])) == [("no-rule-files", ("files", 0))]
+    assert findings(rules(files=[str(tmp_path / "none*.yml")])) == []
+    assert findings(rules(files=[str(bad)])) == [("bad-rule", ("files",))]
+
+
+# ── Files that change ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "rules").mkdir()
+    return tmp_path / "rules"
+
+
+def publish(folder: Path, name: str, text: str, at: int) -> None:
+    """Put a file in place as an editor does, with a time of its own."""
+    draft = folder.parent / "draft"
+    draft.write_text(text)
+    os.utime(draft, (at, at))
+    draft.rename(folder / name)
+
+
+def in_folder(folder: Path) -> Rules:
+    return rules(files=[str(folder / "**/*.yml")])
+
+
+def test_a_file_that_changes_comes_or_goes_counts_for_the_next_task(folder: Path) -> None:
+    # given
+    publish(folder, "a.yml", "{name: a, where: \"process = 'sh'\"}", 1)
+    assert names(in_folder(folder)) == {0: ["a"], 1: ["a"]}
+
+    # when, then
+    publish(folder, "b.yml", "{name: b, where: n = 1}", 2)
+    assert names(in_folder(folder)) == {0: ["a", "b"], 1: ["a"]}
+    publish(folder, "b.yml", "{name: b, where: n = 2}", 3)
+    assert names(in_folder(folder)) == {0: ["a"], 1: ["a", "b"]}
+    (folder / "a.yml").unlink()
+    assert names(in_folder(folder)) == {1: ["b"]}
+
+
+@pytest.mark.parametrize("bad", ["name: [", "- name: a", "{name: a, where: 1}", "42", "{title: t, detection: {condition: x}}"])
+def test_a_bad_new_file_leaves_the_old_rules(folder: Path, bad: str, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    # when
+    publish(folder, "a.yml", bad, 2)
+
+    # then
+    assert names(in_folder(folder)) == {0: ["a"]}
+    assert "a.yml" in caplog.text
+    assert "stay as they were" in caplog.text
+
+
+def test_another_process_knows_the_old_rules_too(folder: Path) -> None:
+    # given
+    from etl.rules import published
+    from etl.steps import rules as module
+
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    # when
+    publish(folder, "a.yml", "name: [", 2)
+    published._read.cache_clear()
+    module._engine.cache_clear()
+
+    # then
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+
+def test_it_is_a_picklable_value() -> None:
+    step = rules(ROOT, files=["x/*.yml"])
+    assert pickle.loads(pickle.dumps(step)) == step
+
+
+def test_a_type_that_comes_only_with_the_events() -> None:
+    # given
+    open_ = pa.schema([("a", pa.null()), ("_offset", pa.int64())])
+    step = rules(
+        {"name": "number", "where": "a > 1"}, {"name": "text", "where": "a like 'x%'"}, {"name": "list", "where": "a[0] = 1"}
+    )
+    run = step.open(open_)
+
+    # when
+    found = [
+        run(pa.RecordBatch.from_arrays([column, pa.array(range(len(column)))], names=open_.names)).events.to_pylist()
+        for column in (pa.array([1, 2]), pa.array(["x1", "y"]), pa.nulls(2))
+    ]
+
+    # then
+    assert [[(row["_offset"], [rule["id"] for rule in row["rules"]]) for row in rows] for rows in found] == [
+        [(1, ["number"])],
+        [(0, ["text"])],
+        [],
+    ]
+
+
+def test_lists_in_parts_of_a_batch() -> None:
+    # given
+    fields = pa.schema([("tags", pa.list_(pa.string())), ("_offset", pa.int64())])
+    lists = pa.array([["a"], ["b", "x"], None, [], [None, "x"]], fields.field("tags").type)
+    batch = pa.RecordBatch.from_arrays([lists, pa.array(range(5))], schema=fields).slice(1)
+    condition = Leaf(Text("tags", "equals", "X"))
+
+    # when
+    found = Engine([condition], fields).run(batch)
+
+    # then
+    assert found.offsets.tolist() == [0, 1, 1, 1, 2]

@@ -1,0 +1,82 @@
+"""What is remembered of a column's texts is bounded, and changes nothing but the work."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from etl.rules import seen
+from etl.rules.seen import Hits, Seen
+
+WORDS = ["a", "bb", "ccc", "", "dddd", "é" * 5, "x" * 30, "y" * 31]
+
+
+class Counting:
+    """Looks at texts: predicate 1 holds for those with an ``a`` or ``b``, predicate 2 for those longer than three bytes."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+
+    def __call__(self, array: pa.Array) -> Hits:
+        self.looked += len(array)
+        found = [wanted(text) for text in array.to_pylist()]
+        first = [0]
+        for one in found:
+            first.append(first[-1] + len(one))
+        import numpy as np
+
+        return Hits(np.array(first), np.array([predicate for one in found for predicate in one], np.int32))
+
+
+def wanted(text: str | None) -> list[int]:
+    return [] if text is None else [1] * ("a" in text or "b" in text) + [2] * (len(text.encode()) > 3)
+
+
+def held(memory: Seen, texts: list[str | None], look: Counting) -> list[list[int]]:
+    code, hits = memory.hits(pa.array(texts, pa.string()), look)
+    return [hits.predicates[hits.first[n] : hits.first[n + 1]].tolist() if n >= 0 else [] for n in code.tolist()]
+
+
+def test_a_text_is_looked_at_once() -> None:
+    # given
+    memory, look = Seen(), Counting()
+    texts = [*WORDS, None] * 20
+
+    # when
+    found = [held(memory, texts, look) for _ in range(3)]
+
+    # then
+    assert found == [[wanted(text) for text in texts]] * 3
+    assert look.looked == len(WORDS)
+
+
+@pytest.mark.parametrize(("texts", "size"), [(4, 1000), (1000, 64), (8, 1000), (3, 33)])
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, texts: int, size: int) -> None:
+    # given
+    monkeypatch.setattr(seen, "MOST_TEXTS", texts)
+    monkeypatch.setattr(seen, "MOST_BYTES", size)
+    memory, look, chance = Seen(), Counting(), random.Random(texts)
+
+    for _ in range(60):
+        batch = [chance.choice([*WORDS, None]) for _ in range(chance.randrange(12))]
+
+        # when
+        found = held(memory, batch, look)
+
+        # then
+        assert found == [wanted(text) for text in batch]
+
+
+def test_new_texts_all_the_time_are_not_remembered() -> None:
+    # given
+    memory, look = Seen(), Counting()
+
+    # when
+    for number in range(5):
+        held(memory, [f"{number} {n}" for n in range(100)], look)
+    held(memory, ["same"] * 50, look)
+
+    # then
+    assert look.looked == 550

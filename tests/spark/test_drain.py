@@ -1,0 +1,237 @@
+"""A sink's end in the driver and the drain of its spool, without Spark: order, commits, dead letters, restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pytest
+from running import wait_for
+
+from etl.api import OFFSET, BatchId, Rejects, Result, Retry, Sink, Staged, Task
+from etl.delivery.dead_letters import SCHEMA
+from etl.delivery.spool_file import SpoolFile
+from etl.plan.model import Output
+from etl.receipts import Spooled
+from etl.spark.drain import Drain
+from etl.spark.sink_end import SinkEnd
+from etl.spark.state import State
+from etl.spark.totals import SinkTotals, Totals
+
+FIELDS = pa.schema([("n", pa.int64())])
+QUICK = Retry(attempts=2, initial_backoff="10ms", max_backoff="20ms")
+
+
+class Stager(Sink):
+    """Stages numbers and shows them when they are committed; refuses those in ``refused``; down while a file says so."""
+
+    type: Literal["stager"] = "stager"
+    path: str
+    refused: frozenset[int] = frozenset()
+    field: str = "n"
+
+    def committer(self, folder: str) -> Committer:
+        self.up()
+        return Committer(self)
+
+    def open(self, task: Task) -> Writer:
+        self.up()
+        return Writer(self, task)
+
+    def up(self) -> None:
+        if Path(self.path, "down").exists():
+            raise ConnectionRefusedError("localhost:1 refused the connection")
+
+
+class Committer:
+    def __init__(self, sink: Stager) -> None:
+        self.sink = sink
+
+    def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
+        self.sink.up()
+        shown = Path(self.sink.path, "shown")
+        lines = shown.read_text().splitlines() if shown.exists() else []
+        mark = f"{batch.query} {batch.number} "
+        if not any(line.startswith(mark) for line in lines):
+            lines.append(mark + json.dumps([n for one in staged for n in one.detail]))
+            shown.write_text("\n".join(lines) + "\n")
+
+    def tick(self) -> None:
+        self.sink.up()
+
+    def close(self) -> None:
+        self.sink.up()
+
+
+class Writer:
+    def __init__(self, sink: Stager, task: Task) -> None:
+        self.sink, self.task, self.taken = sink, task, []
+
+    def sizes(self, batch: pa.RecordBatch) -> None:
+        return None
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        self.sink.up()
+        values = batch.column(self.sink.field).to_pylist()
+        bad = pa.array([value in self.sink.refused for value in values])
+        self.taken += [value for value in values if value not in self.sink.refused]
+        return Result(rejected=(Rejects(batch.filter(bad), "bad", "no"),)) if bad.true_count else Result()
+
+    def close(self) -> Staged | None:
+        return Staged(self.task.folder, 0, len(self.taken), self.taken) if self.taken else None
+
+    def abort(self) -> None:
+        self.taken = []
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    for name in ("out", "letters"):
+        (tmp_path / name).mkdir()
+    return State(tmp_path / "state")
+
+
+def ends(state: State, **options: object) -> tuple[SinkEnd, SinkEnd]:
+    """The sink's and the dead letters'."""
+    home = state.root.parent
+    sink = Stager(path=str(home / "out"), retry=QUICK, **{"on_failure": "spool", **options})
+    letters = Stager(path=str(home / "letters"), field="event")
+    return SinkEnd(Output("out", sink, FIELDS), state), SinkEnd(Output("dead", letters, SCHEMA), state)
+
+
+def spooled(state: State, name: str, *numbers: int, delivered: bool = False) -> Spooled:
+    path = state.root / "staging" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = SpoolFile(path)
+    file.write(pa.RecordBatch.from_pydict({"n": list(numbers), OFFSET: list(numbers)}))
+    file.close()
+    return Spooled(str(path), "log", "0", name, "id", FIELDS.serialize().to_pybytes(), len(numbers), delivered)
+
+
+def shown(state: State, name: str = "out") -> list[str]:
+    path = state.root.parent / name / "shown"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def down(state: State, yes: bool) -> None:
+    path = state.root.parent / "out" / "down"
+    if yes:
+        path.touch()
+    else:
+        path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def drained(state: State) -> Callable[..., Totals]:
+    """Run a drain until its spool is empty, or until ``done``."""
+
+    def run(end: SinkEnd, dead: SinkEnd, done: Callable[[], bool] | None = None) -> Totals:
+        totals = Totals(sinks={"out": SinkTotals()})
+        drain = Drain("p", end, dead, state.root / "staging" / "run", totals)
+        drain.start()
+        try:
+            wait_for(done or (lambda: drain.settled and end.spool.empty), 20)
+        finally:
+            drain.stop()
+        assert drain.failure is None, drain.failure
+        return totals
+
+    return run
+
+
+def test_a_micro_batch_that_went_straight_is_committed_at_once(state: State) -> None:
+    end, _ = ends(state)
+    item = spooled(state, "a", 1, 2, delivered=True)
+
+    assert end.commit(BatchId("q", 0), [Staged("", 0, 2, [1, 2])], [item]) == 0
+
+    assert shown(state) == ["q 0 [1, 2]"]
+    assert not Path(item.path).exists()
+    assert end.spool.empty
+
+
+def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: State, drained: Callable[..., Totals]) -> None:
+    end, dead = ends(state)
+    end.stuck.set()  # nobody drains yet: a commit is not to wait for it
+    taken = spooled(state, "a", 1, 2, delivered=True)
+
+    assert end.commit(BatchId("q", 0), [Staged("", 0, 2, [1, 2])], [taken, spooled(state, "b", 3)]) == 2
+    assert end.commit(BatchId("q", 1), [Staged("", 0, 1, [4])], [spooled(state, "a", 4, delivered=True)]) == 1
+    assert end.commit(BatchId("q", 2), [], []) == 0
+    before = shown(state)
+    totals = drained(end, dead)
+
+    assert before == []
+    assert shown(state) == ["q 0 [1, 2, 3]", "q 1 [4]"]
+    assert (totals.sinks["out"].taken, totals.sinks["out"].spooled) == (4, -4)
+
+
+def test_a_batch_that_is_run_again_changes_nothing(state: State, drained: Callable[..., Totals]) -> None:
+    end, dead = ends(state)
+    end.stuck.set()
+    end.commit(BatchId("q", 0), [], [spooled(state, "a", 1)])
+
+    end.commit(BatchId("q", 0), [], [spooled(state, "a", 1)])
+    drained(end, dead)
+    end.commit(BatchId("q", 0), [Staged("", 0, 1, [1])], [spooled(state, "a", 1, delivered=True)])
+
+    assert shown(state) == ["q 0 [1]"]
+    assert end.spool.empty
+
+
+def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(state: State, drained: Callable[..., Totals]) -> None:
+    end, dead = ends(state)
+    down(state, True)
+    end.stuck.set()
+    end.commit(BatchId("q", 0), [], [spooled(state, "a", 1), spooled(state, "b", 2)])
+    drained(end, dead, done=end.stuck.is_set)
+    assert end.spool.waiting == 2
+
+    again, dead = ends(state)
+    assert again.spool.detour
+    down(state, False)
+    drained(again, dead)
+
+    assert shown(state) == ["q 0 [1, 2]"]
+
+
+def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: State) -> None:
+    down(state, True)
+
+    end, _ = ends(state)
+
+    assert end.spool.detour
+    assert end.commit(BatchId("q", 0), [], []) == 0
+    end.tick()
+    end.close()
+
+
+def test_a_commit_that_fails_is_left_to_the_drain(state: State, drained: Callable[..., Totals]) -> None:
+    end, dead = ends(state)
+    end.stuck.set()
+    down(state, True)
+
+    waiting = end.commit(BatchId("q", 0), [Staged("", 0, 1, [1])], [spooled(state, "a", 1, delivered=True)])
+    down(state, False)
+    drained(end, dead)
+
+    assert waiting == 1
+    assert shown(state) == ["q 0 [1]"]
+
+
+def test_what_the_sink_refuses_goes_to_the_dead_letters_once(state: State, drained: Callable[..., Totals]) -> None:
+    end, dead = ends(state, refused=frozenset({2, 3}))
+    end.stuck.set()
+    told = replace(spooled(state, "b", 3, 4, delivered=True), events=1)  # the task that gave it to the sink reported the 3
+    end.commit(BatchId("q", 0), [Staged("", 0, 1, [4])], [spooled(state, "a", 1, 2), told])
+
+    totals = drained(end, dead)
+
+    assert shown(state) == ["q 0 [1, 4]"]
+    (letters,) = shown(state, "letters")
+    assert [json.loads(text)["n"] for text in json.loads(letters.split(" ", 2)[2])] == [2]
+    assert (totals.dead, totals.sinks["out"].taken, totals.sinks["out"].spooled) == (1, 2, -3)

@@ -1,0 +1,99 @@
+"""Tables of a run: built before it, kept up to date while it goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from running import Etl, wait_for
+
+from connectors.lookup_tables.file import FileTable
+from etl.api import EtlError
+from etl.spark.tables import kept
+from etl.steps.lookup import Lookup, tables_of
+from etl.tables.store import Live, Wanted
+
+
+def wanted(path: Path, refresh: str | None = None) -> Wanted:
+    table = FileTable.model_validate({"path": str(path), "key": "ip", "refresh": refresh})
+    step = Lookup.model_validate({"table": "intel", "on": "ip", "add": {"kind": "kind"}}).with_tables({"intel": table})
+    return next(iter(tables_of([step]).values()))
+
+
+def kind(one: Wanted, root: Path, key: str) -> str | None:
+    mapped = Live(root / one.id).mapped()
+    return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
+
+
+def test_a_changed_table_is_put_into_use_and_a_broken_one_is_not(tmp_path: Path) -> None:
+    path, root = tmp_path / "intel.csv", tmp_path / "tables"
+    path.write_text("ip,kind\na,old\n")
+    one, said = wanted(path, "100ms"), []
+
+    with kept({one.id: one}, root, True, lambda level, text: said.append((level, text))):
+        assert kind(one, root, "a") == "old"
+        path.write_text("ip,kind\na,new\nb,too\n,none\n")
+        wait_for(lambda: kind(one, root, "b") == "too")
+        path.write_text("something else\n")
+        wait_for(lambda: any("the version before stays in use" in text for _, text in said))
+        assert kind(one, root, "a") == "new"
+        path.unlink()
+        wait_for(lambda: any("no such file" in text for _, text in said))
+        assert kind(one, root, "a") == "new"
+
+    assert said[:2] == [
+        ("info", "table 'intel': 1 row"),
+        ("warning", "table 'intel': 2 rows, 1 without a key that can be read left out"),
+    ]
+    assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
+
+
+def test_a_table_that_was_never_read_ends_the_run(tmp_path: Path) -> None:
+    one = wanted(tmp_path / "none.csv")
+
+    with (
+        pytest.raises(EtlError, match=r"table 'intel': .*none\.csv: there is no such file"),
+        kept({one.id: one}, tmp_path, False, print),
+    ):
+        raise AssertionError("the run began")
+
+
+def test_a_table_that_was_read_once_will_do(tmp_path: Path) -> None:
+    path = tmp_path / "intel.csv"
+    path.write_text("ip,kind\na,old\n")
+    one, said = wanted(path), []
+    with kept({one.id: one}, tmp_path, False, lambda level, text: None):
+        path.unlink()
+
+    with kept({one.id: one}, tmp_path, False, lambda level, text: said.append(level)):
+        assert kind(one, tmp_path, "a") == "old"
+
+    assert said == ["warning"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_run_looks_up(etl: Etl) -> None:
+    (etl.folder / "intel.csv").write_text("ip,kind\n192.0.2.7,scan\n")
+    (etl.folder / "in.log").write_text("192.0.2.7 a\n10.0.0.1 b\n")
+    path = etl.pipeline("""
+        name: look
+        tables:
+          intel: {type: file, path: "{here}/intel.csv", key: ip}
+        source: {type: file, path: "{here}/in.log"}
+        steps:
+          - {type: regex, patterns: ['^(?<ip>\\S+) (?<text>.*)$']}
+          - {type: lookup, table: intel, on: ip, add: {threat.kind: kind}, miss: dead_letter}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """)
+
+    ran = etl("run", path, "--once", "--state", etl.folder / "state")
+
+    assert ran.status == 0, ran.err
+    assert json.loads((etl.folder / "out.jsonl").read_text()) == {"ip": "192.0.2.7", "text": "a", "threat": {"kind": "scan"}}
+    assert (
+        json.loads((etl.folder / "state" / "dead_letters.jsonl").read_text())["reason"] == "table 'intel' has no row for 10.0.0.1"
+    )
+    assert "table 'intel': 1 row" in ran.err
