@@ -45,6 +45,8 @@ class Candidate:
     parser: Parser | None = None
     fields: frozenset[str] = field(default_factory=frozenset)
     """The fields that its parsers give."""
+    details: frozenset[str] = field(default_factory=frozenset)
+    """Those that only parsers give which let events pass that they cannot read."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the parser cannot do without on this sample."""
 
@@ -70,7 +72,7 @@ class Candidate:
 
 @cache
 def recipe_candidate(name: str, path: Path) -> Candidate | None:
-    """A recipe as far as it can be tried; None for what does not read lines of one source, or needs Spark for all it does."""
+    """A recipe as far as it can be tried; None for what does not parse the lines of one file source, or needs Spark for it."""
     checked = inspect(path, _Anything())
     return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
 
@@ -94,15 +96,17 @@ class _Anything(dict[str, str]):
 
 def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
     only = next(iter(pipeline.sources.values())) if len(pipeline.sources) == 1 else None
-    if not isinstance(only, Source) or "message" not in visible(only.fields()).names:
+    if not isinstance(only, Source) or only.type != "file":
         return None
     streams = row_wise(pipeline)
-    if not streams:
+    parsers = [step for stream in streams.values() for step in stream.steps if isinstance(step, Parser)]
+    if not parsers:
         return None
-    steps = [step for stream in streams.values() for step in stream.steps]
     given = set(visible(only.fields()).names)
-    parsed = frozenset(name for step in steps if isinstance(step, Parser) for name in step.parsed().names) - given
-    return Candidate(name, pipeline.description or "", replace(pipeline, streams=streams), recipe=path, fields=parsed)
+    parsed = frozenset(name for parser in parsers for name in parser.parsed().names) - given
+    sure = {name for parser in parsers if parser.on_error != "keep" for name in parser.parsed().names}
+    about = pipeline.description or ""
+    return Candidate(name, about, replace(pipeline, streams=streams), path, fields=parsed, details=parsed - sure)
 
 
 def row_wise(pipeline: Pipeline) -> dict[str, Stream]:

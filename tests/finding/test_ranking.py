@@ -19,9 +19,14 @@ OTHER_NAMES = {
     "docker": ["docker-logs"],
     "journald": ["journald-export"],
     "nginx-access": ["nginx-access", "apache-access"],  # the same format
+    "outbox": ["json"],
     "port-scan": ["iptables-ufw"],
+    "sigma-linux": ["linux-auth"],
+    "sigma-windows": ["json", "sigma-windows"],
     "ssh-auth": ["linux-auth", "sshd"],
     "sudo": ["sudo", "linux-auth"],
+    "threat-intel": ["json"],
+    "web-attacks": ["apache-access", "nginx-access"],
     "web-scanner": ["apache-access", "nginx-access"],
 }
 """Samples of recipes that look for something in another recipe's format, and of systems with a longer name."""

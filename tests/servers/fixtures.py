@@ -19,11 +19,10 @@ WANTED = pytest.StashKey[Iterable[str]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a server is marked ``servers``; where tests run beside each other, these share a process."""
+    """Whoever asks for a server is marked ``servers``."""
     for item in items:
         if _asked(item):
             item.add_marker("servers")
-            item.add_marker(pytest.mark.xdist_group("servers"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -41,7 +41,7 @@ SETTINGS = {
     "waitTimeMillsInSendQueue": 5_000,
     "diskMaxUsedSpaceRatio": 95,
     "enablePropertyFilter": "true",
-    "timerWheelEnable": "true",
+    "timerWheelEnable": "false",
 }
 AUTH = "org.apache.rocketmq.auth.authentication.provider"
 
