@@ -41,7 +41,7 @@ SETTINGS = {
     "waitTimeMillsInSendQueue": 5_000,
     "diskMaxUsedSpaceRatio": 95,
     "enablePropertyFilter": "true",
-    "timerWheelEnable": "false",
+    "timerWheelEnable": "true",
 }
 AUTH = "org.apache.rocketmq.auth.authentication.provider"
 
