@@ -11,11 +11,11 @@ demo: $(READY)
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
-# Tests with real servers run beside the others, on a second core; what they print comes last.
+# Tests with real servers, and whole runs that are killed, run beside the others; what they print comes last.
 test: $(READY)
 	@mkdir -p out
-	@$(BIN)/python -m pytest -m servers > out/test-servers.log 2>&1 & servers=$$!; \
-	$(BIN)/python -m pytest -m "not servers"; others=$$?; \
+	@$(BIN)/python -m pytest -m "servers or delivery" > out/test-servers.log 2>&1 & servers=$$!; \
+	$(BIN)/python -m pytest -m "not servers and not delivery"; others=$$?; \
 	wait $$servers; code=$$?; cat out/test-servers.log; test $$others = 0 -a $$code = 0
 
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"

@@ -24,6 +24,14 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What lies in tests/delivery is marked so."""
+    for item in items:
+        if item.path.parent.name == "delivery":
+            item.add_marker("delivery")
+
+
 @pytest.fixture(scope="session")
 def acceptance() -> Path:
     """The folder of acceptance data, which is never part of this repository."""

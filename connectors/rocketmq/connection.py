@@ -58,6 +58,11 @@ class Connection:
         self._stream.close()
         self._socket.close()
 
+    def __del__(self) -> None:
+        """Whoever forgets a connection, such as a cache, has closed it."""
+        if hasattr(self, "_stream"):
+            self.close()
+
     def send(self, code: int, fields: dict[str, str], body: bytes | memoryview = b"") -> int:
         """Ask, and get the number by which the answer will be known."""
         self._opaque += 1

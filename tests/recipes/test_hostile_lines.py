@@ -82,7 +82,7 @@ def count(folder: Path) -> int:
 def keeps_all(pipeline: Pipeline) -> bool:
     """Whether each line must come out: nothing filters (w3c: directives), drops or gathers lines, and none goes two ways."""
     steps = [step for stream in pipeline.streams.values() for step in stream.steps]
-    filters = any(step.type in ("filter", "w3c") or getattr(step, "on_error", "") == "drop" for step in steps)
+    filters = any(step.type in ("filter", "rules", "w3c") or getattr(step, "on_error", "") == "drop" for step in steps)
     gathers = any(getattr(source, "multiline", None) for source in pipeline.sources.values())
     return not filters and not gathers and len(pipeline.streams) == 1
 
@@ -91,7 +91,8 @@ def keeps_all(pipeline: Pipeline) -> bool:
 def test_nothing_raises_and_no_line_is_lost(name: str, tmp_path: Path) -> None:
     tests = suite(name, ())
     given: Mapping[str, Any] = {source: Given((), batches=(tuple(hostile(name)),)) for source in tests.pipeline.sources}
-    case = Case("hostile", (), given, {}, now="2026-11-20T12:00Z")
+    empty: dict[str, Any] = dict.fromkeys(tests.pipeline.tables, ())
+    case = Case("hostile", (), given, {}, now="2026-11-20T12:00Z", tables=empty)
     place = row_wise(tests.pipeline, case, tmp_path)
     assert place is not None
     case = replace(case, expected={place: Expected(())})
