@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -14,7 +15,7 @@ from servers.opensearch_server import OpenSearch
 from servers.postgres_server import Postgres
 from servers.remoting import Account
 from servers.rocketmq_server import RocketMq
-from servers.server import Server
+from servers.server import Server, StartError
 
 ACCOUNT = Account("etl", "change-me-12345")
 
@@ -49,12 +50,17 @@ class Fleet:
         self.servers: dict[str, Server] = {}
 
     def start(self, name: str) -> Server:
-        """The server, serving."""
+        """The server, serving. One that does not start, such as on a port that another has taken meanwhile, is tried once more."""
         if not self.servers:
             for other in self.wanted:
                 with suppress(MissingError, OSError):  # told to those who ask for it
                     self._server(other).launch()
-        return self._server(name).start()
+        try:
+            return self._server(name).start()
+        except StartError as error:
+            print(f"{name}: {error}; once more", file=sys.stderr)
+            self.servers.pop(name).discard()
+            return self._server(name).start()
 
     def discard(self) -> None:
         """End all, and delete their data."""
