@@ -50,7 +50,7 @@ class Fleet:
         self.servers: dict[str, Server] = {}
 
     def start(self, name: str) -> Server:
-        """The server, serving. One that does not start, such as on a port that another has taken meanwhile, is tried once more."""
+        """The server, serving. One that does not start, as on a port that another took meanwhile, is tried once more."""
         if not self.servers:
             for other in self.wanted:
                 with suppress(MissingError, OSError):  # told to those who ask for it
