@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks.contenders import PIPELINES
 from benchmarks.measure import Command
 from benchmarks.places import HERE, ROOT, fresh
+from benchmarks.processes import cpu_of, cpu_of_ended, until
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
@@ -35,7 +35,6 @@ RATE = 60_000.0
 SHARE = 80.0
 """Per cent of the better loader's rate."""
 
-LIMIT_SECONDS = 300.0
 LOADER = HERE / "peers" / "row_loader.py"
 PASSWORD = "SLUICE_BENCH_PASSWORD"
 TYPES = {
@@ -181,7 +180,7 @@ def made(first: int, count: int) -> bytes:
 
 def by_hand(node: Node, loader: Loader, files: list[Path]) -> None:
     """A process for each file."""
-    table, server, cpu, began = node.fresh_table(), node.cpu(), _children_cpu(), time.monotonic()
+    table, server, cpu, began = node.fresh_table(), node.cpu(), cpu_of_ended(), time.monotonic()
     place = [node.server.host, str(node.server.port), node.server.user, node.server.database, table]
     words = [[sys.executable, str(LOADER), node.kind, *place, str(file)] for file in files]
     running = [subprocess.Popen(line, stdout=subprocess.DEVNULL) for line in words]
@@ -191,20 +190,20 @@ def by_hand(node: Node, loader: Loader, files: list[Path]) -> None:
     if node.run(f"SELECT count(*) FROM {table}") != ROWS:
         raise RuntimeError("the loader lost rows")
     node.filled(table)
-    loader.note(seconds, _children_cpu() - cpu, node.cpu() - server)
+    loader.note(seconds, cpu_of_ended() - cpu, node.cpu() - server)
 
 
 def by_engine(node: Node, loader: Loader, folder: Path) -> None:
     """The engine, once it runs: from the moment when the file grows until the server has all."""
     table, file = node.fresh_table(), folder / "in.jsonl"
     file.write_bytes(made(ROWS, WARM))
-    with Command(argv(node, table, folder), folder, every=1.0) as command:
-        _until(lambda: node.run(f"SELECT count(*) FROM {table}"), WARM, command)
-        cpu, server, began = _cpu(command), node.cpu(), time.monotonic()
+    with Command(argv(node, table, folder), folder, {PASSWORD: node.server.password}, every=1.0) as command:
+        until(lambda: node.run(f"SELECT count(*) FROM {table}"), WARM, command)
+        cpu, server, began = cpu_of(command.process.pid), node.cpu(), time.monotonic()
         with file.open("ab") as grown, (folder / "lines.jsonl").open("rb") as lines:
             grown.write(lines.read())
-        _until(lambda: node.rows(table), WARM + ROWS, command)
-        loader.note(time.monotonic() - began, _cpu(command) - cpu, node.cpu() - server)
+        until(lambda: node.rows(table), WARM + ROWS, command)
+        loader.note(time.monotonic() - began, cpu_of(command.process.pid) - cpu, node.cpu() - server)
         command.terminate()
         if code := command.wait(60).code:
             raise RuntimeError(f"exit {code}; see {command.stderr}")
@@ -218,30 +217,3 @@ def argv(node: Node, table: str, folder: Path) -> list[str]:
     options = [word for name, value in places.items() for word in ("--set", f"{name}={value}")]
     state = ["--master", "local[2]", "--state", str(folder / f"state-{time.monotonic_ns()}")]
     return [sys.executable, "-m", "etl", "run", str(PIPELINES / "database.yaml"), *options, *state]
-
-
-def _until(count: Callable[[], int], rows: int, command: Command) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while (there := count()) < rows:
-        if command.process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"{there} rows of {rows}; see {command.stderr}")
-        time.sleep(0.1)
-
-
-def _children_cpu() -> float:
-    """CPU seconds of children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _cpu(command: Command) -> float:
-    """CPU seconds of the engine's processes so far."""
-    root = psutil.Process(command.process.pid)
-    total = 0.0
-    for process in [root, *root.children(recursive=True)]:
-        try:
-            used = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += used.user + used.system
-    return total

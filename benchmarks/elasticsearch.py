@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -11,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil  # type: ignore[import-untyped]
-
 from benchmarks.contenders import PIPELINES
 from benchmarks.measure import Command
 from benchmarks.places import HERE, ROOT, fresh
+from benchmarks.processes import cpu_of, cpu_of_ended, until
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
@@ -36,7 +34,6 @@ WARM = 20_000
 SHARE = 80.0
 """Per cent of the better loader's rate that is to be reached."""
 
-LIMIT_SECONDS = 300.0
 LOADER = HERE / "peers" / "bulk_loader.py"
 
 _KEYWORD, _INTEGER = {"type": "keyword"}, {"type": "integer"}
@@ -61,12 +58,11 @@ class Node:
     def __init__(self, server: OpenSearch) -> None:
         self.server = server
         assert server.process is not None
-        self._process = psutil.Process(server.process.pid)
+        self._pid = server.process.pid
 
     def cpu(self) -> float:
         """CPU seconds so far."""
-        used = self._process.cpu_times()
-        return float(used.user + used.system)
+        return cpu_of(self._pid)
 
     def fresh_index(self) -> str:
         """An empty index."""
@@ -158,12 +154,12 @@ def made(first: int, count: int) -> bytes:
 
 def by_hand(node: Node, loader: Loader, lines: Path, connections: int) -> None:
     """The loader, in a process of its own."""
-    index, server, cpu = node.fresh_index(), node.cpu(), _children_cpu()
+    index, server, cpu = node.fresh_index(), node.cpu(), cpu_of_ended()
     words = [sys.executable, str(LOADER), node.server.address, index, str(lines), str(connections)]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
     if node.documents(index) != DOCUMENTS:
         raise RuntimeError("the loader lost documents")
-    loader.note(float(done.stdout), _children_cpu() - cpu, node.cpu() - server)
+    loader.note(float(done.stdout), cpu_of_ended() - cpu, node.cpu() - server)
     node.drop(index)
 
 
@@ -172,12 +168,12 @@ def by_engine(node: Node, loader: Loader, folder: Path) -> None:
     index, file = node.fresh_index(), folder / "in.jsonl"
     file.write_bytes(made(DOCUMENTS, WARM))
     with Command(argv(node, index, folder), folder, every=1.0) as command:
-        _until(node, index, WARM, command)
-        cpu, server, began = _cpu(command), node.cpu(), time.monotonic()
+        until(lambda: node.documents(index), WARM, command)
+        cpu, server, began = cpu_of(command.process.pid), node.cpu(), time.monotonic()
         with file.open("ab") as grown, (folder / "lines.jsonl").open("rb") as lines:
             grown.write(lines.read())
-        _until(node, index, WARM + DOCUMENTS, command)
-        loader.note(time.monotonic() - began, _cpu(command) - cpu, node.cpu() - server)
+        until(lambda: node.documents(index), WARM + DOCUMENTS, command)
+        loader.note(time.monotonic() - began, cpu_of(command.process.pid) - cpu, node.cpu() - server)
         command.terminate()
         if code := command.wait(60).code:
             raise RuntimeError(f"exit {code}; see {command.stderr}")
@@ -190,30 +186,3 @@ def argv(node: Node, index: str, folder: Path) -> list[str]:
     options = [word for name, value in places.items() for word in ("--set", f"{name}={value}")]
     state = ["--master", "local[2]", "--state", str(folder / f"state-{index}")]
     return [sys.executable, "-m", "etl", "run", str(PIPELINES / "elasticsearch.yaml"), *options, *state]
-
-
-def _until(node: Node, index: str, documents: int, command: Command) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while (there := node.documents(index)) < documents:
-        if command.process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"{there} documents of {documents}; see {command.stderr}")
-        time.sleep(0.05)
-
-
-def _children_cpu() -> float:
-    """CPU seconds of children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _cpu(command: Command) -> float:
-    """CPU seconds of the engine's processes so far."""
-    root = psutil.Process(command.process.pid)
-    total = 0.0
-    for process in [root, *root.children(recursive=True)]:
-        try:
-            used = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += used.user + used.system
-    return total

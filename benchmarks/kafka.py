@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import psutil  # type: ignore[import-untyped]
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES, last_event
 from benchmarks.measure import Command
 from benchmarks.measure import run as measured
 from benchmarks.places import ROOT, fresh
+from benchmarks.processes import cpu_of, noted
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
@@ -49,12 +47,11 @@ class Broker:
     def __init__(self, server: Kafka) -> None:
         self.address = server.address
         assert server.process is not None
-        self._process = psutil.Process(server.process.pid)
+        self.pid = server.process.pid
 
     def cpu(self) -> float:
         """CPU seconds so far."""
-        used = self._process.cpu_times()
-        return float(used.user + used.system)
+        return cpu_of(self.pid)
 
     def topic(self) -> str:
         """A new one."""
@@ -98,9 +95,9 @@ def run(settings: Settings) -> Result:
         broker = Broker(server)
         for _ in range(settings.runs):
             topic = broker.topic()
-            with noted(broker, rows["client sends"], costs["client sends"], data.lines_of(lines)):
+            with noted(broker.pid, rows["client sends"], costs["client sends"], data.lines_of(lines)):
                 send(broker, topic, lines)
-            with noted(broker, rows["client reads"], costs["client reads"], data.lines_of(lines)):
+            with noted(broker.pid, rows["client reads"], costs["client reads"], data.lines_of(lines)):
                 count(broker, topic, data.lines_of(lines))
             by_engine(broker, rows["read"], costs["read"], lines, topic, "")
             for how in DELIVERIES:
@@ -120,18 +117,6 @@ def started() -> Kafka:
     from servers.kafka_server import Kafka
 
     return Kafka(heap="1g")
-
-
-@contextmanager
-def noted(broker: Broker, row: Row, cost: Row, messages: int) -> Iterator[None]:
-    """Note the time and both sides' CPU of what is done here, in this process."""
-    cpu, server, began = time.process_time(), broker.cpu(), time.monotonic()
-    yield
-    seconds = time.monotonic() - began
-    row.values.append(messages / seconds)
-    row.wall.append(seconds)
-    row.cpu.append(time.process_time() - cpu)
-    cost.values.append((broker.cpu() - server) / messages * 1e6)
 
 
 def send(broker: Broker, topic: str, lines: Path) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES, last_event
 from benchmarks.measure import run as measured
 from benchmarks.places import ROOT, fresh
+from benchmarks.processes import cpu_of, noted
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from connectors.rocketmq.sink import RocketmqSink
@@ -48,12 +47,11 @@ class Broker:
     def __init__(self, server: RocketMq) -> None:
         self.server = server
         assert server.process is not None
-        self._process = psutil.Process(server.process.pid)
+        self.pid = server.process.pid
 
     def cpu(self) -> float:
         """CPU seconds so far."""
-        used = self._process.cpu_times()
-        return float(used.user + used.system)
+        return cpu_of(self.pid)
 
     def topic(self) -> str:
         """A new one."""
@@ -89,10 +87,10 @@ def run(settings: Settings) -> Result:
         broker = Broker(server)
         for _ in range(settings.runs):
             topic = broker.topic()
-            with noted(broker, rows["sink alone"], costs["sink alone"], data.lines_of(lines)):
+            with noted(broker.pid, rows["sink alone"], costs["sink alone"], data.lines_of(lines)):
                 fill(server, topic, lines)
             broker.settled(topic, data.lines_of(lines))
-            with noted(broker, rows["source alone"], costs["source alone"], data.lines_of(lines)):
+            with noted(broker.pid, rows["source alone"], costs["source alone"], data.lines_of(lines)):
                 drain(server, topic, data.lines_of(lines))
             by_engine(broker, rows["source"], costs["source"], lines, topic)
             by_engine(broker, rows["sink"], costs["sink"], lines, None)
@@ -105,18 +103,6 @@ def started() -> RocketMq:
     from servers.rocketmq_server import RocketMq
 
     return RocketMq(heap="1g", settings={"mappedFileSizeCommitLog": 256 << 20})
-
-
-@contextmanager
-def noted(broker: Broker, row: Row, cost: Row, messages: int) -> Iterator[None]:
-    """Note the time and both sides' CPU of what is done here, in this process."""
-    cpu, server, began = time.process_time(), broker.cpu(), time.monotonic()
-    yield
-    seconds = time.monotonic() - began
-    row.values.append(messages / seconds)
-    row.wall.append(seconds)
-    row.cpu.append(time.process_time() - cpu)
-    cost.values.append((broker.cpu() - server) / messages * 1e6)
 
 
 def fill(server: RocketMq, topic: str, lines: Path) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
 
 from benchmarks.contenders import PIPELINES
 from benchmarks.measure import Command
 from benchmarks.places import ROOT, fresh
+from benchmarks.processes import cpu_of
 from benchmarks.results import Result, Row
 from benchmarks.senders import DIGITS, SIZE
 from benchmarks.settings import Settings
@@ -89,13 +89,13 @@ def _tcp(row: Row, kind: str) -> None:
     folder = fresh("syslog")
     with Command(argv(folder, port := free_port()), folder, every=1.0) as command:
         seen = _ready(folder, port, command)
-        began, cpu = time.monotonic(), _cpu(command)
+        began, cpu = time.monotonic(), cpu_of(command.process.pid)
         sender = send(kind, port, MESSAGES, 0, seen.lines)
         _until(seen, seen.lines + MESSAGES)
         seconds = time.monotonic() - began
         row.values.append(MESSAGES / seconds)
         row.wall.append(seconds)
-        row.cpu.append(_cpu(command) - cpu)
+        row.cpu.append(cpu_of(command.process.pid) - cpu)
         row.pss.append(command.pss())
         sender.wait()
         _end(command)
@@ -108,14 +108,14 @@ def _udp(row: Row, rate: int) -> None:
     count = rate * UDP_SECONDS
     with Command(argv(folder, port := free_port()), folder, every=1.0) as command:
         seen = _ready(folder, port, command)
-        before, began, cpu = seen.lines, time.monotonic(), _cpu(command)
+        before, began, cpu = seen.lines, time.monotonic(), cpu_of(command.process.pid)
         sender = send("udp", port, count, rate, before)
         while sender.poll() is None:
             time.sleep(0.1)
         _until(seen, before + count)
         row.values.append(count - (seen.lines - before))
         row.wall.append(time.monotonic() - began)
-        row.cpu.append(_cpu(command) - cpu)
+        row.cpu.append(cpu_of(command.process.pid) - cpu)
         row.pss.append(command.pss())
         _end(command)
     if seen.twice:
@@ -170,19 +170,6 @@ def _until(seen: Seen, lines: int) -> None:
             last = time.monotonic()
         else:
             time.sleep(0.02)
-
-
-def _cpu(command: Command) -> float:
-    """CPU seconds of the engine's processes so far."""
-    root = psutil.Process(command.process.pid)
-    total = 0.0
-    for process in [root, *root.children(recursive=True)]:
-        try:
-            used = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += used.user + used.system
-    return total
 
 
 def _end(command: Command) -> None:
