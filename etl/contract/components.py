@@ -1,0 +1,40 @@
+"""What every component is, and how packages list theirs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+type_name = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+"""What a component's ``type`` looks like (HOUSE_STYLE 10)."""
+
+
+class Component(BaseModel):
+    """A value that is one source, step or sink: its fields are its options, its docstring its documentation.
+
+    Components are frozen and picklable; clients, files and compiled patterns are opened inside the method that
+    uses them.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, populate_by_name=True, arbitrary_types_allowed=True
+    )
+
+    type: str
+
+
+Family = Literal["source", "step", "sink", "table"]
+"""What a component is in a pipeline file: where it may stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A component in a package's ``COMPONENTS``, imported when a pipeline names it: checking a file stays quick however many
+    components there are. ``address`` is ``module:Class``."""
+
+    family: Family
+    type: str
+    address: str

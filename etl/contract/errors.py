@@ -1,0 +1,48 @@
+"""What can be wrong, as values and as exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a component has to say about its options, relative to the component.
+
+    ``path`` leads from the component to the option, for example ``("patterns", 0)``; ``at`` is the character
+    inside that option's text the finding is about, where there is one.
+    """
+
+    code: str
+    message: str
+    path: tuple[str | int, ...] = ()
+    hint: str | None = None
+    severity: Literal["error", "warning"] = "error"
+    at: int | None = None
+
+
+class EtlError(Exception):
+    """The root of every error the engine raises on purpose."""
+
+
+class PlanError(EtlError):
+    """A step or sink cannot be built from valid options; the message names it."""
+
+
+class ComponentError(EtlError):
+    """A component failed at run time for a reason its user can act on; the message says what to do."""
+
+
+class SplitLostError(OSError):
+    """Raised by a writer: all that it took of this split is gone, such as with the transaction of a connection that broke.
+    Temporary like any OSError, but the split begins anew. An OSError from `Writer.close` means the same."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """``did you mean 'x'?`` for the most similar of ``names``, or None."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"did you mean {found[0]!r}?" if found else None

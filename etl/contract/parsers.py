@@ -1,0 +1,107 @@
+"""What a parser is: a step that reads one text field into others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from etl.contract.errors import Finding, nearest
+from etl.contract.steps import ArrowStep, Outcome, Rejects
+from etl.events import Schema, visible, with_columns, with_fields, without
+from etl.options import FieldName
+from etl.scanner.texts import filtered, owned_array
+
+
+class Parsed(NamedTuple):
+    """What a parser read out of a column of texts: new columns, and where it failed."""
+
+    columns: Mapping[str, pa.Array]
+    """Field → array, as long as the input, null where the text failed."""
+
+    failed: pa.BooleanArray | None = None
+    """True where the text could not be parsed, without nulls; None when all could."""
+
+    reasons: str | pa.StringArray = "does not match"
+    """Why, for all or a text for each row (looked at only where it failed)."""
+
+
+class Parser(ArrowStep):
+    """Reads one text field into others. A subclass says which fields (`parsed`) and how (`compile`)."""
+
+    field: FieldName = Field(default="message", description="The field to parse.")
+    on_error: Literal["dead_letter", "drop", "keep"] = Field(
+        default="dead_letter",
+        description="What happens to an event that does not parse: dead letters, dropped and counted, or passed on unparsed.",
+    )
+    keep_field: bool = Field(default=False, description="Keep the parsed text beside the fields it gave.")
+
+    def parsed(self) -> Schema:
+        """The fields it gives."""
+        raise NotImplementedError
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """Compile once a task. A null text is a failed one."""
+        raise NotImplementedError
+
+    def compile_at(self, now: int) -> Callable[[pa.StringArray], Parsed]:
+        """As `compile`, at another time than now (microseconds since the epoch): for parsers that complete dates by it."""
+        return self.compile()
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """An input field that is missing or is no text."""
+        if self.field not in incoming.names:
+            yield Finding(
+                "unknown-field",
+                f"there is no field {self.field!r} here",
+                ("field",),
+                nearest(self.field, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}",
+            )
+        elif incoming.field(self.field).type not in (pa.string(), pa.null()):
+            yield Finding(
+                "wrong-type", f"field {self.field!r} is {incoming.field(self.field).type}, and {self.type} reads text", ("field",)
+            )
+
+    def fields(self, incoming: Schema) -> Schema:
+        """Incoming fields, without the input unless it is kept, and the parsed ones."""
+        parsed = {field.name: field.type for field in self.parsed()}
+        stays = self.keep_field or self.on_error == "keep" or self.field in parsed
+        return with_fields(incoming if stays else without(incoming, [self.field]), parsed)
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        """Parse the column, put the new columns in, and treat failed rows as ``on_error`` says."""
+        parse = self.compile()
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            text = batch.column(self.field)
+            parsed = parse(text)
+            failed = parsed.failed if parsed.failed is not None and parsed.failed.true_count else None
+            rejects: tuple[Rejects, ...] = ()
+            if self.on_error == "keep":
+                return Outcome(with_columns(batch, self._kept(text, parsed, failed)))
+            if failed is None:
+                return Outcome(self._merged(batch, parsed.columns))
+            if self.on_error == "dead_letter":
+                reasons = parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons.filter(failed)
+                rejects = (Rejects(filtered(batch, failed), f"{self.type}-failed", reasons),)
+            good = pc.invert(failed)
+            return Outcome(filtered(self._merged(batch, parsed.columns), good), rejects)
+
+        return run
+
+    def _merged(self, batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        if not self.keep_field and self.field not in columns:
+            batch = batch.drop_columns([self.field])
+        return with_columns(batch, columns)
+
+    def _kept(self, text: pa.Array, parsed: Parsed, failed: pa.BooleanArray | None) -> Mapping[str, pa.Array]:
+        """All rows stay: a failed one keeps its text, a parsed one only when ``keep_field`` says so."""
+        columns = dict(parsed.columns)
+        given = columns.get(self.field)
+        if given is None:
+            given = text if self.keep_field else pa.nulls(len(text), text.type)
+        columns[self.field] = given if failed is None else pc.if_else(failed, owned_array(text), owned_array(given))
+        return columns

@@ -1,0 +1,112 @@
+"""What a sink is, and the options that all have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from etl.contract.components import Component
+from etl.contract.delivery import Committer, Task, Writer
+from etl.contract.errors import Finding
+from etl.events import Schema
+from etl.options import Duration, Size
+
+Guarantee = Literal["exactly once", "at least once", "none"]
+"""What a sink promises when processes are killed."""
+
+
+class Batching(BaseModel):
+    """When a sink's buffer is written.
+
+    Whichever limit is reached first; the end of a split writes what is left.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_events: int | None = Field(default=None, ge=1, description="Most events in one write; none means as they come.")
+    max_bytes: Size | None = Field(
+        default=None, description="Most encoded bytes in one write; a larger event goes to the dead letters."
+    )
+    timeout: Duration = Field(default=timedelta(seconds=1), description="How long an event may wait for its batch to fill.")
+
+
+class Retry(BaseModel):
+    """How often and how fast a sink's temporary failures are tried again, with full jitter."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempts: int = Field(
+        default=5, ge=1, description="Tries in all, before `on_failure: spool` or `fail` comes into force; `block` goes on."
+    )
+    initial_backoff: Duration = Field(
+        default=timedelta(seconds=1), description="Longest wait before the second try; doubles with each."
+    )
+    max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait between two tries.")
+
+
+class Spooling(BaseModel):
+    """How much may wait on disk for a sink with `on_failure: spool`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_bytes: Size = Field(
+        default=10 * 2**30,
+        ge=1,
+        description="Bytes on disk; when there are as many, the query waits. A micro-batch that has begun is taken whole.",
+        json_schema_extra={"default": "10GiB"},
+    )
+
+
+class Sink(Component):
+    """Delivers events. The engine batches, retries and commits; a sink knows how to write one bounded batch."""
+
+    batch: Batching = Field(default=Batching(), description="When buffered events are written.")
+    retry: Retry = Field(default=Retry(), description="How temporary failures are tried again.")
+
+    on_failure: Literal["block", "spool", "fail"] = Field(
+        default="block",
+        description="What happens when it takes no events: the query waits, its events wait on disk and the other sinks go on, "
+        "or the run ends after `retry.attempts`. Nothing is lost in any case.",
+    )
+    spool: Spooling = Field(default=Spooling(), description="How much may wait on disk with `on_failure: spool`.")
+
+    guarantee: ClassVar[Guarantee] = "at least once"
+    """The best that it can promise, for its page."""
+
+    identified: ClassVar[bool] = False
+    """True when its batches are to carry the hidden column `IDENTITY`."""
+
+    takes_views: ClassVar[bool] = False
+    """True when its writer takes text columns of type ``string_view`` too; any other gets ordinary strings."""
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Findings about this sink in front of these fields."""
+        return ()
+
+    def guaranteed(self) -> Guarantee:
+        """What these options promise."""
+        return self.guarantee
+
+    def probe(self, incoming: Schema) -> Iterable[Finding]:
+        """As `Source.probe`: is the system there, may we in, does what is named exist and take these fields?"""
+        return ()
+
+    def host_path(self) -> str | None:
+        """The local path that ties it to one host: one that is no ``file://`` URI, which says that all hosts mount it."""
+        return None
+
+    def targets(self) -> Iterable[str]:
+        """What it writes to, in a form that is equal for two sinks that would get in each other's way."""
+        return ()
+
+    def open(self, task: Task) -> Writer:
+        """In a task: begin the output of one split. An OSError is temporary, here and in every method of a writer or
+        committer; a ComponentError ends the run."""
+        raise NotImplementedError
+
+    def committer(self, folder: str) -> Committer | None:
+        """In the driver, once a run, before the first batch; ``folder`` (exists) keeps the sink's state between runs."""
+        return None
