@@ -13,14 +13,15 @@ import jsonschema
 import pytest
 import yaml
 from pydantic import SecretStr, ValidationError
+from running import ROOT
 
 import connectors.components
 import etl.steps.components
 import parsers.components
-from etl import api
 from etl.api import Component, FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, family_of
 from etl.config.document import read
+from etl.contract.components import type_name
 
 ENTRIES = (*etl.steps.components.COMPONENTS, *connectors.components.COMPONENTS, *parsers.components.COMPONENTS)
 COMPONENTS = Catalogue(ENTRIES).components
@@ -80,7 +81,7 @@ def test_types_are_named_once(kind: tuple[type, ...]) -> None:
 
 @every_component
 def test_type_names_are_in_house_style(component: type[Component]) -> None:
-    assert api.type_name.fullmatch(type_of(component))
+    assert type_name.fullmatch(type_of(component))
     assert component.model_json_schema()["properties"]["type"]["const"] == type_of(component)
 
 
@@ -164,3 +165,14 @@ def test_importing_all_components_is_light() -> None:
 
     # pyarrow brings numpy along where it is installed
     assert set(yaml.safe_load(ran.stdout)) <= {"numpy"}
+
+
+def test_what_is_logged_reaches_the_run() -> None:
+    """Only what the logger ``sluice`` and those below it say is shown (`etl.spark.relay`)."""
+    named = re.compile(r"getLogger\((.*?)\)")
+    files = [path for folder in ("etl", "connectors", "parsers") for path in (ROOT / folder).rglob("*.py")]
+
+    found = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in named.findall(path.read_text())}
+
+    assert [one for one in sorted(found) if not re.search(r': "sluice(\.[a-z.]+)?"$', one)] == []
+    assert len(found) > 10

@@ -20,7 +20,7 @@ from connectors.file.parts import Layout
 from connectors.file.staging import StagedFile
 from etl.api import BatchId, ComponentError, Staged
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("sluice.sink.file")
 
 MAX_OPEN_PARTS = 256
 """Files that may be grown by later commits; the oldest are closed for good beyond that."""

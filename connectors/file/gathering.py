@@ -21,7 +21,7 @@ from connectors.file.staging import StagedFile
 from connectors.file.stores import Store, link
 from etl.api import BatchId, ComponentError, Staged
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("sluice.sink.file")
 
 Join = Callable[[Sequence[str], int, str], None]
 """Files, bytes of the header that each begins with, and the file to write: one that holds them all."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from connectors.lookup_tables.casting import as_type
 from etl.api import ComponentError, Finding, Table
 
-_log = logging.getLogger("sluice")
+log = logging.getLogger("sluice.tables")
 
 _BLOCK_BYTES = 8 << 20
 _FORMATS: Mapping[str, Literal["csv", "json", "parquet"]] = {
@@ -144,7 +144,7 @@ class FileTable(Table):
             yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
         if wrong:
             text = "%s: %d rows left out, for they have another number of fields than there are columns; the first has %d, not %d"
-            _log.warning(text, self.path, len(wrong), wrong[0].actual_columns, wrong[0].expected_columns)
+            log.warning(text, self.path, len(wrong), wrong[0].actual_columns, wrong[0].expected_columns)
 
     def _parquet_names(self) -> list[str]:
         from pyarrow import parquet

@@ -23,7 +23,7 @@ from etl.rules.seen import Seen
 from etl.rules.sql_conditions import BindError
 from etl.rules.text_decider import TextDecider, holding
 
-_LOG = logging.getLogger("etl.rules")
+log = logging.getLogger("sluice.rules")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _bound(condition: Condition, schema: Schema) -> Condition:
     try:
         return bind(condition, schema)
     except BindError as error:
-        _LOG.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
+        log.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
         return FALSE
 
 

@@ -17,7 +17,7 @@ from etl.rules.rule import Problem, RuleSet
 from etl.rules.sigma import Document
 from etl.scanner import kept
 
-_LOG = logging.getLogger("etl.rules")
+log = logging.getLogger("sluice.rules")
 
 State = tuple[tuple[str, int, int], ...]
 """Of each file its path, when it changed, and its size."""
@@ -80,5 +80,5 @@ def _changed(
     wrong = wrong or list(rules_of({path: documents}, dict(placeholders)).problems)
     if not wrong:
         return tuple(documents), []
-    _LOG.warning("%s; the rules of this file stay as they were", wrong[0])
+    log.warning("%s; the rules of this file stay as they were", wrong[0])
     return known, wrong

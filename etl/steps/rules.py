@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_CHECKED = 50
 """Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
 
-_LOG = logging.getLogger("etl.rules")
+log = logging.getLogger("sluice.rules")
 _WILD = re.compile(r"[*?\[]")
 
 MOST_NOTES = 8
@@ -212,5 +212,5 @@ def _engine(options: str, state: object, incoming: Schema) -> tuple[InForce, Any
     """Rules compiled once in a process, until a file changes."""
     force = Rules.model_validate_json(options).in_force(incoming)
     if force.problems:
-        _LOG.warning("%d rules are left out, the first: %s; `etl rules check` lists them", len(force.problems), force.problems[0])
+        log.warning("%d rules are left out, the first: %s; `etl rules check` lists them", len(force.problems), force.problems[0])
     return force, force.engine(visible(incoming))

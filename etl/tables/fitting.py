@@ -22,7 +22,7 @@ PATIENCE = 10
 KEPT = 4096
 """Patterns of the package ``regex`` that a process keeps compiled, about 10 kB each."""
 
-_log = logging.getLogger("sluice")
+log = logging.getLogger("sluice.tables")
 _late: dict[str, int] = {}
 
 
@@ -55,9 +55,9 @@ def _told(test: str) -> None:
     """Say so the first time, and when it happens no more."""
     _late[test] = _late.get(test, 0) + 1
     if _late[test] == 1:
-        _log.warning("the pattern %.200r takes longer than %g s for a text: it does not fit such texts", test, TIMEOUT_SECONDS)
+        log.warning("the pattern %.200r takes longer than %g s for a text: it does not fit such texts", test, TIMEOUT_SECONDS)
     elif _late[test] == PATIENCE:
-        _log.warning("the pattern %.200r took too long for %d texts, and is tried no more", test, PATIENCE)
+        log.warning("the pattern %.200r took too long for %d texts, and is tried no more", test, PATIENCE)
 
 
 @lru_cache(maxsize=KEPT)

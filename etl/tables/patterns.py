@@ -21,7 +21,7 @@ from etl.tables.literals import Literal, Literals, packed
 from etl.tables.pattern_forms import ENGINES, Form, forms
 from etl.tables.sections import Sections
 
-_log = logging.getLogger("sluice")
+log = logging.getLogger("sluice.tables")
 _NONE = np.int32((1 << 31) - 1)
 
 
@@ -64,9 +64,9 @@ class GatheredPatterns:
         always = sum(not one.literals for one in self._forms)
         if always:
             text = "%d of %d patterns have no text of two letters that they cannot do without: each is tried on every event"
-            _log.warning(text, always, len(self._forms))
+            log.warning(text, always, len(self._forms))
         if self._wrong:
-            _log.warning("%d patterns cannot be read and are left out; the first: %s", len(self._wrong), self._wrong[0])
+            log.warning("%d patterns cannot be read and are left out; the first: %s", len(self._wrong), self._wrong[0])
 
 
 class Patterns:
