@@ -12,6 +12,7 @@ from benchmarks.places import VENV, medium, work
 
 OURS = ("pyspark", "pyarrow", "polars", "numba")
 PEERS = ("chdb", "tenzir", "duckdb")
+ABSENT = "not installed"
 
 
 def describe() -> dict[str, str]:
@@ -49,16 +50,16 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not installed"
+        return ABSENT
 
 
 def _peers() -> dict[str, str]:
     python = VENV / "bin" / "python"
     if not python.exists():
-        return dict.fromkeys(PEERS, "not installed")
+        return dict.fromkeys(PEERS, ABSENT)
     listed = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True).stdout
     found = dict(line.split("==") for line in listed.splitlines() if "==" in line)
-    return {name: found.get(name, "not installed") for name in PEERS}
+    return {name: found.get(name, ABSENT) for name in PEERS}
 
 
 if __name__ == "__main__":

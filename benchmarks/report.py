@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import yaml
 
+from benchmarks.machine import ABSENT
 from benchmarks.places import HERE
 from benchmarks.results import Result, Row, saved
 
@@ -27,24 +29,29 @@ from a mount with large ones: `mount -t tmpfs -o huge=always,size=16g tmpfs FOLD
 
 
 def write(names: Sequence[str]) -> None:
-    """Write the page from what is stored."""
+    """Replace the sections of what is stored; those of benchmarks that ran elsewhere stay as they are."""
     results = [result for name in names if (result := saved(name))]
     notes = yaml.safe_load(NOTES.read_text()) or {}
-    RESULTS.write_text("\n".join(_page(results, notes)))
+    RESULTS.write_text(page(RESULTS.read_text(), results, notes))
 
 
-def _page(results: Sequence[Result], notes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    yield HEAD
+def page(before: str, results: Sequence[Result], notes: Mapping[str, Mapping[str, str]]) -> str:
+    """The page with these results; new sections come last."""
+    head, *sections = re.split(r"^(?=## )", before, flags=re.MULTILINE)
+    by_title = {section.partition("\n")[0].removeprefix("## "): section for section in sections}
+    by_title |= {result.title: "\n".join(section(result, notes.get(result.name, {}))) for result in results}
     if results:
-        yield from _machine(max(results, key=lambda result: result.date).machine)
-    for result in results:
-        yield from section(result, notes.get(result.name, {}))
+        head = "\n".join(_head(head, max(results, key=lambda result: result.date).machine))
+    return "\n\n".join(part.strip("\n") for part in (head, *by_title.values())) + "\n"
 
 
-def _machine(machine: Mapping[str, str]) -> Iterator[str]:
+def _head(before: str, machine: Mapping[str, str]) -> Iterator[str]:
+    """A peer that is not on this machine keeps the version that was measured."""
+    rows = dict(re.findall(r"^\| (\S.*?) \| (.*) \|$", before, flags=re.MULTILINE))
+    rows |= {name: text for name, text in machine.items() if name not in rows or text != ABSENT}
+    yield HEAD
     yield "| | |\n| --- | --- |"
-    yield from (f"| {name} | {text} |" for name, text in machine.items())
-    yield ""
+    yield from (f"| {name} | {text} |" for name, text in rows.items() if name.strip("- "))
 
 
 def section(result: Result, notes: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,9 +111,9 @@ def fill(server: RocketMq, topic: str, lines: Path) -> None:
     sink = RocketmqSink(servers=(server.address,), topic=topic, body_field="message", identity_key=False)
     writer = sink.open(Task("bench", "out", "split", "/nowhere", pa.schema([("message", pa.string())])))
     with lines.open() as file:
-        while block := [line.rstrip("\n") for line, _ in zip(file, range(BLOCK), strict=False)]:
+        while block := [line.rstrip("\n") for line in islice(file, BLOCK)]:
             result = writer.write(pa.record_batch({"message": block}))
-            if result.retryable is not None:
+            if result.retryable is not None or result.rejected:
                 raise RuntimeError(result.cause)
     writer.close()
 
