@@ -6,7 +6,6 @@ is cut into pieces by tokens, the pieces are analysed as expressions, and each k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,24 +13,10 @@ import pyarrow as pa
 
 from etl.api import Finding, Schema, nearest
 from etl.expressions import analyse
+from etl.steps.aggregate_calls import Call, Piece, read_call
+from etl.steps.aggregate_kinds import KINDS, Kind
 
-MOST_COLLECTED = 100_000
-"""Spark's own bound on the values that ``min_by`` keeps."""
-
-
-class Piece(NamedTuple):
-    """A part of the text, and where in it the part begins."""
-
-    text: str
-    at: int
-
-
-class Call(NamedTuple):
-    """An aggregate taken apart, its arguments not yet looked at."""
-
-    function: str
-    arguments: tuple[Piece, ...]
-    where: Piece | None = None
+_ORDER = "\0order\0"
 
 
 @dataclass(frozen=True)
@@ -47,132 +32,6 @@ class Aggregate:
     def sql(self, order: str) -> str:
         """Spark SQL over flat columns; ``order`` is the SQL of what orders events in time."""
         return self.template.replace(_ORDER, order)
-
-
-_ORDER = "\0order\0"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One aggregate function: what it looks like, the type it gives (None where it takes no such type), its Spark SQL.
-
-    In ``sql`` stand ``{x}`` the argument, ``{n}`` the parameter, ``{where}`` the filter clause, ``{given}`` the filter
-    clause that also removes nulls, ``{order}`` the order of events.
-    """
-
-    form: str
-    sql: str
-    result: Callable[[pa.DataType], pa.DataType | None]
-    takes: str = "any value"
-    parameter: Callable[[str], str | None] | None = None
-    merge: str | None = None
-    """The aggregate that makes one result of several parts' results, where there is one."""
-
-
-# ── Types ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _count(_: pa.DataType) -> pa.DataType:
-    return pa.int64()
-
-
-def _boolean(type_: pa.DataType) -> pa.DataType | None:
-    return pa.int64() if pa.types.is_boolean(type_) or pa.types.is_null(type_) else None
-
-
-def _comparable(type_: pa.DataType) -> pa.DataType | None:
-    return None if pa.types.is_map(type_) else pa.int64()
-
-
-def _same(type_: pa.DataType) -> pa.DataType:
-    return type_
-
-
-def _ordered(type_: pa.DataType) -> pa.DataType | None:
-    return None if pa.types.is_map(type_) else type_
-
-
-def _list(type_: pa.DataType) -> pa.DataType:
-    return pa.list_(type_)
-
-
-def _sum(type_: pa.DataType) -> pa.DataType | None:
-    if pa.types.is_decimal(type_):
-        return pa.decimal128(min(38, type_.precision + 10), type_.scale)
-    if pa.types.is_integer(type_):
-        return pa.int64()
-    return _double(type_)
-
-
-def _average(type_: pa.DataType) -> pa.DataType | None:
-    if pa.types.is_decimal(type_):
-        return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
-    return _double(type_)
-
-
-def _double(type_: pa.DataType) -> pa.DataType | None:
-    if pa.types.is_null(type_):
-        return type_
-    return pa.float64() if _is_number(type_) else None
-
-
-def _placed(type_: pa.DataType) -> pa.DataType | None:
-    times = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
-    return type_ if times or pa.types.is_null(type_) or _is_number(type_) else None
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
-
-
-# ── Parameters ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _share(text: str) -> str | None:
-    try:
-        good = 0 <= float(text) <= 1
-    except ValueError:
-        good = False
-    return None if good else f"the second argument is a number from 0 to 1, and it is {text!r}"
-
-
-def _bound(text: str) -> str | None:
-    good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_COLLECTED and len(text) <= 9
-    return None if good else f"the second argument is a whole number from 1 to {MOST_COLLECTED}, and it is {text!r}"
-
-
-# ── Kinds ─────────────────────────────────────────────────────────────────────────────────────────
-
-_NUMBERS = "numbers"
-_COMPARABLE = "values that can be compared"
-
-KINDS: dict[str, Kind] = {
-    "count": Kind("count(*)", "count({x}){where}", _count, merge="sum"),
-    "count distinct": Kind(
-        "count(distinct x)", "cast(size(collect_set({x}){where}) as bigint)", _comparable, _COMPARABLE
-    ),  # Spark refuses count(distinct) in streams
-    "count_if": Kind("count_if(condition)", "count_if({x}){where}", _boolean, "a condition", merge="sum"),
-    "sum": Kind("sum(x)", "try_sum({x}){where}", _sum, _NUMBERS),
-    "min": Kind("min(x)", "min({x}){where}", _ordered, _COMPARABLE, merge="min"),
-    "max": Kind("max(x)", "max({x}){where}", _ordered, _COMPARABLE, merge="max"),
-    "avg": Kind("avg(x)", "try_avg({x}){where}", _average, _NUMBERS),
-    "approx_count_distinct": Kind(
-        "approx_count_distinct(x)", "approx_count_distinct({x}){where}", _comparable, _COMPARABLE
-    ),
-    "first": Kind("first(x)", "min_by({x}, {order}){given}", _same),
-    "last": Kind("last(x)", "max_by({x}, {order}){given}", _same),
-    "collect": Kind(
-        "collect(x, 100)", "coalesce(min_by({x}, {order}, {n}){given}, array())", _list, parameter=_bound
-    ),
-    "percentile": Kind("percentile(x, 0.95)", "percentile({x}, {n}){where}", _double, _NUMBERS, _share),
-    "approx_percentile": Kind(
-        "approx_percentile(x, 0.95)", "percentile_approx({x}, {n}){where}", _placed, "numbers, dates and timestamps", _share
-    ),
-}  # fmt: skip
-"""Aggregate functions by name."""
-
-
-# ── Checking ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def check_aggregate(text: str, schema: Schema) -> Aggregate:
@@ -252,72 +111,3 @@ def _arity(call: Call, kind: Kind) -> Finding | None:
         return None
     given = ", ".join(piece.text for piece in call.arguments)
     return Finding("bad-aggregate", f"{call.function} is written {kind.form}, and its arguments are ({given})", at=0)
-
-
-# ── Cutting the text ──────────────────────────────────────────────────────────────────────────────
-
-
-class _Token(NamedTuple):
-    word: str
-    start: int
-    end: int
-
-
-def read_call(text: str) -> Call | Finding:
-    """``f(x, n) filter (where c)`` → its pieces, or a finding that says how an aggregate is written."""
-    tokens = _tokens(text)
-    if isinstance(tokens, Finding):
-        return tokens
-    bad = Finding("bad-aggregate", f"{text!r} is not one call of an aggregate", hint="write for example sum(x) or count(*)", at=0)
-    words = [token.word for token in tokens]
-    close = _closing(words, 1)
-    if close is None:
-        return bad
-    function, first = words[0], 2
-    if words[2] == "distinct":
-        function, first = f"{function} distinct", 3
-    arguments = tuple(_pieces(text, tokens, first, close))
-    rest = words[close + 1 :]
-    if not rest:
-        return Call(function, arguments)
-    if rest[:3] != ["filter", "(", "where"] or _closing(words, close + 2) != len(words) - 1 or len(rest) < 5:
-        return bad
-    return Call(function, arguments, _cut(text, tokens[close + 4 : -1]))
-
-
-def _tokens(text: str) -> list[_Token] | Finding:
-    from sqlglot.dialects.spark import Spark
-    from sqlglot.errors import TokenError
-
-    try:
-        found = Spark().tokenize(text)
-    except TokenError as error:
-        return Finding("bad-aggregate", f"{text!r} cannot be read: {error}", at=0)
-    return [_Token(text[t.start : t.end + 1].lower(), t.start, t.end + 1) for t in found]
-
-
-def _closing(words: list[str], opening: int) -> int | None:
-    """The place of the bracket that closes the one at ``opening``."""
-    if words[opening : opening + 1] != ["("]:
-        return None
-    depth = 0
-    for at in range(opening, len(words)):
-        depth += {"(": 1, ")": -1}.get(words[at], 0)
-        if depth == 0:
-            return at
-    return None
-
-
-def _pieces(text: str, tokens: list[_Token], first: int, close: int) -> Iterable[Piece]:
-    """Arguments between two places, cut at the commas outside brackets."""
-    begin, depth = first, 0
-    for at in range(first, close + 1) if first < close else ():
-        word = tokens[at].word
-        if (word == "," and depth == 0) or at == close:
-            yield _cut(text, tokens[begin:at])
-            begin = at + 1
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word, 0)
-
-
-def _cut(text: str, tokens: list[_Token]) -> Piece:
-    return Piece(text[tokens[0].start : tokens[-1].end], tokens[0].start) if tokens else Piece("", 0)

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP
-from etl.steps.aggregates import KINDS, check_aggregate
+from etl.steps.aggregate_kinds import KINDS
+from etl.steps.aggregates import check_aggregate
 
 SCHEMA = pa.schema(
     [

@@ -1,0 +1,63 @@
+"""Queries that Arrow serves whole: from sources through row-wise steps to sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from etl.plan.align import Align
+from etl.plan.graph import Graph, Place
+from etl.plan.model import Branch, QueryPlan, Segment, StepNode
+
+
+def arrow_queries(graph: Graph) -> Iterator[QueryPlan]:
+    """One for all sinks that row-wise steps reach from the same sources."""
+    for sources, sinks in _components(graph):
+        roots = {name: run_on(graph, [], (name, -1)) for name in sources}
+        segment = Segment(roots, {name: graph.output(name) for name in sinks}, dict.fromkeys(sources, True))
+        yield QueryPlan("+".join(sources), graph.ours(sources), segment)
+
+
+def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
+    """Sources and the sinks they reach without Spark, joined where they share a sink."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for output in graph.pipeline.sinks.values():
+        reached = set().union(*(graph.boundaries(graph.end(feed)) for feed in output.inputs))
+        sources = {place[0] for place in reached if not graph.on_spark(place)}
+        if not sources:
+            continue
+        joined = [group for group in groups if group[0] & sources]
+        groups = [group for group in groups if not group[0] & sources]
+        groups.append((sources.union(*(g[0] for g in joined)), {output.name}.union(*(g[1] for g in joined))))
+    order = list(graph.pipeline.sources) + list(graph.pipeline.sinks)
+    return [(sorted(a, key=order.index), sorted(b, key=order.index)) for a, b in groups]
+
+
+def run_on(graph: Graph, steps: list[StepNode], place: Place) -> Branch:
+    """Everything row-wise behind a place, down to sinks; Spark steps end it."""
+    followers = [f for f in graph.followers(place) if not graph.on_spark(f) and _delivers(graph, f)]
+    sinks = tuple(graph.sinks(place))
+    if len(followers) == 1 and not sinks:
+        return run_on(graph, [*steps, *entering(graph, place, followers[0])], followers[0])
+    aligned = [_aligned(graph, place, name) for name in sinks]
+    direct = tuple(name for name, step in zip(sinks, aligned, strict=True) if step is None)
+    below = [Branch((step,), step.outgoing, (name,)) for name, step in zip(sinks, aligned, strict=True) if step is not None]
+    below += [run_on(graph, entering(graph, place, follower), follower) for follower in followers]
+    return Branch(tuple(steps), graph.schema(place), direct, tuple(below))
+
+
+def entering(graph: Graph, place: Place, follower: Place) -> list[StepNode]:
+    """The step at ``follower``, or the alignment that a union asks of its inputs."""
+    if follower in graph.nodes:
+        return [graph.nodes[follower]]
+    here, there = graph.schema(place), graph.schema(follower)
+    return [] if here.equals(there) else [StepNode(f"{follower[0]} union", Align(to=there), here, there)]
+
+
+def _aligned(graph: Graph, place: Place, sink: str) -> StepNode | None:
+    here, there = graph.schema(place), graph.output(sink).schema
+    return None if here.equals(there) else StepNode(f"{sink} union", Align(to=there), here, there)
+
+
+def _delivers(graph: Graph, place: Place) -> bool:
+    """Whether row-wise steps lead from here to a sink."""
+    return bool(graph.sinks(place)) or any(not graph.on_spark(f) and _delivers(graph, f) for f in graph.followers(place))

@@ -1,0 +1,104 @@
+"""A pipeline as a graph of places: what fields are there, what feeds them, whether Arrow or Spark runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from etl.api import FrameSource, Schema, Source
+from etl.config.model import Pipeline
+from etl.config.schemas import merge
+from etl.plan.model import Output, StepNode, runs_on_arrow
+
+Place: TypeAlias = tuple[str, int]
+"""Behind step ``index`` of a stream; index -1 is where its inputs come together. A source is ``(name, -1)``."""
+
+
+class Graph:
+    """The pipeline with every place's schema and lane."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.nodes: dict[Place, StepNode] = {}
+        self._schemas: dict[Place, Schema] = {}
+        for stream in pipeline.streams.values():
+            for index, step in enumerate(stream.steps):
+                incoming = self.schema((stream.name, index - 1))
+                node = StepNode(
+                    f"{stream.name}[{index}] {step.type}",
+                    step,
+                    incoming,
+                    step.fields(incoming),
+                    pipeline.positions.get(("streams", stream.name, "steps", index)),
+                )
+                self.nodes[stream.name, index] = node
+
+    def schema(self, place: Place) -> Schema:
+        """What leaves a place."""
+        if place not in self._schemas:
+            self._schemas[place] = self._schema(place)
+        return self._schemas[place]
+
+    def _schema(self, place: Place) -> Schema:
+        name, index = place
+        if name in self.pipeline.sources:
+            return self.pipeline.sources[name].fields()
+        if index < 0:
+            return merge([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
+        step = self.pipeline.streams[name].steps[index]
+        return step.fields(self.schema((name, index - 1)))
+
+    def end(self, name: str) -> Place:
+        """The place whose events leave a stream or source."""
+        return (name, -1) if name in self.pipeline.sources else (name, len(self.pipeline.streams[name].steps) - 1)
+
+    def on_spark(self, place: Place) -> bool:
+        """Whether the events at this place come out of Spark: a Spark step, or a source that Spark reads."""
+        if place in self.nodes:
+            node = self.nodes[place]
+            return not runs_on_arrow(node.step, node.incoming)
+        return isinstance(self.pipeline.sources.get(place[0]), FrameSource)
+
+    def feeds(self, place: Place) -> list[Place]:
+        """The places directly upstream."""
+        name, index = place
+        if name in self.pipeline.sources:
+            return []
+        return [self.end(feed) for feed in self.pipeline.streams[name].inputs] if index < 0 else [(name, index - 1)]
+
+    def followers(self, place: Place) -> list[Place]:
+        """The places directly downstream."""
+        name, index = place
+        if (name, index + 1) in self.nodes:
+            return [(name, index + 1)]
+        return [(s.name, -1) for s in self.pipeline.streams.values() if name in s.inputs]
+
+    def sinks(self, place: Place) -> list[str]:
+        """The sinks that take the events of this place."""
+        if place != self.end(place[0]):
+            return []
+        return [output.name for output in self.pipeline.sinks.values() if place[0] in output.inputs]
+
+    def boundaries(self, place: Place) -> set[Place]:
+        """Where the events at a place come from last: Spark places and our own sources."""
+        if self.on_spark(place) or not self.feeds(place):
+            return {place}
+        return set().union(*(self.boundaries(feed) for feed in self.feeds(place)))
+
+    def query_name(self, place: Place) -> str:
+        """After the stream and its Spark step, by their order: steps that come or go in front of it change nothing."""
+        if place not in self.nodes:
+            return place[0]
+        name, index = place
+        kind = self.nodes[place].step.type
+        before = sum(self.nodes[name, at].step.type == kind for at in range(index))
+        return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
+
+    def ours(self, names: Iterable[str]) -> dict[str, Source]:
+        """The sources that hand out splits."""
+        return {name: s for name in names if isinstance(s := self.pipeline.sources[name], Source)}
+
+    def output(self, name: str) -> Output:
+        """A sink with the fields that reach it."""
+        output = self.pipeline.sinks[name]
+        return Output(name, output.sink, merge([self.schema(self.end(feed)) for feed in output.inputs]))
