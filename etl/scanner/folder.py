@@ -30,12 +30,12 @@ def version() -> str:
     """A name for the state of the code that kernels are made of; what other code compiled or learned is of no use to it.
 
     That is this package, and of others the modules with kernels: numba sees when a kernel's own file changes, not when one
-    does whose parts it calls.
+    does whose parts it calls. And where they lie, for numba keeps the kernels of two installations apart.
     """
     here = Path(__file__).parent
     folders = (here.parent / "rules", here.parent / "tables", here.parents[1] / "connectors", here.parents[1] / "parsers")
     others = (path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
-    seen = hashlib.sha256()
+    seen = hashlib.sha256(os.fsencode(here))
     for code in (*(path.read_bytes() for path in sorted(here.rglob("*.py"))), *(code for code in others if COMPILED in code)):
         seen.update(code)
     return seen.hexdigest()[:12]
