@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
-import pyarrow as pa
 from pydantic import Field
 
-from etl.api import FieldName, Parsed, Schema
+from etl.api import FieldName
 from parsers.cef.names import Naming, headers, naming
-from parsers.common.text_types import Read
-from parsers.pairs.parser import PairsParser
-from parsers.timestamp.event_times import event_times
-
-TIMES = (
-    "epoch_millis",
-    "MMM d yyyy HH:mm:ss[.SSS][ zzz]",
-    "MMM d yyyy HH:mm:ss[.SSS] 'GMT'XXX",
-    "MMM d HH:mm:ss[.SSS][ zzz]",
-    "iso8601",
-)
-"""How CEF writes times."""
+from parsers.pairs.headed import Cut, HeadedPairsParser
 
 
-class Cef(PairsParser):
+class Cef(HeadedPairsParser):
     r"""Read events in the Common Event Format: ``CEF:0|vendor|product|version|id|name|severity|key=value key=value``.
 
     The header gives the text fields ``cef.version``, ``observer.vendor``, ``observer.product``, ``observer.version``,
@@ -71,24 +59,12 @@ class Cef(PairsParser):
         """Keys in the naming asked for."""
         return naming(self.naming)
 
-    def headers(self) -> Schema:
-        """What stands in front, and the seven fields of the header."""
-        return pa.schema([(name, pa.string()) for name in headers(self.naming)])
+    def header_names(self) -> Sequence[str]:
+        """The seven fields of the header."""
+        return headers(self.naming)
 
-    def read(self, type_: pa.DataType) -> Read:
-        """As everywhere, but with the times of CEF."""
-        return event_times(type_, TIMES)
-
-    def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """All events of the whole column."""
+    def cutting(self) -> Cut:
+        """By bars, and by the key in front of each `=`."""
         from parsers.cef.rows import reading
 
-        columns, names = self.columns(), headers(self.naming)
-        cut = reading(self.strict, self.custom_labels)
-
-        def parse(texts: pa.Array) -> Parsed:
-            header, pairs, failures = cut(texts)
-            found: dict[str, Any] = dict(zip(names, header, strict=True))
-            return failures.parsed(found | columns(pairs, failures))
-
-        return parse
+        return reading(self.strict, self.custom_labels)

@@ -36,19 +36,30 @@ def space_end(at: Any, end: Any) -> Any:
 
 
 @part
-def string_end(at: Any, end: Any) -> Any:
-    """Behind the quote that ends the string whose first character is at ``at``."""
+def _mark(at: Any, end: Any) -> Any:
+    """At the next quote or backslash, or at the end."""
     while at < end:
         if end - at >= BLOCK:
             found = any_of_three(at, QUOTE, BACKSLASH, QUOTE)
             if found == 0:
                 at += BLOCK
                 continue
-            at += np.uint64(trailing_zeros(found))
+            return at + np.uint64(trailing_zeros(found))
         byte = load_byte(at)
-        if byte == QUOTE:
+        if byte in (QUOTE, BACKSLASH):
+            break
+        at += ONE
+    return at
+
+
+@part
+def string_end(at: Any, end: Any) -> Any:
+    """Behind the quote that ends the string whose first character is at ``at``."""
+    while at < end:
+        at = _mark(at, end)
+        if at < end and load_byte(at) == QUOTE:
             return at + ONE
-        at += np.uint64(2) if byte == BACKSLASH else ONE
+        at += np.uint64(2)
     return end
 
 
@@ -99,20 +110,8 @@ def _same(at: Any, name: Any, length: Any) -> Any:
 @part
 def name_end(at: Any, end: Any) -> Any:
     """Behind the quote that ends the name whose first character is at ``at``; 0 where it has an escape or no end."""
-    while at < end:
-        if end - at >= BLOCK:
-            found = any_of_three(at, QUOTE, BACKSLASH, QUOTE)
-            if found == 0:
-                at += BLOCK
-                continue
-            at += np.uint64(trailing_zeros(found))
-        byte = load_byte(at)
-        if byte == QUOTE:
-            return at + ONE
-        if byte == BACKSLASH:
-            return np.uint64(0)
-        at += ONE
-    return np.uint64(0)
+    at = _mark(at, end)
+    return at + ONE if at < end and load_byte(at) == QUOTE else np.uint64(0)
 
 
 @part

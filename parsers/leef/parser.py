@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
-import pyarrow as pa
 from pydantic import Field
 
-from etl.api import FieldName, Finding, Parsed, Schema
-from parsers.common.text_types import Read
+from etl.api import FieldName, Finding, Schema
 from parsers.leef.names import Naming, headers, naming
-from parsers.pairs.parser import PairsParser
-from parsers.timestamp.event_times import event_times
-
-TIMES = (
-    "epoch_millis",
-    "MMM d yyyy HH:mm:ss[.SSS][ zzz]",
-    "MMM d yyyy HH:mm:ss[.SSS] 'GMT'XXX",
-    "MMM d HH:mm:ss[.SSS][ zzz]",
-    "iso8601",
-)
-"""How LEEF usually writes times."""
+from parsers.pairs.headed import Cut, HeadedPairsParser
 
 _CODE = re.compile(r"0?[xX]([0-9A-Fa-f]{1,4})")
 
 
-class Leef(PairsParser):
+class Leef(HeadedPairsParser):
     r"""Read events in the Log Event Extended Format, 1.0 and 2.0: ``LEEF:2.0|vendor|product|1|id|^|src=::1^sev=5``.
 
     The header gives the text fields ``leef.version``, ``observer.vendor``, ``observer.product``, ``observer.version`` and
@@ -79,27 +67,15 @@ class Leef(PairsParser):
         """Keys in the naming asked for."""
         return naming(self.naming)
 
-    def headers(self) -> Schema:
-        """What stands in front, and the five fields of the header."""
-        return pa.schema([(name, pa.string()) for name in headers(self.naming)])
+    def header_names(self) -> Sequence[str]:
+        """The five fields of the header."""
+        return headers(self.naming)
 
-    def read(self, type_: pa.DataType) -> Read:
-        """As everywhere, but with the usual times of LEEF."""
-        return event_times(type_, TIMES)
-
-    def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """All events of the whole column."""
+    def cutting(self) -> Cut:
+        """By bars, and by the delimiter."""
         from parsers.leef.rows import reading
 
-        columns, names = self.columns(), headers(self.naming)
-        cut = reading(self._character())
-
-        def parse(texts: pa.Array) -> Parsed:
-            header, pairs, failures = cut(texts)
-            found: dict[str, Any] = dict(zip(names, header, strict=True))
-            return failures.parsed(found | columns(pairs, failures))
-
-        return parse
+        return reading(self._character())
 
     def _character(self) -> str:
         """The delimiter given, empty for none."""
