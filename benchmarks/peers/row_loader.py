@@ -1,6 +1,6 @@
 """``python row_loader.py KIND HOST PORT USER DATABASE TABLE FILE``: a loader as one writes it by hand, for comparison.
 
-It reads JSON lines with the standard library and hands 2,000 rows at a time to the driver: PyMySQL's `executemany` or
+It reads JSON lines with the standard library and hands 10,000 rows at a time to the driver: PyMySQL's `executemany` or
 psycopg's COPY, a transaction each. Nothing is checked, tried again or remembered. The password is in ``SLUICE_BENCH_PASSWORD``.
 Prints the seconds it took.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-BATCH = 2000
+BATCH = 10_000
 COLUMNS = ("id", "seen", "host", "user_name", "ip", "port", "status", "bytes", "took", "message")
 
 

@@ -1,10 +1,10 @@
-"""Options that the sink and the source share: where the database is and how we get in."""
+"""Options that sink, source and look-up table share: where the database is, how we get in, and which rows are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, SecretStr
 
@@ -12,6 +12,9 @@ from connectors.database.drivers import Access
 from connectors.database.places import UrlError, place_of
 from connectors.tls import ClientTls
 from etl.api import Duration, Finding
+
+if TYPE_CHECKING:
+    from connectors.database.session import Session
 
 URL = "The database: `mysql://host:3306/database` (MariaDB too), `postgresql://host/database`, `sqlite:///file.db`; no password."
 
@@ -60,6 +63,34 @@ class DatabaseOptions(BaseModel):
                 yield Finding("reserved-property", message, ("properties", name))
             elif isinstance(value, dict | list):
                 yield Finding("reserved-property", f"{name!r} is a text, a number or true or false", ("properties", name))
+
+
+class RowsOptions(DatabaseOptions):
+    """Which rows of a database are read."""
+
+    table: str | None = Field(
+        default=None, description="The table, or `schema.table`.", pattern=r"^[^.\x00]+(\.[^.\x00]+)?$", max_length=129
+    )
+    query: str | None = Field(
+        default=None,
+        description="A SELECT instead of a table.",
+        min_length=1,
+        examples=["select o.id, c.name from orders o join customers c on c.id = o.customer"],
+    )
+
+    def rows_findings(self) -> Iterable[Finding]:
+        """A URL that cannot be read; no table or query, or both."""
+        yield from self.url_findings()
+        if (self.table is None) == (self.query is None):
+            found = "both are" if self.table else "neither is"
+            yield Finding("one-of-two", f"a table or a query is read, and {found} given", (), "give one of them")
+
+    def rows(self, session: Session) -> str:
+        """What stands behind FROM."""
+        if self.table is not None:
+            return session.qualified(self.table)
+        assert self.query is not None
+        return f"({self.query.rstrip().rstrip(';')}) AS source_query"
 
 
 _OURS = frozenset(["host", "port", "user", "password", "passwd", "database", "db", "dbname", "autocommit", "isolation_level"])

@@ -71,8 +71,7 @@ class Order:
             return f"{self.id} IS NOT NULL"
         if not self.lag_seconds or not pa.types.is_timestamp(self.time_type):
             return f"{self.time} IS NOT NULL"
-        now = session.run(_NOW[session.dialect]).fetchone()[0]
-        return f"{self.time} <= {moment(session.dialect, self.time_type, int(now) - round(self.lag_seconds * 1e6))}"
+        return f"{self.time} <= {moment(session.dialect, self.time_type, clock(session) - round(self.lag_seconds * 1e6))}"
 
     def chosen(self, session: Session) -> str:
         """The columns of a bound, times as numbers."""
@@ -99,6 +98,11 @@ _NUMBERS: dict[Dialect, str] = {
     "postgresql": "(extract(epoch from {0}) * 1000000)::bigint",
     "sqlite": "{0}",
 }
+
+
+def clock(session: Session) -> int:
+    """The database's own time, in microseconds since 1970."""
+    return int(session.run(_NOW[session.dialect]).fetchone()[0])
 
 
 def moment(dialect: Dialect, type_: pa.DataType | None, micros: int | str) -> str:

@@ -1,33 +1,24 @@
 """Rows of a query as record batches of declared types.
 
-PostgreSQL's COPY gives them as CSV, which Arrow reads; PyMySQL (without its conversions) and `sqlite3` give Python values,
-a row at a time: there is no other way through them.
+MySQL's packets are cut by a kernel (`packets`), PostgreSQL's COPY gives CSV, which Arrow reads; `sqlite3` gives Python values,
+a row at a time: there is no other way through it.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from connectors.database import packets
+from connectors.database.arrays import Bad, typed
 from connectors.database.places import Dialect
 from connectors.database.ranges import number
 from connectors.database.session import Session
-from etl.api import ComponentError, Schema, format_type
+from etl.api import ComponentError, Schema
 
 BATCH_ROWS = 16_384
-
-
-@dataclass(frozen=True)
-class Bad:
-    """Rows that are not of the declared types: their number in the batch, and why."""
-
-    rows: list[int]
-    reasons: list[str]
 
 
 def selected(session: Session, schema: Schema, columns: Sequence[str]) -> str:
@@ -112,13 +103,9 @@ _CSV_TYPES = {
 
 
 def _mysql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, Bad | None]]:
-    from pymysql.cursors import SSCursor  # type: ignore[import-untyped]
-
-    session.driver.decoders = {}  # texts as the server sends them: Arrow casts a column at once
-    with session.failing(), session.driver.cursor(SSCursor) as cursor:
-        cursor.execute(sql)
-        while found := cursor.fetchmany(BATCH_ROWS):
-            yield _typed(found, schema)
+    with session.failing():
+        for found in packets.columns(session.driver, sql):
+            yield typed(found, schema)
 
 
 # ── SQLite ────────────────────────────────────────────────────────────────────────────────────────
@@ -131,61 +118,7 @@ def _sqlite(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.Rec
             found = cursor.fetchmany(BATCH_ROWS)
         if not found:
             return
-        yield _typed(found, schema)
-
-
-# ── Python values ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _typed(found: Sequence[Sequence[Any]], schema: Schema) -> tuple[pa.RecordBatch, Bad | None]:
-    """Rows of Python values as a batch."""
-    arrays, faults = [], {}
-    for field, values in zip(schema, zip(*found, strict=True), strict=True):
-        try:
-            arrays.append(_array(values, field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            array, bad = _one_by_one(values, field)
-            arrays.append(array)
-            faults.update({row: reason for row, reason in bad.items() if row not in faults})
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return batch, Bad(list(faults), list(faults.values())) if faults else None
-
-
-def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Values of one column, texts cast by Arrow."""
-    if type_ in (pa.string(), pa.binary()):
-        return _texts(values, type_)
-    found = next((value for value in values if value is not None), None)
-    if isinstance(found, bytes):
-        return pa.array(values, pa.binary()).cast(pa.string()).cast(type_)
-    if not isinstance(found, str):
-        return pa.array(values).cast(type_)
-    texts = pa.array(values, pa.string())
-    if pa.types.is_boolean(type_):
-        return texts.cast(pa.int64()).cast(type_)
-    if pa.types.is_timestamp(type_):  # written in UTC, whether they say so or not
-        return pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us")).cast(type_)
-    return texts.cast(type_)
-
-
-def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, type_)
-    except (pa.ArrowException, TypeError):  # numbers that are declared as texts, bytes that are texts or are not
-        texts = [value if value is None or isinstance(value, bytes | str) else str(value) for value in values]
-        return pa.array([v.encode() if isinstance(v, str) else v for v in texts], pa.binary()).cast(type_)
-
-
-def _one_by_one(values: Sequence[Any], field: pa.Field) -> tuple[pa.Array, dict[int, str]]:
-    """Which values are at fault, where a column as a whole could not be read."""
-    arrays, bad = [], {}
-    for row, value in enumerate(values):
-        try:
-            arrays.append(_array([value], field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            arrays.append(pa.nulls(1, field.type))
-            bad[row] = f"{field.name} is {value!r:.100}, which is no {format_type(field.type)}"
-    return pa.concat_arrays(arrays), bad
+        yield typed(list(zip(*found, strict=True)), schema)
 
 
 def _plain_column(type_: pa.DataType, column: str) -> str:

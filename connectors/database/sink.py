@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, ClassVar, Literal
@@ -50,10 +49,10 @@ class DatabaseSink(DatabaseOptions, Sink):
 
     Events of a split are written in order; splits, the unit of parallelism, have a connection each and are not ordered
     among each other. A batch is one statement of SQL text for MySQL, one COPY for PostgreSQL, one `executemany` for SQLite
-    (where one task writes at a time); a task's memory is a batch and its text. A batch that the database refuses is cut until
-    the rows at fault stand alone; those go to the dead letters (``database-rejected``) with the database's reason: a text too
-    long, a wrong value, a constraint. No value is cut or changed to fit: MySQL is used in strict mode. SQLite itself checks
-    neither lengths nor types, and stores NaN as null.
+    (where one task writes at a time); a task's memory is a batch, by default of up to 10,000 rows or 32 MiB, and its text. A
+    batch that the database refuses is cut until the rows at fault stand alone; those go to the dead letters
+    (``database-rejected``) with the database's reason: a text too long, a wrong value, a constraint. No value is cut or
+    changed to fit: MySQL is used in strict mode. SQLite itself checks neither lengths nor types, and stores NaN as null.
 
     A field goes to the column of its name, dots as underscores (``source.ip`` to ``source_ip``), or as ``columns`` says.
     Times are UTC, lists and maps JSON text. ``mode``: insert, where a key that exists is a bad row; upsert changes the
@@ -98,7 +97,9 @@ class DatabaseSink(DatabaseOptions, Sink):
         pattern=r"^[^.\x00]+(\.[^.\x00]+)?$",
         max_length=129,
     )
-    batch: Batching = Field(default=Batching(max_events=2000), description="When buffered events are written.")
+    batch: Batching = Field(
+        default=Batching(max_events=10_000, max_bytes=32 << 20), description="When buffered events are written."
+    )
 
     guarantee: ClassVar[Guarantee] = "exactly once"
 
@@ -157,7 +158,7 @@ class DatabaseSink(DatabaseOptions, Sink):
         exactly = self.delivery == "exactly_once"
         table = Table(self.access, self._target(task.schema), task.schema, self.create, self.ledger if exactly else None)
         entry = ledger.Entry(self.ledger, ledger.key_of(task)) if exactly else None
-        return BatchWriter(table, entry) if in_order(task) else WholeWriter(table, entry, self.retry)
+        return BatchWriter(table, entry) if task.ordered else WholeWriter(table, entry, self.retry)
 
     def committer(self, folder: str) -> Committer | None:
         """Forgets what the ledger holds of finished micro-batches."""
@@ -170,14 +171,6 @@ class DatabaseSink(DatabaseOptions, Sink):
         columns = self._columns(fields)
         types = tuple((columns[field], type_) for field, type_ in self.types.items())
         return Target(self.table, self.mode, tuple(columns), tuple(columns.values()), tuple(columns[k] for k in self.key), types)
-
-
-_RANGE = re.compile(r"-\d{20}-\d{20}(-\d+)*")
-
-
-def in_order(task: Task) -> bool:
-    """Whether the split gives the same events in the same order each time: it is a range of a source, not a result of Spark."""
-    return bool(_RANGE.search(task.split))
 
 
 class _Forgetting:

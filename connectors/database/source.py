@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from connectors.database.arrays import Bad
 from connectors.database.checks import of_order, of_table
-from connectors.database.options import DatabaseOptions
+from connectors.database.options import RowsOptions
 from connectors.database.probing import reached
 from connectors.database.ranges import Bound, Order, Range, instant, lowest, newest, of_offset, parts, to_offset
-from connectors.database.reading import Bad, rows, selected
+from connectors.database.reading import rows, selected
 from connectors.database.session import Session, close, connected, session_of
 from etl.api import (
     OFFSET,
@@ -34,7 +35,7 @@ from etl.api import (
 Column = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class DatabaseSource(DatabaseOptions, Source):
+class DatabaseSource(RowsOptions, Source):
     """Read a table or query of MySQL, MariaDB, PostgreSQL or SQLite, once or as it grows.
 
     Read once (without ``follow``), it ends when all rows are read. With ``id``, a whole number that is unique, ranges of it
@@ -73,15 +74,6 @@ class DatabaseSource(DatabaseOptions, Source):
     """
 
     type: Literal["database"] = "database"
-    table: str | None = Field(
-        default=None, description="The table, or `schema.table`.", pattern=r"^[^.\x00]+(\.[^.\x00]+)?$", max_length=129
-    )
-    query: str | None = Field(
-        default=None,
-        description="A SELECT instead of a table.",
-        min_length=1,
-        examples=["select o.id, c.name from orders o join customers c on c.id = o.customer"],
-    )
     declared: dict[FieldName, TypeName] = Field(
         alias="fields", min_length=1, description="Field → type of what is read.", examples=[{"id": "bigint", "name": "string"}]
     )
@@ -104,10 +96,7 @@ class DatabaseSource(DatabaseOptions, Source):
 
     def check(self) -> Iterable[Finding]:
         """A URL that cannot be read, no table or both, a time or id that does not fit."""
-        yield from self.url_findings()
-        if (self.table is None) == (self.query is None):
-            found = "both are" if self.table else "neither is"
-            yield Finding("one-of-two", f"a source reads a table or a query, and {found} given", (), "give one of them")
+        yield from self.rows_findings()
         for name, type_ in self.declared.items():
             if pa.types.is_nested(parse_type(type_)):
                 hint = "declare it as string and read it with the step json"
@@ -160,7 +149,7 @@ class DatabaseSource(DatabaseOptions, Source):
         return [_split(part, timed, end.get("low", 0)) for part in found]
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """Batches of 16,384 rows over a connection of its own."""
+        """Batches of up to 65,536 rows over a connection of its own."""
         session = connected(self.access)
         try:
             sql = f"SELECT {selected(session, self.fields(), self.chosen)} FROM {self.rows(session)}"
@@ -201,13 +190,6 @@ class DatabaseSource(DatabaseOptions, Source):
 
     def _column(self, field: str) -> str:
         return self.columns.get(field, field.replace(".", "_"))
-
-    def rows(self, session: Session) -> str:
-        """What stands behind FROM."""
-        if self.table is not None:
-            return session.qualified(self.table)
-        assert self.query is not None
-        return f"({self.query.rstrip().rstrip(';')}) AS source_query"
 
     def _order(self, session: Session) -> Order:
         assert self.id is not None

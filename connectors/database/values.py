@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,26 +13,32 @@ from connectors.json_values import as_text
 TIME_WIDTH = len("2026-01-02 03:04:05.000120")
 
 
-def literals(column: pa.Array) -> pa.StringArray:
+Parts: TypeAlias = "list[pa.Array | str]"
+"""Texts of a column's values, and what stands between these texts in every row."""
+
+
+def literals(column: pa.Array) -> Parts:
     """Each value as a literal of MySQL, which no value can break out of; null is ``NULL``.
 
     Sessions are utf8mb4 and without NO_BACKSLASH_ESCAPES: there a text ends at no other character than its quote, and a
     backslash is the only escape.
     """
     values = _simple(column)
-    return pc.fill_null(_first(_LITERALS, values.type)(values), "NULL")
+    if pa.types.is_string(values.type) and not values.null_count:
+        return ["'", _escaped(values), "'"]
+    return [pc.fill_null(_first(_LITERALS, values.type)(values), "NULL")]
 
 
-def copied(column: pa.Array) -> pa.StringArray:
+def copied(column: pa.Array) -> Parts:
     """Each value as COPY's text format wants it; null is ``\\N``."""
     values = _simple(column)
     if pa.types.is_binary(values.type):
-        return pc.fill_null(pc.binary_join_element_wise(r"\\x", _hex(values), ""), r"\N")
+        return [pc.fill_null(pc.binary_join_element_wise(r"\\x", _hex(values), ""), r"\N")]
     texts = values.cast(pa.string())
     if pa.types.is_string(values.type):
         for raw, escaped in (("\\", r"\\"), ("\n", r"\n"), ("\r", r"\r"), ("\t", r"\t")):
             texts = _replaced(texts, raw, escaped)
-    return pc.fill_null(texts, r"\N")
+    return [pc.fill_null(texts, r"\N") if texts.null_count else texts]
 
 
 def objects(column: pa.Array) -> list[Any]:
@@ -47,15 +53,23 @@ def objects(column: pa.Array) -> list[Any]:
     return pl.Series(values).to_list()
 
 
-def joined(columns: list[pa.Array], separator: str) -> pa.StringArray:
-    """Columns of texts side by side."""
-    return pc.binary_join_element_wise(*columns, separator) if len(columns) > 1 else columns[0]
+def rows_of(columns: Sequence[Parts], before: str, between: str, behind: str) -> pa.StringArray:
+    """The text of each row, in one pass: what stands before, between and behind its values goes into the same copy."""
+    parts: Parts = [before]
+    for number, column in enumerate(columns):
+        for part in [*([between] if number else []), *column]:
+            if isinstance(part, str) and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+    return pc.binary_join_element_wise(*parts, behind, "")
 
 
-def text_of(rows: pa.StringArray, separator: str) -> bytes:
-    """All rows in one text, UTF-8."""
-    offsets = pa.array([0, len(rows)], pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, rows), separator)[0].as_buffer().to_pybytes()
+def text_of(rows: pa.StringArray) -> memoryview:
+    """All rows in one text, UTF-8: their bytes as they lie."""
+    _, ends, data = rows.buffers()
+    first, last = (memoryview(ends).cast("i")[place] for place in (rows.offset, rows.offset + len(rows)))
+    return memoryview(data)[first:last]
 
 
 def _simple(column: pa.Array) -> pa.Array:
@@ -68,9 +82,7 @@ def _first(table: tuple[tuple[Callable[[pa.DataType], bool], Any], ...], type_: 
 
 
 def _time(column: pa.Array) -> pa.Array:
-    micros = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    texts = (micros.cast(pa.timestamp("us", "UTC")) if column.type.tz else micros).cast(pa.string())
-    return pc.utf8_rtrim(texts, "Z") if column.type.tz else texts
+    return column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us")).cast(pa.string())
 
 
 def _same(column: pa.Array) -> pa.Array:
@@ -93,8 +105,12 @@ _SIMPLE = (
 )
 
 
+def _escaped(texts: pa.Array) -> pa.Array:
+    return _replaced(_replaced(texts, "\\", r"\\"), "'", "''")
+
+
 def _quoted(texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise("'", _replaced(_replaced(texts, "\\", r"\\"), "'", "''"), "'", "")
+    return pc.binary_join_element_wise("'", _escaped(texts), "'", "")
 
 
 def _floats(values: pa.Array) -> pa.Array:

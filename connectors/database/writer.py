@@ -52,7 +52,7 @@ class Table:
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
         """Bytes of each event's values: texts as they are, anything else eight."""
-        sizes = pa.array([8 * len(self.target.fields)] * batch.num_rows, pa.int64())
+        sizes = pa.repeat(pa.scalar(8 * len(self.target.fields), pa.int64()), batch.num_rows)
         for name in self.target.fields:
             column = batch.column(name)
             if pa.types.is_string(column.type) or pa.types.is_binary(column.type):

@@ -26,12 +26,13 @@ _TEMPORARY = (408, 425, 429)
 
 
 class HttpTable(Table):
-    """A table from a web server: CSV with a header, or JSON lines.
+    """A table from a web server: CSV with a header, JSON lines, or a text as a whole.
 
     With `refresh` the server is asked for its headers that often (HEAD), and for the rows when `ETag` or `Last-Modified` is
     another than before; a server that sends neither is asked for the rows each time. Redirects are not followed: credentials
     go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are temporary. The
-    answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table.
+    answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table. `format: text` makes
+    the whole answer one row with the column `text`, which is its key, too: a file of rules for the step `rules`.
 
     ```yaml
     type: http
@@ -46,7 +47,9 @@ class HttpTable(Table):
 
     type: Literal["http"] = "http"
     url: Url = Field(description="Where the rows are.", examples=["https://feeds.example.org/bad-addresses.csv"])
-    format: Literal["csv", "json"] = Field(default="csv", description="What the server sends: CSV, or JSON lines.")
+    format: Literal["csv", "json", "text"] = Field(
+        default="csv", description="What the server sends: CSV, JSON lines, or a text that is one row."
+    )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="What stands between the fields of CSV.")
     header: tuple[str, ...] = Field(
         default=(), description="Names of the columns of CSV whose first line does not name them.", examples=[["ip", "lists"]]
@@ -69,6 +72,9 @@ class HttpTable(Table):
             for finding in check_secrets({name: value}):
                 yield Finding(finding.code, finding.message, ("headers", name))
 
+    def names(self) -> Sequence[str] | None:
+        return ["text"] if self.format == "text" else None
+
     def probe(self) -> Iterable[Finding]:
         try:
             answer = self._ask("HEAD", min(self.timeout.total_seconds(), _PROBE_SECONDS))
@@ -89,6 +95,9 @@ class HttpTable(Table):
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         answer = self._ask("GET", self.timeout.total_seconds())
         self._refuse(answer)
+        if self.format == "text":
+            yield self._whole(answer, columns)
+            return
         with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
             path = Path(folder) / "rows"
             path.write_bytes(answer.body)
@@ -109,6 +118,16 @@ class HttpTable(Table):
             raise ComponentError(
                 f"{answer.place} answers with {len(answer.body):,} bytes, more than max_bytes, {self.max_bytes:,}"
             )
+
+    def _whole(self, answer: Any, columns: Sequence[str]) -> pa.RecordBatch:
+        """The answer as a row."""
+        if missing := [name for name in columns if name != "text"]:
+            raise ComponentError(f"{answer.place} gives a row with the column 'text', and no {missing[0]!r}")
+        try:
+            text = answer.body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ComponentError(f"{answer.place} answers with a text that is not UTF-8: {error}") from error
+        return pa.RecordBatch.from_pydict({"text": pa.array([text], pa.string())})
 
     def _file(self, path: Path) -> FileTable:
         given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}

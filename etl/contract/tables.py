@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 import pyarrow as pa
 from pydantic import Field
@@ -13,8 +15,22 @@ from etl.options import Duration, Names
 from etl.types import TypeName, parse_type
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a table tells what changed in it, so that it need not be read whole each time."""
+
+    id: tuple[str, ...]
+    """The columns that tell its rows apart."""
+
+    gone: str | None = None
+    """A column of rows that are no longer meant: true, another number than 0, or any value of another type."""
+
+    whole: timedelta | None = None
+    """How often it is read whole all the same, for what no changed row tells; None: never."""
+
+
 class Table(Component):
-    """Rows that steps look up by key: read whole when a run starts, and again every ``refresh``."""
+    """Rows that steps look up by key: read when a run starts, and again every ``refresh``."""
 
     key: Names = Field(
         description="The column with the keys, or several that are one key; of ranges those of the first and the last value.",
@@ -51,4 +67,16 @@ class Table(Component):
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows, with these columns in the types of `column`; a value that is none of its type is null. An OSError is
         temporary, a ComponentError says what is wrong with the table: the version before stays in use."""
+        raise NotImplementedError
+
+    def changes(self) -> Changes | None:
+        """None when it can only be read whole. Otherwise `mark` and `read_since` are there."""
+        return None
+
+    def mark(self) -> str | int | None:
+        """Asked in front of a reading: where the next `read_since` has to begin."""
+        raise NotImplementedError
+
+    def read_since(self, columns: Sequence[str], mark: str | int | None) -> Iterator[pa.RecordBatch]:
+        """As `read`, the rows that came or changed since the mark was made; some that did not may be among them."""
         raise NotImplementedError

@@ -120,7 +120,7 @@ def owned_array(array: pa.Array) -> pa.Array:
     if array.type != pa.string_view():
         return array
     texts = Texts.of(array)
-    return _gathered(texts.address, texts.length)
+    return gathered(texts.address, texts.length)
 
 
 def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
@@ -215,10 +215,10 @@ def _copied_spans(starts: Any, ends: Any, texts: Texts, empty_is_null: bool) -> 
     length = np.where(starts < 0, -1, ends.astype(np.int64) - starts)
     if empty_is_null:
         length[length == 0] = -1
-    return _gathered(texts.address + np.maximum(starts, 0).astype(np.uint64), length).cast(pa.string_view())
+    return gathered(texts.address + np.maximum(starts, 0).astype(np.uint64), length).cast(pa.string_view())
 
 
-def _gathered(address: Any, length: Any) -> pa.Array:
+def gathered(address: Any, length: Any) -> pa.Array:
     """Texts at addresses, copied end to end."""
     import numpy as np
 

@@ -1,23 +1,29 @@
 """Table files in a folder: the newest one of each table is in use, and who uses it sees a newer one when there is one.
 
-A folder holds ``NNNNNN.table`` files and ``current.json``, which names the one in use and is replaced as a whole.
+A folder holds ``NNNNNN.table`` files and ``current.json``, which names the one in use and is replaced as a whole; of a table
+that is read by its changes also ``NNNNNN.rows``, its rows as they were read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from etl.api import Table
+from etl.tables.increments import SUFFIX, Since, reading
 from etl.tables.sections import BrokenError, Sections
 from etl.tables.table import Built, Shape, build
 from etl.tables.table import Table as Mapped
+
+log = logging.getLogger("sluice.tables")
 
 _CURRENT = "current.json"
 LOOK_SECONDS = 0.5
@@ -39,6 +45,14 @@ class Wanted:
         return f"{self.name}-{hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:12]}"
 
 
+@runtime_checkable
+class ReadsTables(Protocol):
+    """A step that reads tables."""
+
+    def wanted(self) -> Iterable[Wanted]:
+        """What it needs of them."""
+
+
 @dataclass(frozen=True)
 class Current:
     """The file in use: its name, the rows' version where the table has one, when it was built, and what went in."""
@@ -47,38 +61,52 @@ class Current:
     version: str | None
     built: float
     what: Built
+    since: Since | None = None
+    """Of a table that is read by its changes."""
 
 
 def current(folder: Path) -> Current | None:
     """What `refresh` left in a folder."""
     try:
         known = json.loads((folder / _CURRENT).read_bytes())
-        return Current(known["file"], known["version"], known["built"], Built(**known["what"]))
+        since = known.get("since")
+        return Current(known["file"], known["version"], known["built"], Built(**known["what"]), Since(**since) if since else None)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
 def refresh(wanted: Wanted, root: Path) -> tuple[Current, bool]:
-    """Read the table and put it into use, unless its version says that nothing changed; and whether it was read.
+    """Read the table, or what changed in it, and put it into use, unless nothing changed; and whether something did.
 
     Raises what the table raises; the file in use stays then. One process at a time may do so.
     """
     folder = root / wanted.id
     folder.mkdir(parents=True, exist_ok=True)
     known = current(folder)
+    before = folder / known.file if known and _is_whole(folder / known.file) else None
     version = wanted.table.version()
-    if known is not None and version is not None and version == known.version and _is_whole(folder / known.file):
+    if known and before and version is not None and version == known.version:
         return known, False
     file = f"{int(known.file.partition('.')[0]) + 1 if known else 1:06d}.table"
     shape = wanted.shape
     names = list(dict.fromkeys([*shape.key, *shape.columns.names]))
-    built = build(folder / file, lambda: wanted.table.read(names), shape)
-    made = Current(file, version, time.time(), built)
+    rows = reading(wanted.table, names, folder / file, before, known.since if known else None)
+    if rows is None:
+        assert known is not None
+        return known, False
+    built = build(folder / file, rows.batches, shape)
+    if rows.id == shape.key and built.again:
+        log.warning("%d rows share a key, and one that changes replaces all of its key: tell them apart by `id`", built.again)
+    made = Current(file, version, time.time(), built, rows.since)
+    _use(folder, made)
+    _tidy(folder, {file, Path(file).with_suffix(SUFFIX).name, known.file if known else file})
+    return made, True
+
+
+def _use(folder: Path, made: Current) -> None:
     temporary = folder / f"{_CURRENT}.{os.getpid()}"
     temporary.write_text(json.dumps(asdict(made)))
     temporary.rename(folder / _CURRENT)
-    _tidy(folder, {file, known.file if known else file})
-    return made, True
 
 
 def _is_whole(file: Path) -> bool:
@@ -101,7 +129,7 @@ class Live:
     """The table in use, in a task."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._looked = 0.0
         self._file: str | None = None
         self._mapped: Mapped | None = None
@@ -115,16 +143,16 @@ class Live:
         return self._mapped
 
     def _look(self) -> None:
-        known = current(self._folder)
+        known = current(self.folder)
         if known is None:
             if self._mapped is None:
-                raise FileNotFoundError(f"there is no table in {self._folder}")
+                raise FileNotFoundError(f"there is no table in {self.folder}")
         elif known.file != self._file:
             self._map(known.file)
 
     def _map(self, file: str) -> None:
         try:
-            self._mapped, self._file = Mapped(self._folder / file), file
+            self._mapped, self._file = Mapped(self.folder / file), file
         except (FileNotFoundError, BrokenError):  # replaced since we looked: the next look sees by what
             if self._mapped is None:
                 raise

@@ -92,6 +92,7 @@ def test_a_commit_whose_outcome_is_unknown(database: Database, monkeypatch: pyte
 
 @pytest.mark.parametrize("split", [RANGE, WHOLE])
 def test_refused_rows_are_refused_again_when_the_split_is_written_again(database: Database, split: str) -> None:
+    database.needs_checks()
     database.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY CHECK (id <> 7 AND id <> 41), message VARCHAR(20))")
     sink = database.sink()
     first = sink.open(task(events(0, 1), split))
@@ -199,6 +200,7 @@ def test_sinks_of_one_task_share_the_transaction(database: Database) -> None:
 def test_a_transaction_that_is_lost_begins_anew_with_all_that_was_written(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    database.needs_checks()
     monkeypatch.setattr("connectors.database.replay.MEMORY_BYTES", 200)
     database.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY CHECK (id <> 7), message VARCHAR(20))")
     sink = database.sink()

@@ -290,3 +290,14 @@ def test_types_of_a_table_that_is_made(mysql: Database) -> None:
 
     columns = {row[0]: (row[1], row[3]) for row in mysql.run("SHOW COLUMNS FROM {t}")}
     assert columns == {"id": ("int(10) unsigned", ""), "message": ("varchar(255)", "PRI")}
+
+
+def test_batches_are_bounded_by_the_bytes_of_their_texts() -> None:
+    sink = DatabaseSink(url="sqlite:///none.db", table="t")
+    batch = pa.record_batch({"id": [1, 2], "message": ["event", None], OFFSET: [1, 2]})
+
+    sizes = sink.open(task(batch)).sizes(batch)
+
+    assert sizes is not None
+    assert sizes.to_pylist() == [16 + len("event"), 16]
+    assert (sink.batch.max_events, sink.batch.max_bytes) == (10_000, 32 << 20)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connectors.database.isolating import delivered
 from connectors.database.session import Session, close
 from connectors.database.tables import column_type
-from connectors.database.values import copied, joined, literals, text_of
+from connectors.database.values import copied, literals, rows_of, text_of
 
 characters = st.one_of(st.sampled_from("'\"\\`%_\n\r\t\x00\x1a;-# NU"), st.characters(codec="utf-8"))
 texts = st.lists(st.none() | st.text(characters, max_size=20), min_size=1, max_size=20)
@@ -40,21 +40,21 @@ def session_of(name: str, request: pytest.FixtureRequest) -> Iterator[Session]:
 @quiet
 @given(texts)
 def test_a_literal_is_read_as_the_text_it_was_made_of(mysql: Session, values: list[str | None]) -> None:
-    row = text_of(literals(pa.array(values, pa.string())), ",")
+    row = bytes(text_of(rows_of([literals(pa.array(values, pa.string()))], ",", "", "")))
 
-    assert list(mysql.run(b"SELECT " + row).fetchone()) == values  # type: ignore[arg-type]
+    assert list(mysql.run(b"SELECT " + row[1:]).fetchone()) == values  # type: ignore[arg-type]
 
 
 @quiet
 @given(texts)
 def test_copied_lines_are_read_as_the_texts_they_were_made_of(postgresql: Session, values: list[str | None]) -> None:
     without_nul = [value if value is None else value.replace("\x00", "") for value in values]
-    numbered = joined([copied(pa.array(range(len(values)))), copied(pa.array(without_nul, pa.string()))], "\t")
+    numbered = rows_of([copied(pa.array(range(len(values)))), copied(pa.array(without_nul, pa.string()))], "", "\t", "\n")
 
     postgresql.run("CREATE TEMPORARY TABLE IF NOT EXISTS copied (n INTEGER, v TEXT)")
     postgresql.run("DELETE FROM copied")
     with postgresql.driver.cursor().copy("COPY copied FROM STDIN") as copy:
-        copy.write(text_of(numbered, "\n") + b"\n")
+        copy.write(text_of(numbered))
 
     assert [row[0] for row in postgresql.run("SELECT v FROM copied ORDER BY n").fetchall()] == without_nul
 
@@ -85,7 +85,9 @@ def test_isolation_delivers_every_row_but_the_bad_ones_in_order(bad: set[int], c
 
 
 def test_numbers_that_are_none_are_quoted() -> None:
-    assert literals(pa.array([1.5, float("nan"), float("-inf"), None])).to_pylist() == ["1.5", "'nan'", "'-inf'", "NULL"]
+    (texts,) = literals(pa.array([1.5, float("nan"), float("-inf"), None]))
+
+    assert texts.to_pylist() == ["1.5", "'nan'", "'-inf'", "NULL"]
 
 
 @pytest.mark.parametrize(

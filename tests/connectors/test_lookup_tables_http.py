@@ -38,6 +38,23 @@ def test_rows_are_read(body: bytes, options: dict[str, Any]) -> None:
         ]
 
 
+def test_a_text_is_one_row() -> None:
+    with FakeServer(lambda request: Reply(body="\ufeffname: ä\n".encode())).running() as server:
+        of = HttpTable.model_validate({"url": server.url, "format": "text", "key": "text"})
+        assert rows(of, "text") == [{"text": "name: ä\n"}]
+        assert of.names() == ["text"]
+        with pytest.raises(ComponentError, match="no 'rule'"):
+            rows(of, "rule")
+
+
+@pytest.mark.parametrize(("body", "said"), [(b"\xff\xfe", "not UTF-8"), (b"x" * 100, "more than max_bytes")])
+def test_a_text_that_cannot_be_taken_is_refused(body: bytes, said: str) -> None:
+    with FakeServer(lambda request: Reply(body=body)).running() as server:
+        of = HttpTable.model_validate({"url": server.url, "format": "text", "key": "text", "max_bytes": 50})
+        with pytest.raises(ComponentError, match=said):
+            rows(of, "text")
+
+
 def test_credentials_go_along_and_are_not_shown() -> None:
     with FakeServer(lambda request: Reply(body=CSV)).running() as server:
         of = table(server, token="hush", headers={"X-Key": "quiet"})
