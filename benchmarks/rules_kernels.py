@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,18 +32,35 @@ from etl.steps.rules import Rules
 from parsers.json.parser import Json
 
 EVENTS, LOG_LINES, TIMES, FEW, MANY = 50_400, 1_000_000, 5, 41, 3_000
+LONG = 5
+"""How often the log lines are repeated for a whole run."""
+PAIR_ROUNDS = 10
 FOLDERS = ("rules", "rules-emerging-threats")
+_VARYING = re.compile(rb'("(?:Parent)?CommandLine|"LogonId|"CurrentDirectory)": "((?:[^"\\]|\\.)*)"')
+"""What is never twice the same where nothing repeats."""
 
 Run = Callable[[], int]
 """Everything once; the number of events."""
 
 
 def data(folder: Path) -> None:
-    """The events of process creation repeated, and log lines of 100 bytes."""
+    """The events of process creation repeated, the same with texts that do not repeat, log lines of 100 bytes, a pipeline."""
     with gzip.open(acceptance() / "sigma" / "process_creation_events.jsonl.gz") as file:
         once = file.read().rstrip(b"\n") + b"\n"
-    (folder / "events.jsonl").write_bytes(once * (EVENTS // once.count(b"\n")))
+    times = EVENTS // once.count(b"\n")
+    (folder / "events.jsonl").write_bytes(once * times)
+    with (folder / "fresh.jsonl").open("wb") as fresh:
+        fresh.writelines(
+            _VARYING.sub(rb'\1": "\2 %d"' % number, line) for number, line in enumerate((once * times).splitlines(True))
+        )
     (folder / "app.log").write_bytes(b"".join(map(log_line, range(LOG_LINES // 10))) * 10)
+    (folder / "long.log").write_bytes((folder / "app.log").read_bytes() * LONG)
+    steps = [own(FEW).model_dump(mode="json", exclude_defaults=True) | {"type": "rules"}]
+    ends = {
+        "source": {"type": "file", "path": str(folder / "long.log")},
+        "sink": {"type": "file", "path": str(folder / "matches.json")},
+    }
+    (folder / "lines.yaml").write_text(json.dumps({"name": "rules-lines", **ends, "steps": steps}))
 
 
 def log_line(number: int) -> bytes:
@@ -148,11 +167,40 @@ def alone(rules: Sequence[Rule], batches: Sequence[pa.RecordBatch], switches: Sw
 
 
 def raw(folder: Path) -> dict[str, float]:
-    """R1: what one process does with raw lines, and with parsing alone."""
+    """R1: what one process does with raw lines, with lines that do not repeat, and with parsing alone."""
     return {
         "raw": speed(through(folder / "events.jsonl", [parse(), step()])),
+        "fresh": speed(through(folder / "fresh.jsonl", [parse(), step()])),
         "json": speed(through(folder / "events.jsonl", [parse()])),
     }
+
+
+def pair(folder: Path) -> dict[str, float]:
+    """R1: events a second of two processes at once, which begin together."""
+    argv = [sys.executable, "-m", "benchmarks.rules_kernels", "half", str(folder)]
+    halves = [subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    pipes = [(half.stdin, half.stdout) for half in halves]
+    for _, out in pipes:
+        assert out is not None
+        assert out.readline() == "ready\n"
+    began = time.monotonic()
+    for go, _ in pipes:
+        assert go is not None
+        go.close()
+    events = sum(int(json.loads(out.readline())["events"]) for _, out in pipes if out is not None)
+    seconds = time.monotonic() - began
+    for half in halves:
+        half.wait()
+    return {"pair": events / seconds}
+
+
+def half(folder: Path) -> dict[str, float]:
+    """One of the two: ready, and once its input ends, to work."""
+    run = through(folder / "events.jsonl", [parse(), step()])
+    run()
+    print("ready", flush=True)
+    sys.stdin.read()
+    return {"events": sum(run() for _ in range(PAIR_ROUNDS))}
 
 
 def growth(folder: Path) -> dict[str, float]:
@@ -183,7 +231,9 @@ def ablation(folder: Path) -> dict[str, float]:
     return found | {f"{name}, nothing remembered": alone(sigma(), batches, switches, 2) for name, switches in fresh.items()}
 
 
-STEPS: Mapping[str, Callable[[Path], Any]] = {"data": data, "raw": raw, "growth": growth, "lines": lines, "ablation": ablation}
+STEPS: Mapping[str, Callable[[Path], Any]] = {
+    "data": data, "raw": raw, "pair": pair, "half": half, "growth": growth, "lines": lines, "ablation": ablation,
+}  # fmt: skip
 
 if __name__ == "__main__":
     print(json.dumps(STEPS[sys.argv[1]](Path(sys.argv[2]))))

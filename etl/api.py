@@ -14,8 +14,8 @@ from etl.contract.errors import ComponentError, EtlError, Finding, PlanError, Sp
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
-from etl.contract.steps import ArrowStep, Outcome, Rejects, SparkStep, Step
-from etl.contract.tables import Table
+from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
+from etl.contract.tables import Changes, Table
 from etl.events import (
     HIDDEN,
     IDENTITY,
@@ -42,9 +42,12 @@ __all__ = [
     "ArrowStep",
     "BatchId",
     "Batching",
+    "Changes",
     "Committer",
     "Component",
     "ComponentError",
+    "Counted",
+    "Counting",
     "Duration",
     "Entry",
     "EtlError",

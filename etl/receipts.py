@@ -5,7 +5,10 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, field
 
-from etl.api import Staged
+from etl.api import Counted, Staged
+
+OTHERS = "(others)"
+"""The name under which small amounts of a measure go together."""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,10 @@ class Spooled:
     events: int
     """That wait: without those that were refused when the others were taken."""
     delivered: bool = False
+    part: int = 0
+    order: int = 0
+    ordered: bool = False
+    """These as in `Task`."""
 
 
 @dataclass(slots=True)
@@ -82,6 +89,8 @@ class Receipt:
     read: Counts = field(default_factory=Counts)
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)
+    counted: dict[int, Counted] = field(default_factory=dict)
+    """What steps told beside, by their place in ``steps``."""
     sinks: list[Delivered] = field(default_factory=list)
     emitted: int = 0
     untimed: int = 0

@@ -51,9 +51,10 @@ class Both(ArrowStep, SparkStep):
     """Row-wise, but not on Arrow."""
 
     type: str = "both"
+    adds: str | None = None
 
     def fields(self, incoming: Schema) -> Schema:
-        return incoming
+        return with_fields(incoming, {self.adds: TIMESTAMP}) if self.adds else incoming
 
     def spark_reason(self, incoming: Schema) -> str | None:
         return "soundex has no Arrow form"

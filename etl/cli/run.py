@@ -17,6 +17,7 @@ import click
 from etl.api import EtlError, FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
 from etl.cli.configured import PipelineFile, configured, environment
+from etl.cli.metrics import MetricsFile
 from etl.cli.progress import Progress, count
 from etl.cli.receiving import receiving
 from etl.cli.signals import signals
@@ -155,7 +156,7 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
     for one in runs:
         wanted = tables_of([node.step for segment in _segments([one]) for node in warming.nodes(segment)])
         say = lambda kind, text: progress.say("table", text, kind)  # noqa: E731
-        stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say))
+        stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
     compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
     if compiler is not None:
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
@@ -237,6 +238,7 @@ def _how(options: Options) -> str:
 def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: Progress) -> None:
     failures: list[BaseException] = []
     totals = {one.plan.pipeline: one.totals for one in runs}
+    files = [MetricsFile(one.state.metrics, one.plan.pipeline, one.totals) for one in runs]
 
     def work(one: Run, commit: Any) -> None:
         try:
@@ -251,7 +253,11 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         thread.start()
     while any(thread.is_alive() for thread in threads):
         progress.show(totals)
+        for file in files:
+            file.keep()
         time.sleep(0.2)
+    for file in files:
+        file.write()
     for further in failures[1:]:
         progress.say("failed", f"error: {further}", "error")
     if failures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.cli.progress import count
+from etl.cli.step_summary import step_summary
 from etl.plan.model import Plan
 from etl.spark.totals import SinkTotals, Totals
 
@@ -27,6 +28,7 @@ def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
         yield f"  {name:<{width}}  {balance}{'' if sink.balanced else '  (does not balance: please report this)'}"
         if verbose:
             yield f"  {'':<{width}}  {_writes(sink)}"
+    yield from step_summary(totals)
     if totals.dead:
         yield f"  {_of(totals.dead, 'dead letter')}: {_place(plan)}"
 

@@ -43,6 +43,13 @@ class Task:
     batch: BatchId = NO_BATCH
     identity: str = ""
     """What `IDENTITY` of all its events begins with."""
+    part: int = 0
+    """Which part of its query it runs in: a query with Spark steps has several, whose tasks may run side by side."""
+    order: int = 0
+    """Its place among the tasks of its part of the micro-batch, from 0: the same when the micro-batch is run again."""
+    ordered: bool = False
+    """Whether its events come in the order of their offsets, the same each time the split is read. Not so for results of Spark,
+    which may be computed in another order, and for dead letters, which come as steps and sinks refuse them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,9 @@ class Source(Component):
     host_bound: ClassVar[bool] = False
     """True when only one host has what it reads: such a source does not run on a cluster."""
 
+    ordered: ClassVar[bool] = True
+    """False when the offsets of a split's events do not grow: they name events, and do not tell their order."""
+
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""
         return ()

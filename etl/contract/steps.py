@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -38,6 +38,30 @@ class Outcome(NamedTuple):
     rejects: Sequence[Rejects] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a step tells of one split beside its events. It travels to the driver with each split: no more than a few kB."""
+
+    sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Measure (``matches``) → name (a rule's) → amount; amounts are added up over splits."""
+    state: Mapping[str, str | float] = field(default_factory=dict)
+    """What holds now, such as a version; the last split's counts."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """What `ArrowStep.open` may return instead of a plain function: it counts, too, over one split."""
+
+    def __call__(self, batch: pa.RecordBatch) -> Outcome:
+        """Events, counted."""
+
+    def look(self, batch: pa.RecordBatch) -> Outcome:
+        """The same for events that come, or came, another time: nothing is counted."""
+
+    def counts(self) -> Counted:
+        """Asked once, when the split is done."""
+
+
 class Step(Component):
     """One thing done to the events of a stream."""
 
@@ -48,6 +72,10 @@ class Step(Component):
     def fields(self, incoming: Schema) -> Schema:
         """The fields of the events that leave. Total: where `check` has errors it gives its best guess."""
         raise NotImplementedError
+
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        """The steps that it is made of, one behind the other, in front of these fields; most are made of themselves."""
+        return (self,)
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
         """The tables of the file that it looks into, by the path of the option that names each."""
@@ -68,12 +96,13 @@ class ArrowStep(Step):
         """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
         return None
 
-    def notes(self) -> Iterable[str]:
-        """What `etl explain` says of how it runs, a line each."""
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """What `etl explain` says of how it runs in front of these fields, a line each."""
         return ()
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """Compile once a task. The function keeps ``_offset`` and any other column it does not know."""
+        """Compile once a task. The function keeps ``_offset`` and any other column it does not know; one that counts is
+        `Counting`."""
         raise NotImplementedError
 
 
@@ -82,6 +111,9 @@ class SparkStep(Step):
 
     stateful: ClassVar[bool] = False
     """True when Spark keeps state between micro-batches for this step."""
+
+    ends_state: ClassVar[bool] = False
+    """True when Spark lets no step that keeps state follow it."""
 
     def needs(self, incoming: Schema) -> frozenset[str] | None:
         """The incoming fields this step looks at, or None for all: the others are not handed to Spark."""

@@ -131,5 +131,5 @@ class Detour:
     def _as_spooled(self, events: int, delivered: bool = False) -> Spooled:
         task = self.task
         schema = visible(task.schema).serialize().to_pybytes()
-        path = str(self.path)
-        return Spooled(path, self.source, self.partition, task.split, task.identity, schema, events, delivered)
+        what = str(self.path), self.source, self.partition, task.split, task.identity, schema
+        return Spooled(*what, events, delivered, task.part, task.order, task.ordered)

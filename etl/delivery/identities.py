@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,3 +43,19 @@ class Identities:
         again = rows - began
         self._last, self._again = int(numbers[-1]), int(again[-1])
         return pa.array(again) if same.any() else None
+
+
+@dataclass
+class LetterIdentities:
+    """Names the dead letters of one split: of one event there may be several, each from another step or sink."""
+
+    begin: str
+    _places: dict[tuple[str, str], Identities] = field(default_factory=dict)
+
+    def added(self, letters: pa.RecordBatch, at: str, code: str) -> pa.RecordBatch:
+        """The batch with the column `IDENTITY`; all of it was rejected at one place with one code."""
+        place = self._places.get((at, code))
+        if place is None:
+            digest = hashlib.sha256(f"{at}\0{code}".encode()).hexdigest()[:8]
+            place = self._places[at, code] = Identities(f"{self.begin}-{digest}")
+        return place.added(letters)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ComponentError, Rejects, Result, Sink, SplitLostError, Staged, Writer
+from etl.api import IDENTITY, ComponentError, Rejects, Result, Sink, SplitLostError, Staged, Writer
 from etl.delivery.identities import Identities
 from etl.delivery.waiting import Patience
 from etl.receipts import Delivered
@@ -57,7 +57,7 @@ class Outlet:
     def take(self, batch: pa.RecordBatch) -> None:
         """Buffer a batch and write what is due."""
         self.delivered.came += batch.num_rows
-        if self.sink.identified:
+        if self.sink.identified and IDENTITY not in batch.schema.names:
             batch = self.identities.added(batch)
         if not self._limited:
             self._write(batch, "as_it_comes")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from etl.api import FrameSource, Schema, Source
+from etl.api import FrameSource, Schema, Source, Step
 from etl.config.model import Pipeline
 from etl.config.schemas import merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
 
 Place: TypeAlias = tuple[str, int]
-"""Behind step ``index`` of a stream; index -1 is where its inputs come together. A source is ``(name, -1)``."""
+"""Behind part ``index`` of a stream's steps; index -1 is where its inputs come together. A source is ``(name, -1)``."""
 
 
 class Graph:
@@ -21,17 +21,19 @@ class Graph:
         self.pipeline = pipeline
         self.nodes: dict[Place, StepNode] = {}
         self._schemas: dict[Place, Schema] = {}
+        self._lengths: dict[str, int] = {}
+        """Of each stream how many steps it has, each taken apart into its parts."""
         for stream in pipeline.streams.values():
+            self._lengths[stream.name] = 0
             for index, step in enumerate(stream.steps):
-                incoming = self.schema((stream.name, index - 1))
-                node = StepNode(
-                    f"{stream.name}[{index}] {step.type}",
-                    step,
-                    incoming,
-                    step.fields(incoming),
-                    pipeline.positions.get(("streams", stream.name, "steps", index)),
-                )
-                self.nodes[stream.name, index] = node
+                position = pipeline.positions.get(("streams", stream.name, "steps", index))
+                for part in step.parts(self.schema(self.end(stream.name))):
+                    self._append(stream.name, f"{stream.name}[{index}] {part.type}", part, position)
+
+    def _append(self, stream: str, name: str, step: Step, position: tuple[int, int] | None) -> None:
+        incoming = self.schema(self.end(stream))
+        self.nodes[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), position)
+        self._lengths[stream] += 1
 
     def schema(self, place: Place) -> Schema:
         """What leaves a place."""
@@ -45,12 +47,11 @@ class Graph:
             return self.pipeline.sources[name].fields()
         if index < 0:
             return merge([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
-        step = self.pipeline.streams[name].steps[index]
-        return step.fields(self.schema((name, index - 1)))
+        return self.nodes[place].outgoing
 
     def end(self, name: str) -> Place:
         """The place whose events leave a stream or source."""
-        return (name, -1) if name in self.pipeline.sources else (name, len(self.pipeline.streams[name].steps) - 1)
+        return (name, -1) if name in self.pipeline.sources else (name, self._lengths[name] - 1)
 
     def on_spark(self, place: Place) -> bool:
         """Whether the events at this place come out of Spark: a Spark step, or a source that Spark reads."""

@@ -134,6 +134,11 @@ class QueryPlan:
     output_mode: str = "append"
 
     @property
+    def parts(self) -> int:
+        """How many segments run in front of and between its Spark steps."""
+        return sum(1 for _ in segments(self.frame))
+
+    @property
     def stateful(self) -> bool:
         """Whether Spark keeps state for it."""
         return any(isinstance(n.step, SparkStep) and n.step.stateful for n in spark_nodes(self.frame))

@@ -41,7 +41,7 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
     for node in branch.steps:
         yield f"{pad}{node.id}: Arrow{'' if node.reports else ', counted by an earlier query'}"
         if isinstance(node.step, ArrowStep):
-            yield from (f"{pad}    {note}" for note in node.step.notes())
+            yield from (f"{pad}    {note}" for note in node.step.notes(node.incoming))
         yield f"{pad}    {_fields(node.outgoing)}"
     for name in branch.sinks:
         sink = segment.outputs[name].sink

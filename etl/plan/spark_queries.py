@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
+
 from etl.api import FrameSource, Schema, SparkStep
 from etl.plan.arrow_queries import entering, run_on
 from etl.plan.graph import Graph, Place
 from etl.plan.model import Apply, Branch, Frame, Map, Native, QueryPlan, Read, Segment, Union, Watermark, leaves, spark_nodes
+from etl.steps.window import ARRIVAL
 
 
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
@@ -90,15 +93,19 @@ def _pushed(frame: Frame, clock: Watermark | None, needs: frozenset[str] | None)
             return Union(tuple(_pushed(child, clock, needs) for child in children), schema)
         case Read() as read:
             schema = read.schema if needs is None else _only(read.schema, needs, clock)
-            if clock is not None and clock.field not in schema.names:
-                clock = replace(clock, arrival=True)
-            return replace(read, schema=schema, watermark=clock)
+            return replace(read, schema=schema, watermark=_read_clock(schema, clock))
         case _:
             return frame
 
 
-def _only(schema: Schema, needs: frozenset[str], clock: Watermark | None) -> Schema:
-    import pyarrow as pa
+def _read_clock(schema: Schema, clock: Watermark | None) -> Watermark | None:
+    """The clock, where the reader can tell it; a time that only a Spark step makes gets its watermark behind that step."""
+    if clock is None or clock.field == ARRIVAL:
+        return replace(clock, arrival=True) if clock else None
+    known = clock.field in schema.names and pa.types.is_timestamp(schema.field(clock.field).type)
+    return clock if known else None
 
+
+def _only(schema: Schema, needs: frozenset[str], clock: Watermark | None) -> Schema:
     kept = needs | ({clock.field} if clock else set())
     return pa.schema([field for field in schema if field.name in kept])

@@ -16,6 +16,7 @@ from etl.rules.binding import bind
 from etl.rules.bits import Bits
 from etl.rules.columns import TEXTS, Column
 from etl.rules.conditions import FALSE, Condition, leaves
+from etl.rules.costs import Costs
 from etl.rules.other_deciders import NumberDecider, PresentDecider, decide_same
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.program import Matches, Program
@@ -37,7 +38,9 @@ class Switches:
     distinct: bool = True
     """Each distinct text of a column is looked at once."""
     literals: bool = True
-    """A regular expression is tried only where one of its literals is."""
+    """A regular expression is tried only where one of its literals is, and in no text that is shorter than its matches."""
+    automata: bool = True
+    """A regular expression that RE2 compiles slowly, for each batch anew, is an automaton that is kept."""
     witnesses: bool = True
     """A rule is evaluated only where its witness is."""
     measured: bool = True
@@ -75,7 +78,10 @@ class Engine:
         self.predicates = [predicate for known in _distinct(self.numbers) for predicate in known]
         used = set().union(*(fields_of(one) for one in self.predicates)) if self.predicates else set()
         self._types = {(field.name, field.type) for field in schema if field.name in used}
-        self._deciders = self._made(schema)
+        groups = self._groups(schema)
+        self._costs = Costs([[number for number, _ in members] for members in groups.values()])
+        self._deciders = [self._decider(family, of, members, schema) for (family, of), members in groups.items()]
+        self.conditions = bound
         self.program = Program(bound, self.numbers, self._switches.witnesses)
         self.program.choose(None)
         self._bits = Bits.empty(len(self.predicates), 0)
@@ -96,12 +102,12 @@ class Engine:
             count += len(own)
         return each
 
-    def _made(self, schema: Schema) -> list[Callable[[pa.RecordBatch, dict[str, Column], Bits], None]]:
-        """One function a field and family of predicates."""
+    def _groups(self, schema: Schema) -> dict[tuple[str, str], list[tuple[int, Any]]]:
+        """Predicates that are decided together, by family and field."""
         groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
         for number, predicate in enumerate(self.predicates):
             groups[_family(predicate, number, schema)].append((number, predicate))
-        return [self._decider(family, of, members, schema) for (family, of), members in groups.items()]
+        return groups
 
     def _decider(
         self, family: str, of: str, members: list[tuple[int, Any]], schema: Schema
@@ -114,9 +120,9 @@ class Engine:
             holds = holding(sql, schema)
             return lambda batch, columns, bits: bits.put(number, holds(batch))
         if family == "text":
-            return _remembering(
-                of, TextDecider(of, members, self._switches.literals, self._switches.together), self._switches.distinct
-            )
+            on = self._switches
+            decider = TextDecider(of, members, self._costs.alone, on.literals, on.together, on.automata)
+            return _remembering(of, decider, on.distinct)
         made = (NumberDecider if family == "number" else PresentDecider)(members)
         return lambda batch, columns, bits: made.decide(columns[of], bits)
 
@@ -125,10 +131,18 @@ class Engine:
     def _run(self, batch: pa.RecordBatch) -> Matches:
         columns = {name: Column(batch.column(name)) for name, _ in self._types}
         self._bits = bits = self._bits.cleared(batch.num_rows)
-        for decide in self._deciders:
+        self._costs.begin()
+        for group, decide in enumerate(self._deciders):
             decide(batch, columns, bits)
+            self._costs.lap(group)
         self._learn(bits)
-        return self.program.run(bits)
+        found = self.program.run(bits)
+        self._costs.lap(-1)
+        return found
+
+    def costs(self) -> Any:
+        """Seconds that each rule took since this was last asked (float64[n])."""
+        return self._costs.taken(self.conditions, self.numbers)
 
     def _learn(self, bits: Bits) -> None:
         """Note how often predicates hold, and now and then choose witnesses by it."""

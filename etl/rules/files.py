@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from etl.rules.correlation import Correlation
+from etl.rules.correlation_families import resolved
 from etl.rules.own import own_rule
 from etl.rules.rule import Problem, Rule, RuleSet
 from etl.rules.sigma import Document, is_sigma, read_sigma
@@ -17,6 +19,11 @@ from etl.rules.sigma_values import Placeholders
 SUFFIXES = (".yml", ".yaml")
 LARGEST_BYTES = 16 << 20
 """A file of rules; a larger one is refused."""
+
+State = tuple[tuple[str, int, int], ...]
+"""Of each file its path, when it changed, and its size; of each text its name, a number of its letters, and its size."""
+
+_TOO_LARGE = f"there are more than {LARGEST_BYTES >> 20} MiB of it"
 
 
 def rule_files(patterns: Iterable[str]) -> list[str]:
@@ -27,6 +34,18 @@ def rule_files(patterns: Iterable[str]) -> list[str]:
         matching = sorted(glob.glob(wanted, recursive=True))
         found.update(dict.fromkeys(path for path in matching if os.path.isfile(path) and path.endswith(SUFFIXES)))
     return list(found)
+
+
+def state_of(patterns: Sequence[str]) -> State:
+    """Changes when a file does, comes or goes."""
+    seen = []
+    for path in rule_files(patterns):
+        try:
+            found = os.stat(path)
+        except OSError:  # gone since it was listed
+            continue
+        seen.append((path, found.st_mtime_ns, found.st_size))
+    return tuple(seen)
 
 
 def read_rules(
@@ -41,18 +60,20 @@ def read_rules(
         documents, wrong = documents_of(path)
         files[path] = tuple(documents)
         problems += wrong
-    return rules_of(files, placeholders or {}, problems)
+    return resolved(rules_of(files, placeholders or {}, problems))
 
 
 def rules_of(files: Mapping[str, Sequence[Document]], placeholders: Placeholders, problems: Sequence[Problem] = ()) -> RuleSet:
     """Documents → rules, beside the problems that are known already."""
-    found = list(_own(one for documents in files.values() for one in documents if not is_sigma(one.data)))
+    found: list[Rule | Correlation | Problem] = []
+    found += _own(one for documents in files.values() for one in documents if not is_sigma(one.data))
     sigma = [[one for one in documents if is_sigma(one.data)] for documents in files.values()]
     if any(sigma):
         found += read_sigma(sigma, placeholders)
     wrong = [*problems, *(one for one in found if isinstance(one, Problem))]
     rules = tuple(_unique([one for one in found if isinstance(one, Rule)], wrong))
-    return RuleSet(rules, tuple(sorted(wrong, key=lambda one: (one.file, one.line))))
+    correlations = tuple(_unlike([one for one in found if isinstance(one, Correlation)], rules, wrong))
+    return RuleSet(rules, tuple(sorted(wrong, key=lambda one: (one.file, one.line))), correlations=correlations)
 
 
 def _own(documents: Iterable[Document]) -> Iterator[Rule | Problem]:
@@ -71,19 +92,40 @@ def _unique(rules: Sequence[Rule], problems: list[Problem]) -> Iterator[Rule]:
             problems.append(Problem(rule.file, rule.line, f"its id {rule.id!r} is that of {first.file}:{first.line}", rule.title))
 
 
+def _unlike(correlations: Sequence[Correlation], rules: Sequence[Rule], problems: list[Problem]) -> Iterator[Correlation]:
+    """Correlations whose ids are no rule's and no other correlation's."""
+    known: dict[str, Rule | Correlation] = {rule.id: rule for rule in rules}
+    for one in correlations:
+        first = known.setdefault(one.id, one)
+        if first is one:
+            yield one
+        else:
+            problems.append(Problem(one.file, one.line, f"its id {one.id!r} is that of {first.file}:{first.line}", one.title))
+
+
 def documents_of(path: str) -> tuple[list[Document], list[Problem]]:
     """What is written in a file, and what is wrong with it."""
-    problems: list[Problem] = []
     try:
         if os.path.getsize(path) > LARGEST_BYTES:
-            raise ValueError(f"the file has more than {LARGEST_BYTES >> 20} MiB")
+            raise ValueError(_TOO_LARGE)
         with open(path, encoding="utf-8") as file:
-            return list(_parsed(path, file.read(), problems)), problems
+            return documents_in(path, file.read())
+    except (OSError, ValueError) as error:
+        return [], [Problem(path, 1, str(error))]
+
+
+def documents_in(name: str, text: str) -> tuple[list[Document], list[Problem]]:
+    """What is written in a text that came from anywhere, and what is wrong with it."""
+    problems: list[Problem] = []
+    try:
+        if len(text) > LARGEST_BYTES:
+            raise ValueError(_TOO_LARGE)
+        return list(_parsed(name, text, problems)), problems
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problems.append(Problem(path, line, f"no YAML: {error.problem or error.context}"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        problems.append(Problem(path, 1, str(error) or type(error).__name__))
+        problems.append(Problem(name, line, f"no YAML: {error.problem or error.context}"))
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        problems.append(Problem(name, 1, str(error) or type(error).__name__))
     return [], problems
 
 

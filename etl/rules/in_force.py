@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from etl.api import Schema, visible
-from etl.rules.binding import bind
 from etl.rules.conditions import Condition, leaves
-from etl.rules.engine import Engine, Switches
 from etl.rules.predicates import ANY_FIELD, Sql, fields_of
 from etl.rules.rule import Problem, Rule, RuleSet
-from etl.rules.sql_conditions import BindError
-from etl.rules.taxonomy import Taxonomy
+from etl.rules.taxonomy import Taxonomy, read_taxonomy
+
+if TYPE_CHECKING:
+    from etl.rules.engine import Engine, Switches
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What rules are put in front of: its fields, and the file that says what it calls Sigma's."""
+
+    taxonomy: str | None
+    schema: Schema
+
+    def problems(self, rules: RuleSet) -> Sequence[Problem]:
+        """What is wrong with the rules here. Raises TaxonomyError."""
+        return in_force(rules, read_taxonomy(self.taxonomy), self.schema).problems
 
 
 @dataclass(frozen=True)
@@ -30,10 +43,14 @@ class InForce:
     """Fields that rules ask for and the stream lacks, and how many rules do."""
 
     version: str
+    refused: tuple[Problem, ...] = ()
+    """What is wrong with new versions of files whose rules stay as they were."""
 
-    def engine(self, schema: Schema, switches: Switches = Switches()) -> Engine:  # noqa: B008
+    def engine(self, schema: Schema, switches: Switches | None = None) -> Engine:
         """Compiled."""
-        return Engine([rule.condition for rule in self.rules], schema, switches)
+        from etl.rules.engine import Engine, Switches
+
+        return Engine([rule.condition for rule in self.rules], schema, switches or Switches())
 
 
 def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
@@ -52,7 +69,7 @@ def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
             kept.append(adapted)
             for name in fields_needed([adapted]) - set(schema.names):
                 missing[name] = missing.get(name, 0) + 1
-    return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version)
+    return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version, rules.refused)
 
 
 def fields_needed(rules: Sequence[Rule]) -> set[str]:
@@ -69,6 +86,9 @@ def _wrong(condition: Condition, schema: Schema) -> str | None:
     """Why a condition cannot be decided; only SQL can be wrong in front of a schema."""
     if not any(isinstance(leaf.predicate, Sql) for leaf in leaves(condition)):
         return None
+    from etl.rules.binding import bind
+    from etl.rules.sql_conditions import BindError
+
     try:
         bind(condition, visible(schema))
     except BindError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from etl.expressions.java_characters import NoFormError
@@ -16,14 +17,42 @@ SHORTEST = 2
 MOST = 256
 """Alternatives; with more, every text is tried."""
 
+_AMBIGUOUS = re.compile(r"&&|\[[^\]]*\[")
+"""In a class, what Java, RE2 and Python read each in its own way."""
+
 
 def required(pattern: str) -> tuple[str, ...]:
     """One of these texts, in some case, is in every text the pattern is found in; empty when no such are known."""
-    try:
-        found = _required(parse(pattern).tree)
-    except (NoFormError, PatternError, RecursionError, ValueError):
-        return ()
+    tree = _tree(pattern)
+    found = _required(tree) if tree is not None else ()
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
+
+
+def shortest(pattern: str) -> int:
+    """Bytes that every text has at least in which the pattern is found."""
+    tree = _tree(pattern)
+    return _least(tree) if tree is not None else 0
+
+
+def _tree(pattern: str) -> Node | None:
+    if _AMBIGUOUS.search(pattern):
+        return None
+    try:
+        return parse(pattern).tree
+    except (NoFormError, PatternError, RecursionError, ValueError):
+        return None
+
+
+def _least(node: Node) -> int:
+    if isinstance(node, Chars):
+        return 1
+    if isinstance(node, Parts):
+        return sum(map(_least, node.parts))
+    if isinstance(node, Choice):
+        return min(map(_least, node.parts), default=0)
+    if isinstance(node, Repeat):
+        return node.least * _least(node.part)
+    return _least(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
 def _required(node: Node) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from etl.rules.needle_kernel import (
     FOLD,
     LOW_CASE,
     MIX,
+    THREE_BYTES,
     WHOLE,
-    edge_hashes,
+    edge_keys,
     find,
     gram_counts,
 )
@@ -31,7 +32,7 @@ SAMPLE = 512
 """Texts of the first batch in which the rarest part of each literal is looked up."""
 
 _KINDS: dict[TextKind, int] = {"contains": ANYWHERE, "startswith": AT_START, "endswith": AT_END, "equals": WHOLE}
-_GRAM, _ROOM = 4, 1 << 16
+_GRAM, _ROOM, _CASE = 4, 1 << 16, 0x20
 
 
 class Needle(NamedTuple):
@@ -89,8 +90,9 @@ class Database:
         self._data = np.frombuffer(b"".join(one.text for one in self.literals) or b"\0", np.uint8)
         kinds = np.array([one.kind for one in self.literals], np.int64)
         self._needles = (first, np.array(sizes, np.int64), np.array([one.cased for one in self.literals], bool), kinds)
-        self._heads = _edges(self._needles, self._data, np.isin(kinds, (AT_START, WHOLE)), False)
-        self._tails = _edges(self._needles, self._data, kinds == AT_END, True)
+        edges = (_edges(self._needles, self._data, kinds == kind) for kind in (AT_START, AT_END, WHOLE))
+        self._heads, self._tails, self._wholes = edges
+        self._triples, self._shift = _triples(self.literals)
         self._pairs = _pairs(self.literals)
         self._grams: tuple[Any, Any] | None = None
         self._found = np.empty((2, _ROOM), np.int32)
@@ -100,11 +102,11 @@ class Database:
         if self._grams is None:
             self._grams = _grams(self.literals, _frequencies(texts))
         grams, shift = self._grams
-        first, count = 0, len(texts.address)
+        first, count, shifts = 0, len(texts.address), (shift, self._shift)
         while first < count:
             pairs, behind = find(
-                texts.address, texts.length, first, grams, shift, self._pairs, self._heads, self._tails, self._needles,
-                self._data, self._found,
+                texts.address, texts.length, first, grams, shifts, self._triples, self._pairs, self._heads, self._tails,
+                self._wholes, self._needles, self._data, self._found,
             )  # fmt: skip
             yield self._found, pairs
             if behind == first:  # one text has more than there is room for
@@ -124,10 +126,14 @@ def _grams(literals: Sequence[Needle], frequencies: Any) -> tuple[Any, Any]:
     chosen = [
         (n, *_rarest(one.text, frequencies)) for n, one in enumerate(literals) if one.kind == ANYWHERE and len(one.text) >= _GRAM
     ]
+    return _hashed(chosen)
+
+
+def _hashed(chosen: Sequence[tuple[int, int, int]]) -> tuple[_Index, Any]:
+    """Literals by the upper bits of a mixed number, and how many bits are left out."""
     bits = max(10, min(20, (16 * len(chosen) + 1).bit_length()))
     shift = np.uint32(32 - bits)
-    slots = [(int(mixed) >> int(shift), n, place) for n, mixed, place in chosen]
-    return _index(slots, 1 << bits), shift
+    return _index([(mixed >> int(shift), n, place) for n, mixed, place in chosen], 1 << bits), shift
 
 
 def _rarest(text: bytes, frequencies: Any) -> tuple[int, int]:
@@ -139,21 +145,30 @@ def _rarest(text: bytes, frequencies: Any) -> tuple[int, int]:
     return int(mixed[place]), place
 
 
+def _triples(literals: Sequence[Needle]) -> tuple[_Index, Any]:
+    """Literals of three bytes by these."""
+    chosen = []
+    for n, one in enumerate(literals):
+        if one.kind == ANYWHERE and len(one.text) == _GRAM - 1:
+            word = (int.from_bytes(one.text, "little") | int(LOW_CASE)) & int(THREE_BYTES)
+            chosen.append((n, word * int(MIX) & 0xFFFFFFFF, 0))
+    return _hashed(chosen)
+
+
 def _pairs(literals: Sequence[Needle]) -> _Index:
-    """Literals of one to three bytes by their first two; behind a single one anything may stand."""
+    """Literals of one and two bytes by these; behind a single one anything may stand."""
     slots = []
     for n, one in enumerate(literals):
-        if one.kind == ANYWHERE and 0 < len(one.text) < _GRAM:
-            text = one.text.translate(FOLD.tobytes())
-            seconds = [text[1]] if len(text) > 1 else range(256)
-            slots += [(text[0] | second << 8, n, 0) for second in seconds]
-    return _index(slots, _ROOM)
+        if one.kind == ANYWHERE and 0 < len(one.text) < _GRAM - 1:
+            seconds = [one.text[1]] if len(one.text) > 1 else range(256)
+            slots += [(one.text[0] | _CASE | (second | _CASE) << 8, n, 0) for second in seconds]
+    return _index(list(dict.fromkeys(slots)), _ROOM)
 
 
 def _index(slots: Iterable[tuple[int, int, int]], room: int) -> _Index:
     ordered = sorted(slots)
     if not ordered:
-        return _Index(np.zeros(1, np.uint8), np.zeros(2, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
+        return _Index(np.zeros(room // 8, np.uint8), np.zeros(2, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
     slot, entries, places = (np.array(column, np.int64) for column in zip(*ordered, strict=True))
     used = np.zeros(room, np.uint8)
     used[slot] = 1
@@ -163,24 +178,22 @@ def _index(slots: Iterable[tuple[int, int, int]], room: int) -> _Index:
     )
 
 
-def _edges(needles: tuple[Any, ...], data: Any, chosen: Any, backwards: bool) -> tuple[Any, ...]:
-    """Literals by the hash of all their bytes: sizes that occur, keys (0: none), and the entries of each key."""
+def _edges(needles: tuple[Any, ...], data: Any, chosen: Any) -> tuple[Any, ...]:
+    """Literals by their keys: sizes that occur, keys (0: none), and the entries of each key."""
     numbers = np.flatnonzero(chosen)
     first, size = needles[0][numbers], needles[1][numbers]
-    hashes = np.empty(len(numbers), np.uint64)
-    edge_hashes(first, size, backwards, data, hashes)
-    by_hash: dict[int, list[int]] = {}
-    for hash_, number in zip(hashes.tolist(), numbers.tolist(), strict=True):
-        by_hash.setdefault(hash_, []).append(number)
-    room = 1 << max(2, (2 * len(by_hash)).bit_length())
+    found = np.empty(len(numbers), np.uint64)
+    edge_keys(first, size, np.uint64(data.ctypes.data), found)
+    by_key: dict[int, list[int]] = {}
+    for key, number in zip(found.tolist(), numbers.tolist(), strict=True):
+        by_key.setdefault(key, []).append(number)
+    room = 1 << max(2, (2 * len(by_key)).bit_length())
     keys = np.zeros(room, np.uint64)
     lists: list[list[int]] = [[] for _ in range(room)]
-    for hash_, members in by_hash.items():
-        slot = hash_ & (room - 1)
+    for key, members in by_key.items():
+        slot = key >> 20 & room - 1
         while keys[slot]:
             slot = (slot + 1) & (room - 1)
-        keys[slot], lists[slot] = hash_, members
+        keys[slot], lists[slot] = key, members
     firsts = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int32)
-    sizes = np.zeros(int(size.max(initial=0)) + 1, bool)
-    sizes[size] = True
-    return sizes, keys, firsts, np.array([number for one in lists for number in one], np.int32)
+    return np.unique(size), keys, firsts, np.array([number for one in lists for number in one], np.int32)

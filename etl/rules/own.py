@@ -31,6 +31,7 @@ def own_rule(data: Mapping[str, Any], file: str, line: int) -> Rule | Problem:
         file=file,
         line=line,
         tests=tuple(data.get("tests", ())),
+        name=str(name),
     )
 
 

@@ -1,13 +1,26 @@
-"""Regular expressions as functions of a column: RE2, or where RE2 has no form of one the package ``regex``."""
+"""Regular expressions as functions of a column: RE2, or where RE2 has no form of one the package ``regex``.
+
+RE2 compiles an expression anew for each column it is given. Where counted repeats make that slow, an automaton of the
+scanner, which is compiled once, takes its place.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from etl.rules.re2_syntax import automaton
+from etl.scanner.scanner import Scanner
+
+LARGE = 16
+"""Repeats from which on RE2 takes longer to compile an expression than to look for it in the texts of a batch."""
+
+_COUNT = re.compile(r"\{(?P<least>\d+)(?:,(?P<most>\d*))?\}")
 
 Test: TypeAlias = Callable[[pa.StringArray], pa.BooleanArray]
 
@@ -29,11 +42,16 @@ def engine(pattern: str) -> str:
     return "re2"
 
 
-def test_of(pattern: str) -> Test:
+def test_of(pattern: str, automata: bool) -> Test:
     """Texts → whether the pattern is found in each."""
-    if engine(pattern) == "re2":
-        return lambda texts: pc.match_substring_regex(texts, pattern)
-    return _backtracking(pattern)
+    if engine(pattern) == "regex":
+        return _backtracking(pattern)
+    tree = automaton(pattern) if automata and _is_large(pattern) else None
+    return Scanner([tree]).matches if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
+
+
+def _is_large(pattern: str) -> bool:
+    return any(int(found["most"] or found["least"]) >= LARGE for found in _COUNT.finditer(pattern))
 
 
 def _slow_engine(pattern: str) -> str:

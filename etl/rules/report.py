@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from etl.rules.conditions import leaves
+from etl.rules.contradictions import contradiction
+from etl.rules.correlation_report import correlation_lines
 from etl.rules.in_force import fields_needed
 from etl.rules.predicates import ANY_FIELD, Pattern, Predicate, Sql, fields_of
 from etl.rules.regexes import engine
@@ -26,6 +28,7 @@ def report(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | None) ->
     distinct = {predicate for one in each for predicate in one}
     yield f"{sum(map(len, each)):,} predicates, {len(distinct):,} of them distinct"
     yield from _fields(kept, distinct, columns)
+    yield from correlation_lines(rules, taxonomy, columns)
     yield from _costs(kept)
 
 
@@ -44,8 +47,10 @@ def _fields(rules: Sequence[Rule], distinct: set[Predicate], columns: Sequence[s
 
 
 def _costs(rules: Sequence[Rule]) -> Iterator[str]:
-    """Rules with predicates that no index decides."""
+    """Rules that can never match, and those with predicates that no index decides."""
     for rule in rules:
+        if why := contradiction(rule.condition):
+            yield f"never matches: {rule.file}:{rule.line}: {rule.title!r}: {why}"
         for predicate in dict.fromkeys(leaf.predicate for leaf in leaves(rule.condition)):
             if why := _cost(predicate):
                 yield f"slower: {rule.file}:{rule.line}: {rule.title!r}: {why}"

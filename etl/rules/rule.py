@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from etl.rules.conditions import Condition
+
+if TYPE_CHECKING:
+    from etl.rules.correlation import Correlation
+
+MOST_SAID = 500
+"""Characters of a message that are shown: it may quote a pattern of any length."""
 
 Level = Literal["informational", "low", "medium", "high", "critical"]
 
@@ -29,6 +35,8 @@ class Rule:
     line: int = 0
     tests: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     """Events that it must fire for, or with ``matches: false`` must not."""
+    name: str = ""
+    """What correlations may call it, beside its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,8 @@ class Problem:
 
     def __str__(self) -> str:
         of = f"{self.rule!r}: " if self.rule else ""
-        return f"{self.file}:{self.line}: {of}{self.message}"
+        message = self.message if len(self.message) <= MOST_SAID else f"{self.message[:MOST_SAID]}…"
+        return f"{self.file}:{self.line}: {of}{message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,9 @@ class RuleSet:
 
     rules: tuple[Rule, ...]
     problems: tuple[Problem, ...] = ()
+    refused: tuple[Problem, ...] = ()
+    """Of files that have become bad: what is wrong with them now. Their rules are those of before."""
+    correlations: tuple[Correlation, ...] = ()
 
     @property
     def version(self) -> str:
@@ -58,4 +70,6 @@ class RuleSet:
         seen = hashlib.sha256()
         for rule in self.rules:
             seen.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author)).encode())
+        for correlation in self.correlations:
+            seen.update(repr(replace(correlation, file="", line=0)).encode())
         return seen.hexdigest()[:12]

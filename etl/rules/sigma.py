@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from etl.rules.conditions import Condition, both, either, opposite
+from etl.rules.correlation import Correlation
+from etl.rules.correlation_reading import correlation_of
 from etl.rules.regexes import BadRegexError
 from etl.rules.rule import Problem, Rule
 from etl.rules.sigma_values import Placeholders, UnsupportedError, condition_of
@@ -28,7 +30,7 @@ def is_sigma(data: object) -> bool:
     return isinstance(data, Mapping) and bool({"detection", "correlation", "filter", "action"} & set(data))
 
 
-def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) -> Iterator[Rule | Problem]:
+def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) -> Iterator[Rule | Correlation | Problem]:
     """The rules of all files, each given as its documents, with the filters of any of them applied."""
     if (missing := lacking()) is not None:
         yield from (
@@ -44,7 +46,7 @@ def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) 
             if isinstance(made, Problem):
                 yield made
             elif isinstance(made, SigmaCorrelationRule):
-                yield Problem(document.file, document.line, "correlation rules are not supported", str(made.title))
+                yield correlation_of(document, made)
             elif hasattr(made, "filter"):
                 filters.append(made)
             else:
@@ -139,6 +141,7 @@ def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: P
         file=document.file,
         line=document.line,
         tests=tuple(document.data.get("tests") or ()),
+        name=str(rule.name or ""),
     )
 
 

@@ -6,6 +6,7 @@ where "is false" is asked for. A part that cannot be computed for an event (a ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,11 @@ from etl.rules.conditions import Condition, Leaf, both, either, opposite
 from etl.rules.literals import required
 from etl.rules.predicates import Network, Number, Order, Present, Sql, Text, TextKind
 
+MOST_JOINED = 5_000
+"""Words `and` and `or` of a condition: each part is analysed alone, which takes milliseconds."""
+
+_JOINS = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
+
 
 class BindError(ValueError):
     """A rule cannot be decided in front of these fields."""
@@ -25,6 +31,10 @@ class BindError(ValueError):
 
 def sql_condition(where: str, schema: Schema) -> Condition:
     """Where the text is true. Raises BindError."""
+    if (joined := len(_JOINS.findall(where))) > MOST_JOINED:
+        raise BindError(
+            f"it joins {joined + 1:,} parts with `and` and `or`, more than {MOST_JOINED:,}; `in`, `rlike` and tables take more"
+        )
     analysis = analyse(where, schema)
     if analysis.errors:
         raise BindError("; ".join(finding.message for finding in analysis.findings if finding.severity == "error"))

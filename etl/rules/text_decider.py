@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.expressions import compile_expression
+from etl.rules.literals import shortest
 from etl.rules.needles import Database, Needle, needles
 from etl.rules.networks import Networks
 from etl.rules.predicates import Network, Pattern, Predicate, Sql, Text
@@ -27,6 +29,8 @@ class _Tested:
     number: int
     test: Test
     literals: tuple[str, ...]
+    shortest: int
+    """Bytes that a text has at least."""
 
 
 @dataclass
@@ -35,25 +39,31 @@ class TextDecider:
 
     of: str
     predicates: Sequence[tuple[int, Predicate]]
+    spent: dict[int, int] = field(default_factory=dict)
+    """Nanoseconds of predicates that are tried on texts, by number."""
     literals: bool = True
     """Whether literals narrow down where a regular expression is tried."""
     together: bool = True
     """Whether all literals share a scan."""
+    automata: bool = True
+    """Whether automata take over what RE2 compiles slowly."""
     _tested: list[_Tested] = field(init=False)
     _databases: list[Database] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tested = [
-            _Tested(number, _test(one, self.of), one.literals if self.literals else ())
-            for number, one in self.predicates
-            if isinstance(one, Pattern | Sql)
-        ]
+        self._tested = [self._made(number, one) for number, one in self.predicates if isinstance(one, Pattern | Sql)]
         self._first_tested = max((number for number, _ in self.predicates), default=0) + 1
         wanted = list(self._needles())
         groups = [wanted] if self.together else [[one] for one in wanted]
         self._databases = [Database(group) for group in groups if group]
         networks = [(number, one) for number, one in self.predicates if isinstance(one, Network)]
         self._networks = Networks(networks) if networks else None
+
+    def _made(self, number: int, one: Pattern | Sql) -> _Tested:
+        test = test_of(one.pattern, self.automata) if isinstance(one, Pattern) else sql_test(one, self.of)
+        if not self.literals:
+            return _Tested(number, test, (), 0)
+        return _Tested(number, test, one.literals, shortest(one.pattern) if isinstance(one, Pattern) else 0)
 
     def _needles(self) -> Iterator[Needle]:
         for number, one in self.predicates:
@@ -75,21 +85,26 @@ class TextDecider:
         if self._networks is not None:
             self._add(self._networks.find(array, located), texts, numbers)
         if self._tested:
-            self._look(array, texts, numbers)
+            self._look(array, located.length, texts, numbers)
         return _gathered(texts, numbers, len(array), self._first_tested)
 
-    def _look(self, array: pa.Array, texts: list[Any], numbers: list[Any]) -> None:
+    def _look(self, array: pa.Array, length: Any, texts: list[Any], numbers: list[Any]) -> None:
         """Try what has to be tried, where it may be found."""
         text = np.concatenate([np.empty(0, np.int32), *texts])
         number = np.concatenate([np.empty(0, np.int64), *numbers])
         chosen = number >= self._first_tested
         place, text = number[chosen] - self._first_tested, text[chosen]
         order = np.argsort(place, kind="stable")
-        bounds = np.searchsorted(place[order], np.arange(len(self._tested) + 1))
+        bounds = np.searchsorted(place[order], np.arange(len(self._tested) + 1)).tolist()
         for at, tested in enumerate(self._tested):
+            if tested.literals and bounds[at] == bounds[at + 1]:
+                continue
             mine = np.unique(text[order[bounds[at] : bounds[at + 1]]]) if tested.literals else np.arange(len(array))
+            mine = mine[length[mine] >= tested.shortest] if tested.shortest else mine
             if len(mine):
+                began = time.perf_counter_ns()
                 self._add([(tested.number, _passed(tested.test, array, mine))], texts, numbers)
+                self.spent[tested.number] = self.spent.get(tested.number, 0) + time.perf_counter_ns() - began
 
     @staticmethod
     def _add(found: Sequence[tuple[int, Any]], texts: list[Any], numbers: list[Any]) -> None:
@@ -115,10 +130,6 @@ def _gathered(texts: list[Any], numbers: list[Any], count: int, most: int) -> Hi
     first, predicates = np.zeros(count + 2, np.int64), np.empty(len(text), np.int32)
     by_text(text, number, first, predicates)
     return Hits(first[:-1], predicates)
-
-
-def _test(predicate: Pattern | Sql, of: str) -> Test:
-    return test_of(predicate.pattern) if isinstance(predicate, Pattern) else sql_test(predicate, of)
 
 
 def sql_test(predicate: Sql, of: str) -> Test:

@@ -15,9 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NO_BATCH, OFFSET, ArrowStep, BatchId, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, ArrowStep, BatchId, Counting, Outcome, Rejects, Schema, Task
 from etl.delivery.dead_letters import dead_letters
 from etl.delivery.detour import Detour
+from etl.delivery.identities import LetterIdentities
 from etl.delivery.opening import opened, with_detour
 from etl.delivery.outlet import Outlet
 from etl.delivery.spool import Spool
@@ -48,12 +49,21 @@ class Place:
     """The folder of all sinks' spools; None where nothing is kept."""
     numbered: bool = False
     """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
+    ordered: bool = True
+    """Whether the offsets of the split's events grow (`Source.ordered`)."""
 
     def identity(self, sink: str, number: int) -> str:
         """What the identities of a sink's events begin with; ``number`` tells its occurrences in the segment apart."""
-        of = [self.batch.query, str(self.batch.number)] if self.numbered else []
+        of = [self.batch.query, str(self.batch.number), str(self.part)] if self.numbered else []
         parts = [self.pipeline, sink, str(number), self.source, self.partition, *of]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+    def task(self, output: Output, number: int, ordered: bool) -> Task:
+        """What a sink is told; ``number`` as for `identity`."""
+        split = f"{self.split}-{number}" if number else self.split
+        name, identity = output.name, self.identity(output.name, number)
+        folder = self.folder(name)
+        return Task(self.pipeline, name, split, folder, output.schema, self.batch, identity, self.part, self.order, ordered)
 
 
 class Run:
@@ -71,6 +81,7 @@ class Run:
         self.place = place
         self.receipt = Receipt(place.source, place.split, place.order, place.part)
         self._dead = dead
+        self._letters = LetterIdentities(place.identity(dead.name, 0))
         self._outputs = segment.outputs
         self._counts_source = segment.counts_source.get(root, True)
         self._outlets: list[Outlet | Detour] = []
@@ -78,6 +89,7 @@ class Run:
         self._emits = emits
         self._emitted: list[pa.RecordBatch] = []
         self._clock = EventTime(watermark) if watermark else None
+        self._counting: dict[int, Counting] = {}
         try:
             self._push = _Branch(segment.roots[root], self)
         except BaseException:
@@ -99,6 +111,7 @@ class Run:
         except BaseException:
             self._abort()
             raise
+        self.receipt.counted = {place: step.counts() for place, step in self._counting.items()}
         if self._clock is not None and self._emits is not None and self._clock.latest is not None:
             self.receipt.event_time = self._clock.latest
             yield self._clock.heartbeat(self._emits)
@@ -123,10 +136,11 @@ class Run:
     def reject(self, rejects: Rejects, at: str) -> None:
         """Send rejected events to the dead letters."""
         if self._rejected is None:
-            self._rejected = self._open(self._dead, lambda _: None)
+            self._rejected = self._open(self._dead, lambda _: None, ordered=False)
         place = self.place
         rejects = replace(rejects, events=owned(rejects.events))
-        self._rejected.take(dead_letters(rejects, place.pipeline, at, place.source, place.partition))
+        letters = dead_letters(rejects, place.pipeline, at, place.source, place.partition)
+        self._rejected.take(self._letters.added(letters, at, rejects.code) if self._dead.sink.identified else letters)
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Hand events without views to Spark; an event without a time cannot go where a watermark rules."""
@@ -151,24 +165,26 @@ class Run:
 
     def outlet(self, name: str) -> Outlet | Detour:
         """Open a sink for this split."""
-        outlet = self._open(self._outputs[name], lambda rejects: self.reject(rejects, f"sink {name}"))
+        refuse = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731
+        outlet = self._open(self._outputs[name], refuse, ordered=self.place.ordered and not self.place.numbered)
         self._outlets.append(outlet)
         self.receipt.sinks.append(outlet.delivered)
         return outlet
 
-    def counts(self) -> Counts:
-        """A new counter, in walking order."""
+    def counts(self, step: Callable[[pa.RecordBatch], Outcome]) -> Counts:
+        """A new counter for a step, in walking order."""
+        if isinstance(step, Counting):
+            self._counting[len(self.receipt.steps)] = step
         self.receipt.steps.append(Counts())
         return self.receipt.steps[-1]
 
-    def _open(self, output: Output, reject: Callable[[Rejects], None]) -> Outlet | Detour:
+    def _open(self, output: Output, reject: Callable[[Rejects], None], ordered: bool) -> Outlet | Detour:
         place, name = self.place, output.name
         number = sum(other.name == name for other in self._outlets)
-        split = f"{place.split}-{number}" if number else place.split
-        task = Task(place.pipeline, name, split, place.folder(name), output.schema, place.batch, place.identity(name, number))
+        task = place.task(output, number, ordered)
         if place.spools is None:
             return opened(output.sink, task, reject, place.ending)
-        path = Path(place.folder(f"{name}.spool"), split)
+        path = Path(place.folder(f"{name}.spool"), task.split)
         spool, read = Spool(place.spools / name), (place.source, place.partition)
         return with_detour(output.sink, task, reject, place.ending, spool, read, path)
 
@@ -231,7 +247,7 @@ class _Branch:
         """What a few events look like behind every step on the way to Spark, if no filter dropped them."""
         yield batch
         for step in self._steps:
-            outcome = step.run(batch)
+            outcome = step.look(batch)
             rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
             filtered = outcome.events.num_rows + rejected < batch.num_rows
             batch = batch if filtered else outcome.events
@@ -254,14 +270,15 @@ class _Step:
         assert isinstance(self.node.step, ArrowStep)
         self.takes_views = self.node.step.takes_views
         self._open = self.node.step.open(self.node.incoming)
-        self.counts = self.owner.counts()
+        self.counts = self.owner.counts(self._open)
 
-    def run(self, batch: pa.RecordBatch) -> Outcome:
-        """What the step makes of a batch, with or without views."""
-        return self._open(batch if self.takes_views else owned(batch))
+    def look(self, batch: pa.RecordBatch) -> Outcome:
+        """What the step makes of events that come, or came, another time."""
+        look = self._open.look if isinstance(self._open, Counting) else self._open
+        return look(batch if self.takes_views else owned(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        outcome = self.run(batch)
+        outcome = self._open(batch if self.takes_views else owned(batch))
         counts, dead = self.counts, 0
         for rejects in outcome.rejects:
             dead += rejects.events.num_rows

@@ -14,7 +14,7 @@ import pyarrow as pa
 from etl.api import BatchId, EtlError, Rejects, Staged, Task
 from etl.delivery import spool_file
 from etl.delivery.dead_letters import dead_letters
-from etl.delivery.identities import Identities
+from etl.delivery.identities import Identities, LetterIdentities
 from etl.delivery.outlet import Outlet
 from etl.delivery.spool import Entry
 from etl.delivery.waiting import Patience, RunEnds
@@ -164,6 +164,9 @@ class _Attempt:
     letters: list[Staged] = field(default_factory=list)
     _refused: Outlet | None = None
 
+    def __post_init__(self) -> None:
+        self._letters = LetterIdentities(self._letters_task().identity)
+
     def run(self) -> None:
         """Raises OSError when the sink breaks off, and RunEnds with the run."""
         self.drain.end.make_ready()
@@ -191,7 +194,8 @@ class _Attempt:
     def _task(self) -> Task:
         item, name = self.item, self.drain.name
         schema = pa.ipc.read_schema(pa.py_buffer(item.schema))
-        return Task(self.drain.pipeline, name, item.split, self._folder(name), schema, self.entry.batch, item.identity)
+        what = self.drain.pipeline, name, item.split, self._folder(name), schema, self.entry.batch, item.identity
+        return Task(*what, item.part, item.order, item.ordered)
 
     def _reject(self, rejects: Rejects) -> None:
         if self.item.delivered:  # the task that gave it to the sink reported them
@@ -200,7 +204,9 @@ class _Attempt:
         item, drain = self.item, self.drain
         if self._refused is None:
             self._refused = self._open(drain.dead, self._letters_task(), lambda _: None, Delivered())
-        self._refused.take(dead_letters(rejects, drain.pipeline, f"sink {drain.name}", item.source, item.partition))
+        at, identified = f"sink {drain.name}", drain.dead.output.sink.identified
+        letters = dead_letters(rejects, drain.pipeline, at, item.source, item.partition)
+        self._refused.take(self._letters.added(letters, at, rejects.code) if identified else letters)
 
     def _letters_task(self) -> Task:
         output, split = self.drain.dead.output, f"{self.drain.name}-{self.entry.number:012d}-{self.place}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import count
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, Schema, SparkStep, visible
-from etl.delivery.waiting import Ending, RunEnds
+from etl.delivery.kept import Kept
+from etl.delivery.waiting import Ending, Patience, RunEnds
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
+from etl.segment.anew import Anew
 from etl.segment.runner import Place, Run
+from etl.spark import relay
 from etl.spark.job import Job, made, report, running
 from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fenced
@@ -114,9 +118,10 @@ def observed(events: DataFrame) -> dict[str, int]:
 # ── Segments over partitions ──────────────────────────────────────────────────────────────────────
 
 
-def receipts(events: DataFrame, segment: Segment, job: Job) -> DataFrame:
-    """Run a segment over the partitions of a micro-batch; its rows are receipts."""
-    return _over(events, partial(_tail, retyped(segment, arrow_schema(events)), job, list(events.columns)), "receipt binary")
+def receipts(events: DataFrame, segment: Segment, job: Job, number: int) -> DataFrame:
+    """Run a segment over the partitions of a micro-batch; its rows are receipts. ``number`` is behind those of `build`."""
+    run = partial(_tail, retyped(segment, arrow_schema(events)), job, list(events.columns), number)
+    return _over(events, run, "receipt binary")
 
 
 def _mapped(events: DataFrame, branch: Branch, job: Job, number: int) -> DataFrame:
@@ -135,47 +140,56 @@ def _over(events: DataFrame, run: object, schema: object) -> DataFrame:
     return events.toDF(*(f"c{i}" for i in range(len(events.columns)))).mapInArrow(run, schema)  # type: ignore[arg-type]
 
 
-def _tail(segment: Segment, job: Job, names: list[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    run, staging = _run(segment, job, "result", None)
-    try:
-        for _ in run.over(_numbered(batches, names)):
-            raise AssertionError("the last segment emits nothing")
-    except RunEnds:
-        raise
-    except Exception as error:
-        report(staging, error)
-        raise
-    yield pa.RecordBatch.from_pydict({"receipt": pa.array([run.receipt.encode()], pa.binary())})
+def _tail(
+    segment: Segment, job: Job, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    place = _place(job, "result", number)
+    with _anew(segment, job, place, None, _numbered(batches, names)) as whole:
+        receipt = whole.finished()
+    yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
 
 def _middle(
     segment: Segment, job: Job, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    run, staging = _run(segment, job, step, segment.roots[""].outgoing, number)
-    try:
-        for batch in run.over(_named(batches, names)):
+    place = _place(job, step, number)
+    with _anew(segment, job, place, segment.roots[""].outgoing, _named(batches, names)) as whole:
+        for batch in whole:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
+    (made(_staging(job) / "receipts") / place.split).write_bytes(whole.receipt.encode())
+
+
+@contextmanager
+def _anew(segment: Segment, job: Job, place: Place, emits: Schema | None, batches: Iterator[pa.RecordBatch]) -> Iterator[Anew]:
+    """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
+    relay.send()
+    kept = Kept(batches, made(_staging(job) / "kept") / place.split)
+    begin = lambda: Run(segment, "", place, job.dead_letters, emits)  # noqa: E731
+    try:
+        yield Anew(begin, lambda: kept, Patience(f"query {job.query!r}", place.ending))
     except RunEnds:
         raise
     except Exception as error:
-        report(staging, error)
+        report(_staging(job), error)
         raise
-    (made(staging / "receipts") / run.place.split).write_bytes(run.receipt.encode())
+    finally:
+        kept.close()
 
 
-def _run(segment: Segment, job: Job, what: str, emits: Schema | None, number: int = 0) -> tuple[Run, Path]:
+def _place(job: Job, what: str, number: int) -> Place:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    partition = context.partitionId()
-    batch = running(job)
-    staging = job.state.staging(job.run, job.query, batch.number)
+    partition, staging = context.partitionId(), _staging(job)
     split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
     folder = lambda sink: str(made(staging / "sinks" / sink))  # noqa: E731
     ending, spools = Ending(job.state.stopping), job.state.spools
-    place = Place(job.pipeline, job.query, str(partition), split, partition, folder, number, batch, ending, spools, numbered=True)
-    return Run(segment, "", place, job.dead_letters, emits), staging
+    return Place(job.pipeline, job.query, str(partition), split, partition, folder, number, running(job), ending, spools, True)
+
+
+def _staging(job: Job) -> Path:
+    return job.state.staging(job.run, job.query, running(job).number)
 
 
 def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:

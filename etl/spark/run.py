@@ -172,7 +172,7 @@ class Run:
             if self._stop.is_set():
                 raise _Stopping
             query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-            rows = (receipts(frame, segment, job) if plan.frame is not None else frame).collect()
+            rows = (receipts(frame, segment, job, plan.parts) if plan.frame is not None else frame).collect()
             batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
@@ -207,7 +207,7 @@ class Run:
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
         job = replace(self._job(plan), whole=batch)
         frame, segment = self._frame(session, plan, job)
-        ran = receipts(frame, segment, job)
+        ran = receipts(frame, segment, job, plan.parts)
         rows = ran.collect()
         batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
         batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import Limit, Offset, Source, SplitLostError
+from etl.api import Limit, Offset, Source
 from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
 from etl.plan.model import Read, Segment
+from etl.segment.anew import Anew
 from etl.segment.event_time import heartbeat
 from etl.segment.runner import Place, Run
 from etl.spark import pace, relay
@@ -169,22 +170,12 @@ class Reader:
             raise
 
     def _receipt(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
-        run = self._whole(part, staging)
-        yield pa.RecordBatch.from_pydict({"receipt": pa.array([run.receipt.encode()], pa.binary())})
+        receipt = self._anew(part, staging).finished()
+        yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
-    def _whole(self, part: Part, staging: Path) -> Run:
-        """Run the segment, anew when a sink has lost the split."""
+    def _anew(self, part: Part, staging: Path) -> Anew:
         patience = Patience(f"query {self._job.query!r}", Ending(self._job.state.stopping))
-        while True:
-            run = self._run(part, staging)
-            try:
-                for _ in run.over(self._batches(part)):
-                    raise AssertionError("a segment without Spark behind it emits nothing")
-            except SplitLostError as error:
-                patience.wait(error)
-            else:
-                patience.over()
-                return run
+        return Anew(partial(self._run, part, staging), partial(self._batches, part), patience)
 
     def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
         assert self._read is not None
@@ -192,10 +183,10 @@ class Reader:
             assert self._read.watermark is not None
             yield heartbeat(emitted(self._read), self._read.watermark.field, part.tick)
             return
-        run = self._run(part, staging)
-        yield from run.over(self._batches(part))
+        whole = self._anew(part, staging)
+        yield from whole
         folder = made(staging / "receipts")
-        (folder / run.place.split).write_bytes(run.receipt.encode())
+        (folder / whole.receipt.split).write_bytes(whole.receipt.encode())
 
     def _run(self, part: Part, staging: Path) -> Run:
         assert part.split is not None
@@ -210,6 +201,7 @@ class Reader:
             running(self._job),
             Ending(self._job.state.stopping),
             self._job.state.spools,
+            ordered=self._sources[part.source].ordered,
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None

@@ -13,6 +13,7 @@
     stopping                  there while a run ends: who waits in another process waits no more
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
     tables/                   what steps look up
+    metrics.prom              the numbers of the run, for Prometheus
     dead_letters.jsonl        rejected events, unless the pipeline says otherwise
     logs/spark.log            what the JVM and its workers print
 """
@@ -90,6 +91,11 @@ class State:
     def dead_letters(self) -> Path:
         """Where rejected events go by default."""
         return self.root / "dead_letters.jsonl"
+
+    @property
+    def metrics(self) -> Path:
+        """The numbers of the run, or of the last one."""
+        return self.root / "metrics.prom"
 
     @property
     def tables(self) -> Path:

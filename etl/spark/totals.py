@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from etl.api import Counted
 from etl.plan.model import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt
+from etl.spark.measured import Measured, TableInUse
+
+MOST_TOLD = 100
+"""Names of a step's measure in a log line; the file of metrics has all."""
 
 
 @dataclass
@@ -37,6 +43,9 @@ class Totals:
     read: dict[str, Counts] = field(default_factory=dict)
     bytes: int = 0
     steps: dict[str, Counts] = field(default_factory=dict)
+    measured: dict[str, Measured] = field(default_factory=dict)
+    """What steps told beside, such as the matches of each rule."""
+    tables: dict[str, TableInUse] = field(default_factory=dict)
     sinks: dict[str, SinkTotals] = field(default_factory=dict)
     dead: int = 0
     to_spark: dict[str, Counts] = field(default_factory=dict)
@@ -105,6 +114,8 @@ class Totals:
             "batches": self.batches,
             "sinks": sinks,
             "late": self.late,
+            "steps": {name: one.as_numbers(MOST_TOLD) for name, one in self.measured.items()},
+            "tables": {name: one.as_numbers(time.time()) for name, one in self.tables.items()},
             "dropped": {name: dict(reasons) for name, reasons in self.dropped.items() if reasons},
         }
 
@@ -135,6 +146,8 @@ class Totals:
             lost.dead += counts.dead
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
+                if walk.counted is not None:
+                    self.measured.setdefault(node.id, Measured()).add(walk.counted)
                 self.dead += counts.dead
         for name in branch.sinks:
             self._sink(name, walk.sink(), lost)
@@ -164,12 +177,17 @@ class _Walk:
     """A receipt's counters, handed out in the order in which the runner made them."""
 
     def __init__(self, receipt: Receipt) -> None:
-        self._steps = iter(receipt.steps)
+        self._steps = enumerate(receipt.steps)
+        self._counted = receipt.counted
         self._sinks = iter(receipt.sinks)
         self.emitted = Counts()
+        self.counted: Counted | None = None
+        """What the step told beside."""
 
     def step(self) -> Counts:
-        return next(self._steps)
+        place, counts = next(self._steps)
+        self.counted = self._counted.get(place)
+        return counts
 
     def sink(self) -> Delivered:
         return next(self._sinks)

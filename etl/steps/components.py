@@ -11,6 +11,7 @@ COMPONENTS = (
     Entry("step", "convert", "etl.steps.convert:Convert"),
     Entry("step", "window", "etl.steps.window:Window"),
     Entry("step", "rules", "etl.steps.rules:Rules"),
+    Entry("step", "correlate", "etl.steps.correlate:Correlate"),
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
 )

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field, PrivateAttr
 
 from etl.api import (
     ArrowStep,
-    ComponentError,
+    Counting,
     FieldName,
     Finding,
     Names,
-    Outcome,
-    Rejects,
     Schema,
     Table,
     format_type,
     nearest,
-    with_columns,
     with_fields,
 )
-from etl.scanner.texts import LARGEST, filtered, owned_array, taken
 
 if TYPE_CHECKING:
     from etl.tables.store import Live, Wanted
-    from etl.tables.table import Table as Mapped
 
 _KEYS: Mapping[str, int] = {"cidr": 1, "range": 2, "prefix": 1, "suffix": 1, "like": 1, "regex": 1}
 """How many columns the key of a table has that is asked so; ``exact`` takes any number."""
@@ -92,7 +86,7 @@ class Lookup(ArrowStep):
         step._table, step._folder = tables.get(self.table, self._table), folder
         return step
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> Iterable[Wanted]:
         """What it needs of its table."""
         from etl.tables.store import Wanted
         from etl.tables.table import Shape
@@ -100,7 +94,7 @@ class Lookup(ArrowStep):
         assert self._table is not None
         columns = pa.schema([(name, self._table.column(name)) for name in dict.fromkeys(self.add.values())])
         key = tuple(self._table.key)
-        return Wanted(self.table, self._table, Shape(key, columns, self.match, self.several != "first"))
+        return [Wanted(self.table, self._table, Shape(key, columns, self.match, self.several != "first"))]
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         for at, name in enumerate(self.on):
@@ -156,76 +150,18 @@ class Lookup(ArrowStep):
 
     takes_views = True
 
-    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        live = self._live()
+    def open(self, incoming: Schema) -> Counting:
+        from etl.steps.looking import Looking
+
         given = self.fields(incoming)
         defaults = {name: pa.scalar(value).cast(given.field(name).type) for name, value in self.defaults.items()}
-
-        def run(batch: pa.RecordBatch) -> Outcome:
-            table = live.mapped()
-            counts, rows = self._rows(table, [batch.column(name) for name in self.on])
-            missed = counts == 0
-            rejects: tuple[Rejects, ...] = ()
-            if self.miss != "keep" and missed.any():
-                if self.miss == "dead_letter":
-                    rejects = (self._rejected(filtered(batch, pa.array(missed))),)
-                batch, counts = filtered(batch, pa.array(~missed)), counts[~missed]
-            batch, columns, missed = self._found(table, batch, counts, rows)
-            for name, value in defaults.items():
-                columns[name] = pc.if_else(pa.array(missed), value, columns[name])
-            return Outcome(with_columns(batch, columns), rejects)
-
-        return run
+        return Looking(self, self._live(), defaults)
 
     def _live(self) -> Live:
         from etl.tables.store import Live, temporary
 
-        wanted = self.wanted()
+        (wanted,) = self.wanted()
         return temporary(wanted) if self._folder is None else Live(Path(self._folder) / wanted.id)
-
-    def _rows(self, table: Mapped, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
-        """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
-        if self.several != "first":
-            return table.every(keys)
-        rows = table.first(table.find(keys))
-        return (rows >= 0).astype("int64"), rows[rows >= 0]
-
-    def _found(
-        self, table: Mapped, batch: pa.RecordBatch, counts: Any, rows: Any
-    ) -> tuple[pa.RecordBatch, dict[str, pa.Array], Any]:
-        """The events, their new columns, and for which of them the table has none (bool[n])."""
-        if self.several == "list":
-            return batch, {name: _lists(table.values(column, rows), counts) for name, column in self.add.items()}, counts == 0
-        batch, rows = _each(batch, counts, rows)
-        return batch, {name: table.values(column, rows) for name, column in self.add.items()}, rows < 0
-
-    def _rejected(self, missed: pa.RecordBatch) -> Rejects:
-        keys = [pc.fill_null(owned_array(missed.column(name)).cast(pa.string()), "null") for name in self.on]
-        said = pc.binary_join_element_wise(*keys, ", ")
-        return Rejects(missed, "lookup-miss", pc.binary_join_element_wise(f"table {self.table!r} has no row for", said, " "))
-
-
-def _each(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.RecordBatch, Any]:
-    """An event for each row, and its row (int64[n]); one without rows stays one, with -1."""
-    import numpy as np
-
-    times = np.maximum(counts, 1)
-    at = np.full(int(times.sum()), -1, np.int64)
-    at[np.repeat(counts > 0, times)] = rows
-    if len(at) == batch.num_rows:
-        return batch, at
-    origin = np.repeat(np.arange(batch.num_rows), times)
-    return pa.RecordBatch.from_arrays([taken(column, origin) for column in batch.columns], names=batch.schema.names), at
-
-
-def _lists(values: pa.Array, counts: Any) -> pa.Array:
-    """The values of each event as a list; null where there are none."""
-    import numpy as np
-
-    ends = np.append(0, np.cumsum(counts))
-    if ends[-1] > LARGEST:
-        raise ComponentError(f"{ends[-1]:,} rows belong to {len(counts):,} events, more than a list column holds")
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, mask=pa.array(counts == 0))
 
 
 def _castable(value: object, type_: pa.DataType) -> bool:
@@ -247,5 +183,7 @@ def _columns(count: int) -> str:
 
 
 def tables_of(steps: Sequence[object]) -> dict[str, Wanted]:
-    """What the look-ups among steps need, each once, by id."""
-    return {wanted.id: wanted for step in steps if isinstance(step, Lookup) for wanted in [step.wanted()]}
+    """What steps need of tables, each once, by id."""
+    from etl.tables.store import ReadsTables
+
+    return {wanted.id: wanted for step in steps if isinstance(step, ReadsTables) for wanted in step.wanted()}

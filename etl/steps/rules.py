@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from etl.api import ArrowStep, ComponentError, Expression, Finding, Outcome, Schema, visible
+from etl.api import ArrowStep, ComponentError, Counting, Expression, Finding, Schema, Table, visible
 
 if TYPE_CHECKING:
     from etl.rules.in_force import InForce
+    from etl.rules.published import Text
     from etl.rules.rule import RuleSet
     from etl.rules.taxonomy import Taxonomy
-
-MOST_CHECKED = 50
-"""Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
+    from etl.tables.store import Wanted
 
 log = logging.getLogger("sluice.rules")
-_WILD = re.compile(r"[*?\[]")
-
-MOST_NOTES = 8
-"""Lines of `etl explain`."""
 
 
 class OwnRule(BaseModel):
@@ -51,7 +44,9 @@ class Rules(ArrowStep):
     have a ``name`` and a ``where`` in Spark SQL, and may have ``level``, ``tags``, ``author``, ``metadata``. A rule that
     cannot be loaded, or that needs a field of another type, is left out and named by ``etl rules check``; the others run.
     Files are looked at with each micro-batch: a changed, new or removed one counts from the next on, and one that has
-    become bad counts as it was before, which the log says.
+    become bad counts as it was before, which the log and the metrics say. Rules of ``tables`` come from a database or
+    over HTTP, as often as the table's ``refresh`` says, and are treated the same, row by row. What each rule matched and
+    the time it took stand in the run's summary and metrics.
 
     Sigma compares texts without regard to case unless ``cased`` says so, Spark SQL with regard to it. A Sigma rule asks
     a field that is missing or null for nothing: its selections are false, and ``not`` of them is true. In SQL a
@@ -78,6 +73,11 @@ class Rules(ArrowStep):
         default=(), description="Files of rules, or patterns of their names.", examples=[["rules/**/*.yml"]]
     )
     rules: tuple[OwnRule, ...] = Field(default=(), description="Rules of our own, beside those in files.")
+    tables: Mapping[str, str] = Field(
+        default={},
+        description="Tables whose rows are rules: the table, as `tables` of the file names it → the column with their YAML.",
+        examples=[{"hunting": "rule"}],
+    )
     taxonomy: str | None = Field(
         default=None,
         alias="fields",
@@ -98,119 +98,132 @@ class Rules(ArrowStep):
         ),
     )
 
+    _tables: Mapping[str, Table] = PrivateAttr(default_factory=dict)
+    _folder: str | None = PrivateAttr(default=None)
+
+    def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
+        return {("tables", name): name for name in self.tables}
+
+    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+        step = self.model_copy()
+        step._tables = {**self._tables, **{name: table for name, table in tables.items() if name in self.tables}}
+        step._folder = folder
+        return step
+
+    def wanted(self) -> Iterable[Wanted]:
+        """What it needs of its tables."""
+        from etl.steps.rule_tables import wanted
+
+        return [wanted(name, self._tables[name], column) for name, column in self.tables.items()]
+
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """No rules, a bad file of fields, conditions that do not go with these fields, rules that cannot be loaded."""
-        if not self.files and not self.rules:
-            yield Finding("no-rules", "there are neither files nor rules", (), "give files of rules, or rules themselves")
-        yield from self._check_own(incoming)
-        yield from self._check_taxonomy()
-
-    def _check_taxonomy(self) -> Iterator[Finding]:
         from etl.rules.taxonomy import TaxonomyError, read_taxonomy
+        from etl.steps.rule_checks import file_findings, own_findings, table_findings
 
+        if not self.files and not self.rules and not self.tables:
+            hint = "give files of rules, tables of them, or rules themselves"
+            yield Finding("no-rules", "there are neither files nor tables nor rules", (), hint)
+        yield from own_findings([(rule.name, rule.where) for rule in self.rules], visible(incoming))
+        yield from table_findings(self.tables, self._tables)
         try:
-            taxonomy = read_taxonomy(self.taxonomy)
+            placeholders = self._placeholders(read_taxonomy(self.taxonomy).placeholders)
         except TaxonomyError as error:
             yield Finding("bad-taxonomy", str(error), ("fields",))
         else:
-            yield from self._check_files(taxonomy)
-
-    def _check_own(self, incoming: Schema) -> Iterator[Finding]:
-        from etl.expressions import analyse
-
-        names: set[str] = set()
-        for place, rule in enumerate(self.rules):
-            if rule.name in names:
-                yield Finding("duplicate-rule", f"another rule has the name {rule.name!r}", ("rules", place, "name"))
-            names.add(rule.name)
-            analysis = analyse(rule.where, visible(incoming))
-            yield from analysis.findings_at("rules", place, "where")
-            if not analysis.errors and analysis.spark_reason:
-                message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
-                yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
-            elif not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
-                yield Finding("not-boolean", "a condition is needed here", ("rules", place, "where"), at=0)
-
-    def _check_files(self, taxonomy: Taxonomy) -> Iterator[Finding]:
-        if not self.files:
-            return
-        from etl.rules.files import read_rules, rule_files
-
-        files = []
-        for place, pattern in enumerate(self.files):
-            matching = rule_files([pattern])
-            files += matching
-            if not matching and not _WILD.search(pattern):  # rules may be published later
-                yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
-        if len(files) <= MOST_CHECKED:
-            for problem in read_rules(files, (), self._placeholders(taxonomy.placeholders)).problems:
-                yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")
+            yield from file_findings(self.files, placeholders)
 
     def fields(self, incoming: Schema) -> Schema:
         from etl.rules.told import fields_behind
 
         return fields_behind(self.output, incoming)
 
-    def notes(self) -> Iterable[str]:
-        """How many rules there are, what they share and which are slower."""
-        from etl.rules.report import report
-        from etl.rules.taxonomy import TaxonomyError, read_taxonomy
-
-        try:
-            taxonomy = read_taxonomy(self.taxonomy)
-        except TaxonomyError as error:
-            return [str(error)]
-        return list(islice(report(self._published(taxonomy), taxonomy, None), MOST_NOTES))
-
-    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """The rules as they are published now, compiled; kept in the process while they stay the same."""
-        from etl.rules.outputs import WRITE, told
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """How many rules there are, what they share, and how they are found."""
+        from etl.rules.explained import explained
         from etl.rules.taxonomy import TaxonomyError
 
+        here = self.model_copy(update={"tables": {}})
+        for name in self.tables:
+            yield f"the rules of table {name!r} are read when the run starts"
         try:
-            force, engine = self._compiled(incoming)
+            yield from explained(here.in_force(incoming), visible(incoming))
+        except TaxonomyError as error:
+            yield str(error)
+
+    def open(self, incoming: Schema) -> Counting:
+        """The rules as they are published now, compiled; kept in the process while they stay the same."""
+        from etl.rules.files import state_of
+        from etl.rules.matching import Matching
+        from etl.rules.taxonomy import TaxonomyError, found
+
+        texts = self._texts()
+        state = state_of([*self.files, *([found(self.taxonomy)] if self.taxonomy else [])])
+        try:
+            force, engine = _engine(_Asked(self, self.model_dump_json(by_alias=True), state, texts, incoming))
         except TaxonomyError as error:
             raise ComponentError(f"rules: {error}") from error
-        of, write = told(force.rules, force.version), WRITE[self.output]
-
-        def run(batch: pa.RecordBatch) -> Outcome:
-            return Outcome(write(batch, engine.run(batch), of))
-
-        return run
+        return Matching(force, engine, self.output)
 
     def in_force(self, incoming: Schema) -> InForce:
         """The rules as they are published now, in front of these fields. Raises TaxonomyError."""
+        from etl.rules.correlation_families import standing
         from etl.rules.in_force import in_force
         from etl.rules.taxonomy import read_taxonomy
 
-        taxonomy = read_taxonomy(self.taxonomy)
-        return in_force(self._published(taxonomy), taxonomy, visible(incoming))
+        return in_force(standing(self.rule_set(incoming)), read_taxonomy(self.taxonomy), visible(incoming))
 
-    def _compiled(self, incoming: Schema) -> tuple[InForce, Any]:
-        from etl.rules.published import state_of
-        from etl.rules.taxonomy import found
+    def rule_set(self, incoming: Schema) -> RuleSet:
+        """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""
+        from etl.rules.correlation_families import resolved
+        from etl.rules.taxonomy import read_taxonomy
 
-        state = state_of([*self.files, *([found(self.taxonomy)] if self.taxonomy else [])])
-        return _engine(self.model_dump_json(by_alias=True), state, incoming)
+        return resolved(self._published(read_taxonomy(self.taxonomy), visible(incoming)))
 
-    def _published(self, taxonomy: Taxonomy) -> RuleSet:
+    def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
         from etl.rules.files import read_rules
+        from etl.rules.in_force import Stream
         from etl.rules.published import published
         from etl.rules.rule import RuleSet
 
         own = read_rules((), [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.rules])
+        if not self.files and not self.tables:
+            return own
         filled = tuple(sorted((name, tuple(values)) for name, values in self._placeholders(taxonomy.placeholders).items()))
-        files = published(self.files, filled) if self.files else RuleSet(())
-        return RuleSet((*own.rules, *files.rules), (*own.problems, *files.problems))
+        found = published(self.files, self._texts(), filled, Stream(self.taxonomy, incoming))
+        return RuleSet((*own.rules, *found.rules), (*own.problems, *found.problems), found.refused, found.correlations)
+
+    def _texts(self) -> tuple[Text, ...]:
+        """The rules of tables."""
+        if not self.tables:
+            return ()
+        from etl.steps.rule_tables import texts
+
+        return tuple(text for one in self.wanted() for text in texts(one, self.tables[one.name], self._folder))
 
     def _placeholders(self, beside: Mapping[str, Any]) -> dict[str, Any]:
         return {**beside, **self.placeholders}
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Rules in front of fields, and what they are made of now."""
+
+    step: Rules = field(compare=False)
+    options: str
+    state: object
+    texts: tuple[Text, ...]
+    incoming: Schema
+
+
 @lru_cache(maxsize=8)
-def _engine(options: str, state: object, incoming: Schema) -> tuple[InForce, Any]:
-    """Rules compiled once in a process, until a file changes."""
-    force = Rules.model_validate_json(options).in_force(incoming)
+def _engine(asked: _Asked) -> tuple[InForce, Any]:
+    """Rules compiled once in a process, until they are others."""
+    from etl.rules.collector import paused
+
+    with paused():
+        force = asked.step.in_force(asked.incoming)
+        engine = force.engine(visible(asked.incoming))
     if force.problems:
         log.warning("%d rules are left out, the first: %s; `etl rules check` lists them", len(force.problems), force.problems[0])
-    return force, force.engine(visible(incoming))
+    return force, engine

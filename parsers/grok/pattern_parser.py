@@ -64,7 +64,7 @@ class PatternParser(Parser):
             else:
                 yield from _findings(tree, n, seen)
 
-    def notes(self) -> Iterable[str]:
+    def notes(self, incoming: Schema) -> Iterable[str]:
         """Which engine runs each pattern, and why."""
         for n, tree in enumerate(self._good(), 1):
             engine, reason = way(tree)

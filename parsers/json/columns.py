@@ -135,8 +135,12 @@ class Reader:
         found = (leaf for leaf in self.leaves if leaf not in self._arrow_leaves)
         return list(dict.fromkeys(path for leaf in found for path in leaf.ways))
 
+    @cached_property
+    def _numbers(self) -> Mapping[JsonPath, int]:
+        return {path: number for number, path in enumerate(self._paths)}
+
     def _by_span(self, found: Spans, leaf: Leaf, reasons: dict[int, str]) -> pa.Array:
-        numbers = [self._paths.index(path) for path in leaf.ways]
+        numbers = [self._numbers[path] for path in leaf.ways]
         if leaf.read_as == pa.string():
             return present([found.texts_of(number, reasons, leaf.name) for number in numbers])
         return present([found.values_of(number, leaf.read_as, reasons, leaf.name) for number in numbers])

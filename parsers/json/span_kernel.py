@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import any_of_three, load_byte, store_byte, trailing_zeros
+from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
 from parsers.json.scan import (
     BLOCK,
     CLOSE,
@@ -18,10 +18,9 @@ from parsers.json.scan import (
     OPEN,
     OPEN_LIST,
     QUOTE,
-    SPACES,
     UNKNOWN,
     has_backslash,
-    member,
+    known,
     name_end,
     space_end,
     value_end,
@@ -54,13 +53,13 @@ def _entered(byte: Any, node: Any, has_names: Any, has_places: Any) -> Any:
 
 
 @part
-def _named(at: Any, end: Any, node: Any, first: Any, bounds: Any, names: Any) -> Any:
+def _named(at: Any, end: Any, node: Any, first: Any, slots: Any, bounds: Any, names: Any) -> Any:
     """The member whose name begins at ``at``, and where its value begins: 0 where there is no plain name and value."""
     nowhere = np.uint64(0)
     behind = name_end(at + ONE, end) if load_byte(at) == QUOTE else nowhere
     if behind == 0:
         return UNKNOWN, nowhere
-    number = member(at + ONE, np.int64(behind - at) - 2, node, first, bounds, names)
+    number = known(at + ONE, np.int64(behind - at) - 2, node, first, slots, bounds, names)
     at = space_end(behind, end)
     if at >= end or load_byte(at) != COLON:
         return UNKNOWN, nowhere
@@ -73,7 +72,7 @@ def _row(
     row: Any, at: Any, end: Any, trie: Any, bounds: Any, names: Any, nodes: Any, place: Any, seen: Any, starts: Any, ends: Any
 ) -> Any:
     """Find the leaves of one object; whether that is a plain case: no declared name twice or escaped, no odd value."""
-    first, places, leaves, children, has_names, has_places = trie
+    first, slots, places, leaves, children, has_names, has_places = trie
     base = at
     level = np.int64(0)
     nodes[0], place[0] = 0, _OBJECT
@@ -93,7 +92,7 @@ def _row(
                 place[level] += 1
             continue
         if place[level] == _OBJECT:
-            number, at = _named(at, end, nodes[level], first, bounds, names)
+            number, at = _named(at, end, nodes[level], first, slots, bounds, names)
             if at == 0:
                 return False
         else:
@@ -171,23 +170,6 @@ def classify(address: Any, starts: Any, ends: Any, kinds: Any) -> None:
             ends[row] -= 1
         else:
             kinds[row] = NESTED if byte in (OPEN, OPEN_LIST) else SCALAR
-
-
-@kernel
-def compact(address: Any, length: Any, out: Any, behind: Any) -> None:
-    """Values without the white space between their parts, end to end at ``out``; ``behind`` (int64[n]) says where each ends."""
-    target = out
-    for row in range(address.shape[0]):
-        at, end = address[row], address[row] + np.uint64(max(length[row], np.int64(0)))
-        inside = False
-        while at < end:
-            byte = load_byte(at)
-            inside ^= byte == QUOTE
-            if inside or byte not in SPACES:
-                store_byte(target, byte)
-                target += ONE
-            at += ONE
-        behind[row] = np.int64(target - out)
 
 
 @kernel

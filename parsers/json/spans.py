@@ -5,7 +5,8 @@ A string is its characters, anything else its JSON text without white space betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
     Bools = np.ndarray[Any, Any]
 
+MOST_TRIES = 256
+"""Sets of paths whose tries a process keeps."""
+
+_SLACK = 16
+"""Bytes behind a column's texts that a copy in blocks may overwrite."""
+
 _OWN: tuple[str, ...] = ()
 """The key of a node's own leaf, which no name or place equals."""
 
@@ -34,10 +41,15 @@ class Spans(NamedTuple):
     """int32[paths, n], relative to each text; -1 where there is none."""
 
     ends: Any
+    rooms: Any
+    """int64[paths]: bytes that all values of each have at most."""
+
+    nothing: pa.StringArray
+    """The texts of a member that no object has."""
 
     def without(self, rows: Bools) -> Spans:
         """The spans without those of some rows."""
-        if self.starts is not None:
+        if self.starts is not None and rows.any():
             self.starts[:, rows] = -1
         return self
 
@@ -45,24 +57,24 @@ class Spans(NamedTuple):
         """The member's values as texts; rows that cannot be one are noted."""
         import numpy as np
 
-        from parsers.json.span_kernel import ESCAPED, NESTED
+        from parsers.json.text_kernel import gather_values
 
-        starts, ends = self.starts[path].copy(), self.ends[path].copy()
-        if not len(starts) or starts.max() < 0:
-            return pa.nulls(len(starts), pa.string())
-        kinds = _kinds(self.texts, starts, ends)
-        hard = np.flatnonzero(kinds >= NESTED)
-        if not len(hard):
-            return owned_array(views_of(starts, ends, self.texts))
-        plain = starts.copy()
-        plain[hard] = -1
-        texts = owned_array(views_of(plain, ends, self.texts))
-        for kind, make in ((NESTED, _compact), (ESCAPED, _unescaped(name, reasons))):
-            rows = np.flatnonzero(kinds == kind)
-            if len(rows):
-                raw = owned_array(views_of(starts[rows], ends[rows], self.texts.at(rows)))
-                texts = overlaid(texts, rows, make(rows, raw))
-        return texts
+        room = int(self.rooms[path])
+        if not room:
+            return self.nothing
+        starts, ends, count = self.starts[path], self.ends[path], len(self.starts[path])
+        out, bounds = np.empty(room + _SLACK, np.uint8), np.zeros(count + 1, np.int32)
+        valid, hard = np.empty(count, np.uint8), np.empty(count, np.int64)
+        at = np.uint64(out.ctypes.data)
+        nulls, many = gather_values(self.texts.address, self.texts.length, starts, ends, at, bounds[1:], valid, hard)
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
+        data = pa.py_buffer(out).slice(0, int(bounds[-1]))
+        texts = pa.Array.from_buffers(pa.string(), count, [bitmap, pa.py_buffer(bounds), data])
+        if not many:
+            return texts
+        rows = hard[:many]
+        raw = owned_array(views_of(starts[rows], ends[rows], self.texts.at(rows)))
+        return overlaid(texts, rows, _distinct(rows.tolist(), raw, pa.string(), converter(pa.string()), reasons, name))
 
     def values_of(self, path: int, type_: pa.DataType, reasons: dict[int, str], name: str) -> pa.Array:
         """The member's values as a type: all at once where they are plain, else each distinct text converted in Python."""
@@ -86,8 +98,8 @@ def spans(texts: pa.StringArray, paths: Sequence[JsonPath], odd: Bools) -> Spans
 
     found = Texts.of(texts)
     if not paths:
-        return Spans(found, None, None)
-    trie = _trie(paths)
+        return Spans(found, None, None, None, pa.nulls(len(texts), pa.string()))
+    trie = _trie(tuple(paths))
     starts = np.full((len(paths), len(texts)), -1, np.int32)
     ends, seen = starts.copy(), np.full(len(trie.first) - 1, -1, np.int64)
     nodes, place = np.zeros(trie.depth + 1, np.int64), np.zeros(trie.depth + 1, np.int64)
@@ -104,8 +116,8 @@ def spans(texts: pa.StringArray, paths: Sequence[JsonPath], odd: Bools) -> Spans
         ends,
         odd,
     )
-    starts[:, odd] = -1
-    return Spans(found, starts, ends)
+    rooms = (ends - starts).sum(axis=1, dtype=np.int64)
+    return Spans(found, starts, ends, rooms, pa.nulls(len(texts), pa.string())).without(odd)
 
 
 def overlaid(column: pa.Array, rows: Any, values: pa.Array) -> pa.Array:
@@ -124,6 +136,9 @@ class _Trie(NamedTuple):
     """Paths as a tree in flat arrays, as the kernel reads it: the members of node n are ``first[n]`` to ``first[n + 1]``."""
 
     first: Any
+    slots: Any
+    """The members by their names."""
+
     places: Any
     """Of each member, its place in an array, or -1."""
 
@@ -143,11 +158,14 @@ class _Trie(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        return self[:6]
+        return self[:7]
 
 
-def _trie(paths: Sequence[JsonPath]) -> _Trie:
+@lru_cache(maxsize=MOST_TRIES)
+def _trie(paths: tuple[JsonPath, ...]) -> _Trie:
     import numpy as np
+
+    from parsers.json.scan import slots_of
 
     nodes: list[Mapping[Any, Any]] = [_tree(paths)]
     first, members, depth = [0], [], 1
@@ -164,6 +182,7 @@ def _trie(paths: Sequence[JsonPath]) -> _Trie:
     names = [b"" if isinstance(key, int) else key.encode() for key, _, _ in members]
     return _Trie(
         np.array(first, np.int64),
+        slots_of(first, names),
         np.array([key if isinstance(key, int) else -1 for key, _, _ in members], np.int64),
         np.array([leaf for _, leaf, _ in members], np.int64),
         np.array([child for _, _, child in members], np.int64),
@@ -187,8 +206,6 @@ def _tree(paths: Sequence[JsonPath]) -> dict[Any, Any]:
 
 # ── Values ────────────────────────────────────────────────────────────────────────────────────────
 
-_Make = Callable[[Any, pa.Array], pa.StringArray]
-
 
 def _kinds(texts: Texts, starts: Any, ends: Any) -> Any:
     import numpy as np
@@ -198,40 +215,6 @@ def _kinds(texts: Texts, starts: Any, ends: Any) -> Any:
     kinds = np.empty(len(starts), np.uint8)
     classify(texts.address, starts, ends, kinds)
     return kinds
-
-
-def _compact(rows: Any, raw: pa.Array) -> pa.StringArray:
-    import numpy as np
-
-    from parsers.json.span_kernel import compact
-
-    found = Texts.of(raw)
-    out, ends = np.empty(int(found.length.sum()) + 1, np.uint8), np.zeros(len(raw) + 1, np.int64)
-    compact(found.address, found.length, np.uint64(out.ctypes.data), ends[1:])
-    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out).slice(0, int(ends[-1]))]
-    return pa.Array.from_buffers(pa.string(), len(raw), buffers)
-
-
-def _unescaped(name: str, reasons: dict[int, str]) -> _Make:
-    """Strings by a kernel; objects and arrays with escapes in them, and what is wrong, by Python."""
-
-    def make(rows: Any, raw: pa.Array) -> pa.StringArray:
-        import numpy as np
-
-        from parsers.json.unescape_kernel import unescape
-
-        found, odd = Texts.of(raw), np.empty(len(raw), bool)
-        out, ends = np.empty(int(found.length.sum()) + 1, np.uint8), np.zeros(len(raw) + 1, np.int64)
-        unescape(found.address, found.length, np.uint64(out.ctypes.data), ends[1:], odd)
-        buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out).slice(0, int(ends[-1]))]
-        texts = pa.Array.from_buffers(pa.string(), len(raw), buffers)
-        hard = np.flatnonzero(odd)
-        if not len(hard):
-            return texts
-        by_python = _distinct(rows[hard].tolist(), raw.take(pa.array(hard)), pa.string(), converter(pa.string()), reasons, name)
-        return overlaid(texts, hard, by_python)
-
-    return make
 
 
 def _distinct(

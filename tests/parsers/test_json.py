@@ -610,3 +610,36 @@ def is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict) and text[:1] == "{" and text[-1:] == "}"
     except ValueError:
         return False
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["x", "é", "\n", '"', "\\", "\x01", "😀"]), max_size=40).map("".join), min_size=1, max_size=12
+    )
+)
+def test_texts_of_any_length_with_any_escapes(texts: list[str]) -> None:
+    # given
+    lines = [
+        json.dumps({"b": 1, "a": text, "c": "x" * (number % 20)}, ensure_ascii=bool(number % 2))
+        for number, text in enumerate(texts)
+    ]
+
+    # when
+    found = values(lines)  # type: ignore[arg-type]
+
+    # then
+    assert found == texts
+
+
+def test_members_whose_names_are_alike() -> None:
+    # given
+    names = [f"a{number:02}z" for number in range(60)] + ["", "a", "aa", "az"]
+    event = {name: f"{number}" for number, name in enumerate(names)}
+    declared = [name for name in names if name][::2]
+
+    # when
+    columns = Json(fields=dict.fromkeys(declared, "string")).compile()(pa.array([json.dumps(event)])).columns
+
+    # then
+    assert {name: column[0].as_py() for name, column in columns.items()} == {name: event[name] for name in declared}

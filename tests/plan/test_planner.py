@@ -116,3 +116,19 @@ def test_a_sink_fed_by_arrow_and_by_spark_is_served_by_two_queries() -> None:
 def test_a_pipeline_that_delivers_nothing_is_refused() -> None:
     with pytest.raises(PlanError, match="'p' delivers nothing"):
         made({"src": Lines()}, {"s": ("src", [Row()])}, {})
+
+
+def test_a_time_that_a_spark_step_makes_gets_its_watermark_behind_it() -> None:
+    planned = made({"src": Lines()}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
+
+    (read,) = leaves(planned.queries[0].frame)
+    assert isinstance(read, Read)
+    assert read.watermark is None
+
+
+def test_a_text_that_a_spark_step_makes_a_time_of_has_no_watermark_in_the_reader() -> None:
+    planned = made({"src": Lines(extra=("t",))}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
+
+    (read,) = leaves(planned.queries[0].frame)
+    assert isinstance(read, Read)
+    assert read.watermark is None

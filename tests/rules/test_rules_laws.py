@@ -224,6 +224,10 @@ PATTERNS = [
     r"ab\.c",
     r"(?:abc)?",
     r"(?:ab){0,2}cd",
+    r"[ab][cd]e",
+    r"a[bB.-]+c",
+    r"\s[-x]\s",
+    r"[ab]{2}[bc]d",
 ]
 
 
@@ -241,3 +245,4 @@ def test_required_texts() -> None:
     assert required(r"netsh\s+interface show interface") == ("interface show interface",)
     assert required(r"(?:ab|cd)e") == ("ab", "cd")
     assert required(r"a|bc") == required(r"\d+") == required("(") == ()
+    assert required("[[.]]bc") == required("[b&&b]cd") == ()  # not of one meaning in all dialects

@@ -213,6 +213,54 @@ def test_a_bad_new_file_leaves_the_old_rules(folder: Path, bad: str, caplog: pyt
     assert "stay as they were" in caplog.text
 
 
+def test_a_condition_that_does_not_go_with_the_fields_is_a_bad_one(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    # when
+    publish(folder, "a.yml", "{name: a, where: m = 1}", 2)
+
+    # then
+    assert names(in_folder(folder)) == {0: ["a"]}
+    assert "a.yml:1: 'a': there is no field 'm' here; the rules of this file stay as they were" in " ".join(caplog.text.split())
+
+
+def test_an_emptied_file_leaves_the_old_rules(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    # when
+    publish(folder, "a.yml", "", 2)
+
+    # then
+    assert names(in_folder(folder)) == {0: ["a"]}
+    assert "there is no rule in it any more; to end its rules, remove it" in caplog.text
+
+
+def test_a_file_may_change_beside_a_rule_that_was_bad_before(folder: Path) -> None:
+    # given
+    bad = "- {name: bad, where: m = 1}\n"
+    publish(folder, "a.yml", f"{bad}- {{name: a, where: n = 1}}", 1)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    # when
+    publish(folder, "a.yml", f"{bad}- {{name: b, where: n = 2}}", 2)
+
+    # then
+    assert names(in_folder(folder)) == {1: ["b"]}
+
+
+def test_a_bad_file_that_was_never_good_has_no_rules(folder: Path) -> None:
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    publish(folder, "b.yml", "name: [", 2)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+    publish(folder, "b.yml", "name: {", 3)
+    assert names(in_folder(folder)) == {0: ["a"]}
+
+
 def test_another_process_knows_the_old_rules_too(folder: Path) -> None:
     # given
     from etl.rules import published

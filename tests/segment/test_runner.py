@@ -14,6 +14,8 @@ from etl.api import (
     TIMESTAMP,
     ArrowStep,
     Batching,
+    Counted,
+    Counting,
     Outcome,
     Rejects,
     Result,
@@ -26,6 +28,7 @@ from etl.api import (
 )
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.receipts import Receipt
 from etl.scanner import texts
 from etl.scanner.texts import filtered, owned_array
 from etl.segment.runner import Place, Run
@@ -191,6 +194,47 @@ def test_the_heartbeat_sees_events_that_a_filter_drops(tmp_path: Path) -> None:
     assert heartbeat.column("n").to_pylist() == [None]
     assert heartbeat.column(OFFSET).to_pylist() == [None]
     assert heartbeat.column("t").cast(pa.int64()).to_pylist() == [90]
+
+
+class Tally(ArrowStep):
+    """Count what comes, and drop it."""
+
+    type: str = "tally"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def open(self, incoming: Schema) -> Counting:
+        return Tallying()
+
+
+class Tallying:
+    def __init__(self) -> None:
+        self.came = 0
+
+    def __call__(self, batch: pa.RecordBatch) -> Outcome:
+        self.came += batch.num_rows
+        return self.look(batch)
+
+    def look(self, batch: pa.RecordBatch) -> Outcome:
+        return Outcome(batch.slice(0, 0))
+
+    def counts(self) -> Counted:
+        return Counted({"came": {"all": self.came}}, {"version": f"v{self.came}"})
+
+
+def test_what_a_step_counts_is_added_up_without_events_that_are_only_looked_at(tmp_path: Path) -> None:
+    timed = with_fields(FIELDS, {"t": TIMESTAMP})
+    root = Branch((node(Clock()), node(Tally(), timed)), timed, emits=True)
+    watermark = Watermark("t", 0.0)
+
+    totals = Totals()
+    for batches in ((numbers(1, 2), numbers(3)), (numbers(4),)):
+        running, segment, _ = run(root, tmp_path, *batches, emits=timed, watermark=watermark)
+        totals.add("q", segment, [Receipt.decode(running.receipt.encode())], emits=True)
+
+    assert totals.measured[root.steps[1].id].sums == {"came": {"all": 4}}
+    assert totals.as_numbers()["steps"] == {root.steps[1].id: {"came": {"all": 4}, "version": "v1"}}
 
 
 class Refuse(ArrowStep):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,36 @@ def test_a_changed_table_is_put_into_use_and_a_broken_one_is_not(tmp_path: Path)
         ("warning", "table 'intel': 2 rows, 1 without a key that can be read left out"),
     ]
     assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
+
+
+def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
+    # given
+    path, in_use, said = tmp_path / "intel.csv", {}, []
+    path.write_text("ip,kind\na,old\n")
+    one = wanted(path, "50ms")
+
+    with kept({one.id: one}, tmp_path / "tables", True, lambda level, text: said.append(text), in_use):
+        table = in_use["intel"]
+        first, built = table.version, table.built
+        wait_for(lambda: (table.checked or 0) > (built or 0) + 0.05, what="another look")
+        assert (table.rows, table.version, table.built, table.failed, table.error) == (1, first, built, 0, "")
+
+        # when it vanishes
+        path.unlink()
+        wait_for(lambda: table.failed >= 3, what="several failures")
+
+        # then the rows stay, and grow old
+        assert (table.rows, table.version, table.built) == (1, first, built)
+        assert "no such file" in table.error
+        assert "age_seconds" in table.as_numbers(time.time())
+
+        # when it comes again
+        path.write_text("ip,kind\na,new\nb,new\n")
+        wait_for(lambda: table.rows == 2, what="the new rows")
+
+    assert (table.error, table.version != first) == ("", True)
+    assert [text for text in said if "no such file" in text] == [said[1]]
+    assert "table 'intel' can be read again" in said
 
 
 def test_a_table_that_was_never_read_ends_the_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import OFFSET, ComponentError, Outcome, visible
+from etl.api import OFFSET, ComponentError, Counting, Outcome, visible
 from etl.steps.lookup import Lookup, tables_of
 from etl.tables.store import Live, refresh
 
@@ -199,3 +199,18 @@ def test_a_table_is_built_once_and_replaced_when_it_changes(tmp_path: Path) -> N
 
     assert (new, again) == (True, False)
     assert Live(tmp_path / wanted.id).mapped().find([pa.array(["192.0.2.7", "x"])]).tolist() != [-1, -1]
+
+
+@pytest.mark.parametrize("miss", ["keep", "drop", "dead_letter"])
+def test_events_that_are_found_are_counted(miss: str) -> None:
+    # given
+    batch = pa.RecordBatch.from_pydict({"ip": ["192.0.2.7", "10.0.0.1", "192.0.2.7"], OFFSET: [0, 1, 2]})
+    run = step(miss=miss).open(visible(batch.schema))
+    assert isinstance(run, Counting)
+
+    # when
+    run(batch)
+    run.look(batch)
+
+    # then
+    assert run.counts().sums == {"found": {"t": 2}, "missed": {"t": 1}}

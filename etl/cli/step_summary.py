@@ -1,0 +1,87 @@
+"""What a run prints at its end of steps that count: the rules that matched most, the tables that were looked into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from etl.receipts import OTHERS
+from etl.spark.measured import Measured
+from etl.spark.totals import Totals
+
+MOST_RULES = 10
+"""Rules that are listed; the others are added up."""
+
+SLOW, MOST_SLOW = 0.1, 3
+"""Rules named for the part of the time that they take."""
+
+_WIDTH = 9
+
+
+def step_summary(totals: Totals) -> Iterator[str]:
+    """Lines of text; none when no step counts."""
+    for step, measured in totals.measured.items():
+        if "matches" in measured.sums:
+            yield from _rules(step, measured, totals)
+        elif "found" in measured.sums:
+            yield from _looked(step, measured, totals)
+
+
+def _rules(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
+    matches, state = measured.sums["matches"], measured.state
+    events = totals.steps[step].came if step in totals.steps else 0
+    whole = sum(matches.values())
+    found = f"{_of(whole, 'match', 'matches')} by {len(matches):,} of {_of(state['rules'], 'rule')}"
+    yield f"  {step}: {_of(events, 'event')}, {found}, version {state['version']}"
+    if state.get("left_out"):
+        yield f"    {_of(state['left_out'], 'rule')} left out: `etl rules check` says why"
+    if state.get("refused"):
+        yield f"    {_of(state['refused'], 'changed file')} refused, rules as before: {state['refused_because']}"
+    yield from _matched(measured, whole)
+    shares = [(name, share) for name, share in _shares(measured).items() if share >= SLOW and name != OTHERS]
+    if shares:
+        slowest = sorted(shares, key=lambda one: -one[1])[:MOST_SLOW]
+        yield "    slowest: " + ", ".join(f"{name} {share:.0%} of the time" for name, share in slowest)
+
+
+def _matched(measured: Measured, whole: float) -> Iterator[str]:
+    top = measured.most("matches", MOST_RULES)
+    if not top:
+        return
+    shares = _shares(measured)
+    yield f"    {'matches':>{_WIDTH}}  {'time':>4}"
+    for name, count in top:
+        share = shares.get(name, 0.0)
+        yield f"    {count:>{_WIDTH},.0f}  {f'{share:.0%}' if share >= 0.01 else '<1%':>4}  {name}"
+    rest = len(measured.sums["matches"]) - len(top)
+    if rest:
+        yield f"    {whole - sum(count for _, count in top):>{_WIDTH},.0f}        {_of(rest, 'further rule')}"
+
+
+def _shares(measured: Measured) -> dict[str, float]:
+    """The part of the step's time that each rule took, where it was more than a hundredth in a split."""
+    seconds = measured.sums.get("seconds", {})
+    whole = sum(seconds.values())
+    return {name: amount / whole for name, amount in seconds.items()} if whole else {}
+
+
+def _looked(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
+    for name, found in measured.sums["found"].items():
+        events = found + measured.sums.get("missed", {}).get(name, 0)
+        line = f"  {step}: {found:,.0f} of {_of(events, 'event')} found in table {name!r}"
+        table = totals.tables.get(name)
+        if table is not None and table.built is not None:
+            line += f", {_of(table.rows, 'row')}, read {_ago(time.time() - table.built)} ago"
+        yield line + (f"; it could not be read again: {table.error}" if table is not None and table.error else "")
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _of(number: Any, thing: str, things: str = "") -> str:
+    return f"{number:,.0f} {thing if number == 1 else things or thing + 's'}"

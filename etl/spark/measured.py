@@ -1,0 +1,60 @@
+"""What steps told beside their events, and what tables are in use, over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.api import Counted
+from etl.receipts import OTHERS
+
+MOST_NAMES = 10_000
+"""Names of one measure that are told apart; later ones go together under `OTHERS`."""
+
+
+@dataclass
+class Measured:
+    """One step's `Counted` of all splits."""
+
+    sums: dict[str, dict[str, float]] = field(default_factory=dict)
+    state: dict[str, str | float] = field(default_factory=dict)
+
+    def add(self, counted: Counted) -> None:
+        """One split's."""
+        for measure, amounts in counted.sums.items():
+            known = self.sums.setdefault(measure, {})
+            for name, amount in amounts.items():
+                name = name if name in known or len(known) < MOST_NAMES else OTHERS
+                known[name] = known.get(name, 0) + amount
+        self.state.update(counted.state)
+
+    def most(self, measure: str, number: int) -> list[tuple[str, float]]:
+        """The names with the largest amounts, the largest first."""
+        return sorted(self.sums.get(measure, {}).items(), key=lambda one: (-one[1], one[0]))[:number]
+
+    def as_numbers(self, number: int) -> dict[str, Any]:
+        """Plain values: the largest amounts of each measure."""
+        return {**self.state, **{measure: dict(self.most(measure, number)) for measure in self.sums}}
+
+
+@dataclass
+class TableInUse:
+    """A table of the run: which rows are in use, since when, and what came in the way of newer ones."""
+
+    version: str = ""
+    rows: int = 0
+    built: float | None = None
+    """When the rows in use were read, seconds since the epoch."""
+    checked: float | None = None
+    """When they were last found to be those that the table has."""
+    failed: int = 0
+    """How often the table could not be read."""
+    error: str = ""
+    """Why not, the last time; empty when it could."""
+
+    def as_numbers(self, now: float) -> Mapping[str, Any]:
+        """Plain values; ages in seconds."""
+        ages = {"age": self.built, "checked": self.checked}
+        told = {f"{name}_seconds": round(now - at, 1) for name, at in ages.items() if at is not None}
+        return {"version": self.version, "rows": self.rows, **told, "failed": self.failed, "error": self.error}

@@ -1,0 +1,59 @@
+"""What `etl lint` finds about rules: their conditions, their files, their tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from etl.api import Finding, Schema, Table, format_type, nearest
+from etl.rules.files import read_rules, rule_files
+from etl.rules.sigma_values import Placeholders
+
+MOST_CHECKED = 50
+"""Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def own_findings(rules: Sequence[tuple[str, str]], incoming: Schema) -> Iterator[Finding]:
+    """About names and conditions of rules that stand in the pipeline itself."""
+    from etl.expressions import analyse
+
+    names: set[str] = set()
+    for place, (name, where) in enumerate(rules):
+        if name in names:
+            yield Finding("duplicate-rule", f"another rule has the name {name!r}", ("rules", place, "name"))
+        names.add(name)
+        analysis = analyse(where, incoming)
+        yield from analysis.findings_at("rules", place, "where")
+        if not analysis.errors and analysis.spark_reason:
+            message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
+            yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
+        elif not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
+            yield Finding("not-boolean", "a condition is needed here", ("rules", place, "where"), at=0)
+
+
+def table_findings(columns: Mapping[str, str], tables: Mapping[str, Table]) -> Iterator[Finding]:
+    """About the column of each table that holds rules."""
+    for name, table in tables.items():
+        column, known = columns[name], table.names()
+        if known is not None and column not in known:
+            yield Finding("unknown-column", f"table {name!r} has no column {column!r}", ("tables", name), nearest(column, known))
+        elif table.column(column) != pa.string():
+            found = format_type(table.column(column))
+            yield Finding("wrong-type", f"rules are texts, and column {column!r} is {found}", ("tables", name))
+
+
+def file_findings(patterns: Sequence[str], placeholders: Placeholders) -> Iterator[Finding]:
+    """About files that are not there, and rules that cannot be loaded."""
+    files: list[str] = []
+    for place, pattern in enumerate(patterns):
+        matching = rule_files([pattern])
+        files += matching
+        if not matching and not _WILD.search(pattern):  # rules may be published later
+            yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
+    if files and len(files) <= MOST_CHECKED:
+        for problem in read_rules(files, (), placeholders).problems:
+            yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")

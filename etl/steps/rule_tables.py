@@ -1,0 +1,50 @@
+"""Rules that are rows of a table: what is kept of it, and its rows as texts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from etl.api import ComponentError, Table
+from etl.rules.published import Text
+from etl.tables.store import Wanted, current, temporary
+from etl.tables.table import Shape
+from etl.tables.table import Table as Mapped
+
+_TRIES = 3
+"""A file that was replaced since we looked is looked for again."""
+
+
+def wanted(name: str, table: Table, column: str) -> Wanted:
+    """What is kept of a table: the texts, by the table's key."""
+    columns = pa.schema([(one, table.column(one)) for one in dict.fromkeys([*table.key, column])])
+    return Wanted(name, table, Shape(tuple(table.key), columns))
+
+
+def texts(of: Wanted, column: str, folder: str | None) -> tuple[Text, ...]:
+    """The rows in use, in the order of their keys; a row is called by its key. Raises ComponentError where there are none."""
+    place = temporary(of).folder if folder is None else Path(folder) / of.id
+    for _ in range(_TRIES):
+        known = current(place)
+        if known is None:
+            break
+        try:
+            return _rows(place / known.file, known.what.keys, of.name, of.id, of.shape.key, column)
+        except FileNotFoundError:
+            continue
+    raise ComponentError(f"table {of.name!r}: its rows are not there ({place})")
+
+
+@lru_cache(maxsize=8)
+def _rows(file: Path, count: int, table: str, origin: str, key: tuple[str, ...], column: str) -> tuple[Text, ...]:
+    import numpy as np
+
+    name = f"table {table}"
+    mapped, rows = Mapped(file), np.arange(count)
+    found = mapped.values(column, rows).to_pylist()
+    if column in key:  # texts without a name are one text
+        return (Text(name, "\n---\n".join(sorted(found)), origin),)
+    keys = zip(*(map(str, mapped.values(one, rows).to_pylist()) for one in key), strict=True)
+    return tuple(Text(f"{name}[{', '.join(mine)}]", text, origin) for mine, text in sorted(zip(keys, found, strict=True)) if text)

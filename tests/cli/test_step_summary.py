@@ -1,0 +1,61 @@
+"""What a run prints of rules and tables."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from etl.api import Counted
+from etl.cli.step_summary import step_summary
+from etl.receipts import OTHERS, Counts
+from etl.spark.measured import Measured, TableInUse
+from etl.spark.totals import Totals
+
+
+def lines(counted: Counted, **more: Any) -> list[str]:
+    one = Measured()
+    one.add(counted)
+    return list(step_summary(Totals(steps={"main[1] x": Counts(5000, 100)}, measured={"main[1] x": one}, **more)))
+
+
+STATE = {"version": "abc", "rules": 1042, "left_out": 0, "refused": 0, "refused_because": ""}
+
+
+def test_the_rules_that_matched_most_are_listed() -> None:
+    matches = {f"rule {n}": n for n in range(1, 13)}
+    seconds = {"rule 12": 0.005, "dear": 0.4, OTHERS: 0.6}
+
+    assert lines(Counted({"matches": matches, "seconds": seconds}, STATE)) == [
+        "  main[1] x: 5,000 events, 78 matches by 12 of 1,042 rules, version abc",
+        "      matches  time",
+        "           12   <1%  rule 12",
+        *(f"    {n:>9}   <1%  rule {n}" for n in range(11, 2, -1)),
+        "            3        2 further rules",
+        "    slowest: dear 40% of the time",
+    ]
+
+
+def test_nothing_matched() -> None:
+    assert lines(Counted({"matches": {}}, {**STATE, "rules": 1})) == [
+        "  main[1] x: 5,000 events, 0 matches by 0 of 1 rule, version abc",
+    ]
+
+
+def test_what_is_not_in_force_is_told() -> None:
+    state = {**STATE, "left_out": 3, "refused": 1, "refused_because": "a.yml:1: 'a': no"}
+
+    assert lines(Counted({"matches": {}}, state))[1:] == [
+        "    3 rules left out: `etl rules check` says why",
+        "    1 changed file refused, rules as before: a.yml:1: 'a': no",
+    ]
+
+
+def test_a_table_is_told_with_its_age() -> None:
+    counted = Counted({"found": {"intel": 1500}, "missed": {"intel": 500}})
+    table = TableInUse("7", 20, built=time.time() - 130, checked=time.time(), failed=1, error="no such file")
+
+    assert lines(counted) == ["  main[1] x: 1,500 of 2,000 events found in table 'intel'"]
+    assert lines(counted, tables={"intel": table}) == [
+        "  main[1] x: 1,500 of 2,000 events found in table 'intel', 20 rows, read 2 min ago; "
+        "it could not be read again: no such file"
+    ]

@@ -1,0 +1,158 @@
+"""Rules that are rows of tables: from a database, over HTTP, changed while a stream runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fake_http import FakeServer, Reply, Request
+from running import Etl, wait_for
+from streaming import Stream, own, streaming
+
+from connectors.lookup_tables.inline import InlineTable
+from etl.api import ComponentError
+from etl.steps.rules import Rules
+
+SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
+EVENTS = pa.RecordBatch.from_pydict({"process": ["sh", "bash"], "n": [1, 2], "_offset": [0, 1]}, schema=SCHEMA)
+
+
+def in_tables(**rows: Any) -> Rules:
+    """Rules of inline tables: name → rows with the columns ``id`` and ``rule``."""
+    tables = {name: InlineTable.model_validate({"key": "id", "rows": some}) for name, some in rows.items()}
+    return Rules.model_validate({"tables": dict.fromkeys(rows, "rule")}).with_tables(tables)
+
+
+def matched(step: Rules) -> list[list[str]]:
+    events = step.open(SCHEMA)(EVENTS).events.to_pylist()
+    return [[rule["id"] for rule in event["rules"]] for event in events]
+
+
+def test_each_row_is_a_rule_or_several() -> None:
+    # given
+    first = [{"id": 2, "rule": own("b", "n = 2")}, {"id": 1, "rule": own("a", "n = 1")}, {"id": 3, "rule": None}]
+    second = [{"id": "x", "rule": own("c", "n = 2") + "---\n" + own("d", "n < 9")}]
+
+    # when, then
+    assert matched(in_tables(first=first, second=second)) == [["a", "d"], ["b", "c", "d"]]
+
+
+def test_a_bad_row_is_named_by_its_key(caplog: pytest.LogCaptureFixture) -> None:
+    # when
+    found = matched(in_tables(hunt=[{"id": "7", "rule": "name: ["}, {"id": "8", "rule": own("good", "n = 1")}]))
+
+    # then
+    assert found == [["good"]]
+    assert "table hunt[7]:" in caplog.text
+
+
+def test_mistakes_are_found() -> None:
+    table = InlineTable.model_validate({"key": "id", "columns": {"level": "int"}, "rows": [{"id": "1", "level": 3}]})
+    step = Rules.model_validate({"tables": {"hunt": "rule", "more": "level"}}).with_tables({"hunt": table, "more": table})
+
+    assert [(one.code, one.path) for one in step.check(SCHEMA)] == [
+        ("unknown-column", ("tables", "hunt")),
+        ("wrong-type", ("tables", "more")),
+    ]
+
+
+def test_a_table_that_no_run_has_read_is_missing(tmp_path: Path) -> None:
+    table = InlineTable.model_validate({"key": "id", "rows": []})
+    step = Rules.model_validate({"tables": {"hunt": "rule"}}).with_tables({"hunt": table}, str(tmp_path))
+
+    with pytest.raises(ComponentError, match="table 'hunt': its rows are not there"):
+        step.open(SCHEMA)
+
+
+# ── A stream ──────────────────────────────────────────────────────────────────────────────────────
+
+PIPELINE = """
+    name: hot
+    tables:
+      feed: {type: http, url: "{url}/rules.yml", format: text, key: text, refresh: 2s}
+      store: {type: database, url: "sqlite:///{here}/rules.db", table: rules, key: id, refresh: 2s}
+    source: {type: file, path: "{here}/in.log"}
+    steps:
+      - {type: regex, patterns: ['^(?<n>[0-9]+) (?<process>\\S+)$']}
+      - {type: rules, tables: {feed: text, store: rule}, output: annotate}
+    sink: {type: file, path: "{here}/out.jsonl"}
+    run: {trigger: 100ms}
+"""
+
+
+@dataclass
+class Feed:
+    """A web server's file, with a tag that changes when the file does."""
+
+    text: str
+    status: int = 200
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Reply:
+        self.asked.append(request.method)
+        return Reply(self.status, self.text.encode(), {"ETag": f'"{abs(hash(self.text))}"'})
+
+
+@pytest.fixture
+def feed() -> Iterator[tuple[Feed, FakeServer]]:
+    answer = Feed(own("feed"))
+    with FakeServer(answer).running() as server:
+        yield answer, server
+
+
+def meets(stream: Stream, names: list[str]) -> bool:
+    """Whether an event that is written now meets just these rules."""
+    return stream.now()[0] == names
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, FakeServer]) -> None:
+    answer, server = feed
+    with closing(sqlite3.connect(etl.folder / "rules.db", isolation_level=None)) as store:
+        store.execute("create table rules (id text primary key, rule text)")
+        store.execute("insert into rules values ('1', ?)", [own("store")])
+        with streaming(etl, PIPELINE.replace("{url}", server.url)) as stream:
+            assert stream.now()[0] == ["feed", "store"]
+
+            # when both change
+            answer.text = own("fed") + "---\n" + own("more")
+            store.execute("insert into rules values ('2', ?)", [own("stored")])
+
+            # then
+            wait_for(lambda: meets(stream, ["fed", "more", "store", "stored"]), what="the new rules")
+
+            # when what comes is bad, or nothing comes
+            answer.text = "<html>Sign in</html>"
+            store.execute("update rules set rule = ? where id = '1'", [own("store", "process == ")])
+            store.execute("delete from rules where id = '2'")
+
+            # then
+            wait_for(lambda: meets(stream, ["fed", "more", "store"]), what="the end of a rule")
+            wait_for(lambda: {"table feed", "table store[1]"} <= refused(stream), what="the word about bad rules")
+            answer.status = 503
+            wait_for(lambda: "the version before stays in use" in "".join(stream.said), what="the word about the server")
+            assert meets(stream, ["fed", "more", "store"])
+            tables = metrics(etl.folder / "state" / "metrics.prom", "sluice_table_")
+
+    # then
+    assert sorted(stream.delivered()) == list(range(stream.total()))
+    assert {"GET", "HEAD"} == set(answer.asked)
+    assert {'sluice_table_rows{pipeline="hot",table="feed"} 1', 'sluice_table_rows{pipeline="hot",table="store"} 1'} <= tables
+
+
+def refused(stream: Stream) -> set[str]:
+    """What the log says stays as it was."""
+    lines = [line for line in stream.said if "stay as they were" in line]
+    return {name for name in ("table feed", "table store[1]") if any(f"{name}:" in line for line in lines)}
+
+
+def metrics(file: Path, start: str) -> set[str]:
+    wait_for(file.exists, what="the metrics")
+    return {line for line in file.read_text().splitlines() if line.startswith(start)}

@@ -1,0 +1,124 @@
+"""An expression that an automaton takes over from RE2 is found in the same texts; what may differ is left to RE2."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from etl.rules.literals import shortest
+from etl.rules.re2_syntax import automaton
+from etl.rules.regexes import test_of as finder_of
+from etl.scanner.scanner import Scanner
+
+PARTS = [
+    r"a",
+    r"b",
+    r"S",
+    r"k",
+    r"\s",
+    r"\d",
+    r"\w",
+    r"\S",
+    r".",
+    r"^",
+    r"$",
+    r"\b",
+    r"[a-c]",
+    r"[^ab]",
+    r"[\s.]",
+    r"\x2e",
+    r"\n",
+    r"\.",
+    r"-",
+]
+COUNTS = ["", "", "", "*", "+?", "{2}", "{1,3}", "?"]
+TEXTS = st.text("abcSsK1 .\n\r\x0b\u2028\u212a\u017fé-", max_size=10)
+patterns = st.builds(
+    lambda flags, parts, grouped: flags + (f"(?:{parts}|b)" if grouped else parts),
+    st.sampled_from(["", "(?i)", "(?s)", "(?si)"]),
+    st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(COUNTS)).map("".join), min_size=1, max_size=4).map("".join),
+    st.booleans(),
+)
+
+
+def by_re2(pattern: str, texts: list[str]) -> list[bool]:
+    return pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()  # type: ignore[no-any-return]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(patterns, st.lists(TEXTS, min_size=1, max_size=20))
+def test_an_automaton_finds_what_re2_finds(pattern: str, texts: list[str]) -> None:
+    # given
+    try:
+        expected = by_re2(pattern, texts)
+    except pa.ArrowException:
+        assume(False)
+    tree = automaton(pattern)
+    assume(tree is not None)
+
+    # when
+    found = Scanner([tree]).matches(pa.array(texts, pa.string()))  # type: ignore[list-item]
+
+    # then
+    assert found.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"a++",
+        r"(?m)^a",
+        r"(?U)a+",
+        r"[[:alpha:]]",
+        r"\pL",
+        r"(?i)[a-z]",
+        r"(?P<n>a)",
+        r"a{,3}",
+        r"[]a]",
+        r"(?i)é",
+        r"\C",
+        r"(a",
+        r"\Qa\E",
+    ],
+)
+def test_what_may_mean_something_else_is_left_to_re2(pattern: str) -> None:
+    # when
+    found = automaton(pattern)
+
+    # then
+    assert found is None
+
+
+@pytest.mark.parametrize("pattern", [r"(.){20,}", r"-k\s\w{1,64}(?:\s?-p)?", r"a[^\\]{0,64}z"])
+def test_an_expression_with_many_repeats(pattern: str) -> None:
+    # given
+    texts = ["", "-k abc -p", "a" * 19, "a" * 20, "x" * 30, "a" + "b" * 64 + "z", "a" + "b" * 65 + "z", "é" * 20]
+
+    # when
+    found = finder_of(pattern, automata=True)(pa.array(texts, pa.string()))
+
+    # then
+    assert found.to_pylist() == by_re2(pattern, texts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(patterns, TEXTS)
+def test_no_shorter_text_has_it(pattern: str, text: str) -> None:
+    # when
+    least = shortest(pattern)
+
+    # then
+    try:
+        found = by_re2(pattern, [text])[0]
+    except pa.ArrowException:
+        assume(False)
+    assert not found or len(text.encode()) >= least
+
+
+def test_shortest_texts() -> None:
+    assert shortest("(.){200,}") == 200
+    assert shortest("(?:ab|c)d+") == 2
+    assert shortest("a*") == shortest("(") == 0

@@ -1,0 +1,131 @@
+"""What the step `rules` counts: matches and time of each rule, and the set of rules that was in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from etl.api import Counted, Counting
+from etl.receipts import OTHERS
+from etl.rules.conditions import All, Leaf
+from etl.rules.costs import Costs
+from etl.rules.matching import names_of
+from etl.rules.rule import Rule
+from etl.steps.rules import Rules
+
+SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
+
+
+def events(*processes: str) -> pa.RecordBatch:
+    numbers = list(range(len(processes)))
+    return pa.RecordBatch.from_pydict({"process": list(processes), "n": numbers, "_offset": numbers}, schema=SCHEMA)
+
+
+def opened(*given: dict[str, Any], **options: Any) -> Counting:
+    return Rules.model_validate({"type": "rules", "rules": list(given), **options}).open(SCHEMA)
+
+
+def counted(*given: dict[str, Any], **options: Any) -> Counted:
+    """Of five events."""
+    run = opened(*given, **options)
+    run(events("sh", "bash", "zsh"))
+    run(events("sh", "x"))
+    return run.counts()
+
+
+SHELL, ZSH, NEVER = ({"name": name, "where": f"process = '{name}'"} for name in ("sh", "zsh", "fish"))
+
+
+def test_matches_are_counted_by_rule() -> None:
+    assert counted(SHELL, ZSH, NEVER).sums["matches"] == {"sh": 2, "zsh": 1}
+
+
+def test_a_new_split_counts_anew() -> None:
+    assert [counted(SHELL).sums["matches"] for _ in range(2)] == [{"sh": 2}, {"sh": 2}]
+
+
+def test_events_that_are_only_looked_at_are_not_counted() -> None:
+    # given
+    run = opened(SHELL)
+
+    # when
+    looked = run.look(events("sh", "x"))
+
+    # then
+    assert looked.events.num_rows == 1
+    assert run.counts().sums["matches"] == {}
+
+
+def test_the_rules_in_force_are_told() -> None:
+    # when
+    state = counted(SHELL, ZSH, {"name": "bad", "where": "nothing = 1"}).state
+
+    # then
+    assert (state["rules"], state["left_out"], state["refused"], state["refused_because"]) == (2, 1, 0, "")
+    assert state["version"] == opened(SHELL, ZSH)(events("sh")).events.column("rules")[0].as_py()[0]["version"]
+
+
+def test_a_refused_file_is_told_until_it_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "a.yml"
+
+    def state(text: str) -> Any:
+        file.write_text(text)
+        return counted(files=[str(file)]).state
+
+    good = state("{name: a, where: n = 1}")
+    bad = state("{name: a, where: n == }")
+    other = counted(ZSH, files=[str(file)]).state
+    mended = state("{name: a, where: n = 22}")
+
+    assert (good["refused"], bad["refused"], other["refused"], mended["refused"]) == (0, 1, 1, 0)
+    assert str(bad["refused_because"]).startswith(f"{file}:1: 'a': ")
+    assert good["version"] == bad["version"] != mended["version"]
+
+
+def test_time_is_told_of_rules_that_take_much_of_it() -> None:
+    # given
+    cheap = [{"name": f"cheap {n}", "where": f"n = {n + 100}"} for n in range(200)]
+    dear = {"name": "dear", "where": "process rlike '[a-y]+.*[b-z]+.*[0-9]x'"}
+    run = opened(dear, *cheap)
+    run(events("kernels", "are", "compiled"))
+    run.counts()
+
+    # when
+    run(events(*(f"{'ab' * (n % 400)}{n}" for n in range(3000))))
+    seconds = run.counts().sums["seconds"]
+
+    # then
+    assert seconds["dear"] > 0.5 * sum(seconds.values())
+    assert len(seconds) < 100
+    assert OTHERS in seconds
+
+
+def test_time_is_shared_by_the_rules_that_have_a_predicate() -> None:
+    # given: two predicates decided together, a third one apart
+    costs = Costs([[0, 1], [2]])
+    costs.begin()
+    for group in (0, 1, -1):
+        costs.lap(group)
+    costs.alone[1] = costs._spent[0]  # all the time of the first group was that of predicate 1
+    first, second, conditions = costs._spent
+    one, both, other = ({number: number for number in numbers} for numbers in ((1,), (1, 2), (0,)))
+
+    # when
+    sets = [All(tuple(Leaf(number) for number in known)) for known in (one, both, other)]  # type: ignore[arg-type]
+    seconds = costs.taken(sets, [one, both, other])  # type: ignore[list-item]
+
+    # then
+    third = conditions / 3
+    expected = [first / 2 + third, first / 2 + second + third, third]
+    assert seconds.tolist() == pytest.approx([nanoseconds / 1e9 for nanoseconds in expected])
+    assert costs.taken(sets, [one, both, other]).tolist() == [0, 0, 0]  # type: ignore[list-item]
+
+
+def test_rules_with_one_title_are_told_apart() -> None:
+    condition: Any = None
+    rules = [Rule("1", "shell", condition), Rule("2", "shell", condition), Rule("3", "root", condition)]
+    assert names_of(rules) == ["shell (1)", "shell (2)", "root"]

@@ -1,0 +1,122 @@
+"""A segment that is run anew for a sink that has lost what it took of a split, and what sinks are told of splits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from etl.api import IDENTITY, OFFSET, BatchId, Rejects, Result, Sink, SplitLostError, Task
+from etl.delivery.dead_letters import SCHEMA
+from etl.delivery.waiting import Patience
+from etl.plan.model import Branch, Output, Segment
+from etl.segment.anew import Anew
+from etl.segment.runner import Place, Run
+
+FIELDS = pa.schema([("n", pa.int64())])
+TASKS: list[Task] = []
+WRITTEN: dict[str, list[pa.RecordBatch]] = {}
+
+
+class Forgetful(Sink):
+    """Loses the split when it is closed, as often as ``loses`` says; refuses odd numbers."""
+
+    type: str = "forgetful"
+    loses: int = 0
+    identified = True
+
+    def open(self, task: Task) -> ForgetfulWriter:
+        TASKS.append(task)
+        return ForgetfulWriter(self, task)
+
+
+class ForgetfulWriter:
+    def __init__(self, sink: Forgetful, task: Task) -> None:
+        self.sink = sink
+        self.task = task
+        self.taken: list[pa.RecordBatch] = []
+
+    def sizes(self, batch: pa.RecordBatch) -> None:
+        return None
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        self.taken.append(batch)
+        if "n" not in batch.schema.names:
+            return Result()
+        odd = pc.equal(pc.bit_wise_and(batch.column("n"), 1), 1)
+        return Result(rejected=(Rejects(batch.filter(odd).drop_columns([IDENTITY]), "odd", "is odd"),))
+
+    def close(self) -> None:
+        if sum(task.sink == self.task.sink for task in TASKS) <= self.sink.loses:
+            raise SplitLostError("connection reset")
+        WRITTEN[self.task.sink] = [*WRITTEN.get(self.task.sink, []), *self.taken]
+
+    def abort(self) -> None:
+        """What was not closed is gone."""
+
+
+@pytest.fixture(autouse=True)
+def _empty() -> None:
+    TASKS.clear()
+    WRITTEN.clear()
+
+
+def events(*numbers: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64()), OFFSET: pa.array(numbers, pa.int64())})
+
+
+def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> Anew:
+    outputs = {name: Output(name, Forgetful(loses=loses), FIELDS) for name in root.sinks}
+    segment = Segment({"src": root}, outputs, {"src": True})
+    kind = {"numbered": numbered, "ordered": ordered}
+    place = Place("p", "src", "0", "src-0", 7, lambda sink: str(tmp_path), 2, BatchId("q", 5), **kind)
+    dead = Output("dead", Forgetful(), SCHEMA)
+    begin = lambda: Run(segment, "src", place, dead, FIELDS if root.emits else None)  # noqa: E731
+    return Anew(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Patience("query 'q'", sleep=lambda _: None))
+
+
+def written(sink: str, column: str) -> list[object]:
+    return [value for batch in WRITTEN[sink] for value in batch.column(column).to_pylist()]
+
+
+def test_a_lost_split_is_written_anew_and_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    receipt = anew(tmp_path, Branch((), FIELDS, ("out",)), loses=2).finished()
+
+    assert written("out", "n") == [0, 1, 2, 3, 4]
+    assert (receipt.read.came, receipt.sinks[0].taken, receipt.sinks[0].dead) == (5, 3, 2)
+    assert "query 'q': sink 'out': connection reset; trying again" in caplog.text
+    assert "query 'q': works again" in caplog.text
+
+
+def test_what_was_handed_to_spark_is_not_handed_on_again(tmp_path: Path) -> None:
+    whole = anew(tmp_path, Branch((), FIELDS, ("out",), emits=True), loses=2)
+
+    handed = [number for batch in whole for number in batch.column("n").to_pylist()]
+
+    assert handed == [0, 1, 2, 3, 4]
+    assert whole.receipt.emitted == 5
+
+
+@pytest.mark.parametrize(
+    ("numbered", "ordered"), [(False, True), (False, False), (True, True)], ids=["a source's", "that only name events", "Spark's"]
+)
+def test_a_sink_is_told_its_place_and_whether_events_come_in_order(tmp_path: Path, numbered: bool, ordered: bool) -> None:
+    anew(tmp_path, Branch((), FIELDS, ("out",)), 0, numbered, ordered).finished()
+
+    assert [(task.sink, task.part, task.order, task.ordered) for task in TASKS] == [
+        ("out", 2, 7, ordered and not numbered),
+        ("dead", 2, 7, False),
+    ]
+
+
+def test_dead_letters_of_one_event_have_each_an_identity(tmp_path: Path) -> None:
+    """Two sinks refuse the same events."""
+    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).finished()
+    first = written("dead", IDENTITY)
+    WRITTEN.clear()
+    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).finished()
+
+    assert len(first) == len(set(first)) == 4
+    assert written("dead", IDENTITY) == first

@@ -1,0 +1,112 @@
+"""A run that follows a file while a test changes something beside it, with an event every few milliseconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from running import Etl, wait_for
+
+
+@dataclass
+class Stream:
+    """Numbered events on their way through a run; somebody adds one all the time."""
+
+    etl: Etl
+    run: subprocess.Popen[str]
+    said: list[str] = field(default_factory=list)
+    _written: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self) -> int:
+        """Append an event, and return its number."""
+        with self._lock, (self.etl.folder / "in.log").open("a") as log:
+            log.write(f"{self._written} sh\n")
+            self._written += 1
+            return self._written - 1
+
+    def delivered(self) -> dict[int, list[dict[str, Any]]]:
+        """The rules of each event that came out; every event once."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for line in self._out().splitlines():
+            with suppress(json.JSONDecodeError):  # the last line is being written
+                event = json.loads(line)
+                assert int(event["n"]) not in found, f"event {event['n']} came twice"
+                found[int(event["n"])] = event["rules"]
+        return found
+
+    def _out(self) -> str:
+        out = self.etl.folder / "out.jsonl"
+        return out.read_text() if out.exists() else ""
+
+    def now(self) -> tuple[list[str], set[str]]:
+        """The rules, and their version, that an event meets which is written now."""
+        number = self.write()
+        try:
+            wait_for(lambda: number in self.delivered() or self.run.poll() is not None, what=f"event {number}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{''.join(self.said)}") from None
+        assert self.run.poll() is None, "".join(self.said)
+        met = self.delivered()[number]
+        return [rule["id"] for rule in met], {rule["version"] for rule in met}
+
+    def soon(self) -> tuple[list[str], set[str]]:
+        """The same in the second micro-batch from now at the latest."""
+        self.now()
+        return self.now()
+
+    def total(self) -> int:
+        return self._written
+
+
+@contextmanager
+def streaming(etl: Etl, text: str) -> Iterator[Stream]:
+    """A run that follows its file while the body does something else, with an event every few milliseconds."""
+    words = ("run", etl.pipeline(text), "--master", "local[2]", "--state", etl.folder / "state")
+    (etl.folder / "in.log").touch()
+    stream, done = Stream(etl, etl.start(*words)), threading.Event()
+    threads = [threading.Thread(target=_listen, args=(stream,)), threading.Thread(target=_feed, args=(stream, done))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield stream
+        done.set()
+        threads[1].join()
+        wait_for(lambda: len(stream.delivered()) >= stream.total(), what="the last event")
+    finally:
+        done.set()
+        stream.run.terminate()
+        stream.run.wait(60)
+        for thread in threads:
+            thread.join()
+        assert stream.run.stdout is not None
+        stream.run.stdout.close()
+
+
+def _listen(stream: Stream) -> None:
+    assert stream.run.stderr is not None
+    with stream.run.stderr as lines:
+        stream.said.extend(iter(lines.readline, ""))
+
+
+def _feed(stream: Stream, done: threading.Event) -> None:
+    while not done.wait(0.02):
+        stream.write()
+
+
+def publish(path: Path, text: str) -> None:
+    """Put a file in place as an editor does."""
+    path.parent.mkdir(exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.write_text(text)
+    draft.rename(path)
+
+
+def own(name: str, where: str = "process = 'sh'") -> str:
+    return f'{{name: {name}, where: "{where}"}}\n'
