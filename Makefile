@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test servers fuzz check format lint types imports generated bench clean
+.PHONY: demo test servers kills fuzz check format lint types imports generated bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -21,6 +21,13 @@ test: $(READY)
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m servers $(SERVERS)
+
+# Each source against each sink, ten runs of 200,000 events that are killed: minutes a pair, hours in all, and the table of
+# docs/delivery-tests.md. Some of them: make kills PAIRS="kafka-to-file file-to-postgres"
+TRIAL := tests/delivery/test_kill_matrix.py
+kills: $(READY)
+	SLUICE_KILLS=10 SLUICE_KILLS_PAGE=docs/delivery-tests.md $(BIN)/python -m pytest -v \
+	  $(if $(PAIRS),$(foreach pair,$(PAIRS),"$(TRIAL)::test_events_come_out_as_often_as_is_claimed[$(pair)]"),$(TRIAL))
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
 SLUICE_FUZZ ?= 200000

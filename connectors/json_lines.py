@@ -2,7 +2,8 @@
 
 What JSON has no form for: a timestamp is text in ISO 8601 with six digits of a second
 (``2026-01-02T03:04:05.000120Z``; without ``Z`` when it knows no zone), a date ``2026-01-02``, a decimal its digits
-as text, bytes are Base64, NaN and infinities are null. Null members are kept: every line has the same members.
+as text, bytes are Base64, NaN and infinities are null. Null members are kept, so that every line has the same members, or
+with ``nulls="omit"`` left out, and with them objects that have no others.
 
 The scanner's kernel (`etl.scanner.json_lines`) writes the lines, straight from the captures where texts are views.
 What it does not read (floats, nested values, bytes) is made JSON text before, a column at a time.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -27,6 +28,8 @@ SHAPES = 64
 """Schemas whose writers are remembered."""
 
 Conversion = Callable[[pa.Array], pa.Array]
+
+Nulls = Literal["keep", "omit"]
 
 
 class Frame(NamedTuple):
@@ -42,14 +45,32 @@ PLAIN = Frame()
 """The object alone."""
 
 
-def encode(batch: pa.RecordBatch) -> memoryview:
+def encode(batch: pa.RecordBatch, nulls: Nulls = "keep") -> memoryview:
     """Flat batch → one JSON object a line, hidden columns left out."""
-    return framed(batch, PLAIN).text
+    return lines(batch, nulls).text
 
 
-def sizes(batch: pa.RecordBatch) -> pa.Array:
+def sizes(batch: pa.RecordBatch, nulls: Nulls = "keep") -> pa.Array:
     """Bytes of each event's line, its newline included (int64). Costs as much as `encode`."""
-    return pa.array(framed(batch, PLAIN).lengths)
+    return pa.array(lines(batch, nulls).lengths)
+
+
+def lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
+    """The lines with their lengths."""
+    written = framed(batch, PLAIN)
+    return written if nulls == "keep" else _without_nulls(written)
+
+
+def _without_nulls(written: Lines) -> Lines:
+    import numpy as np
+
+    from etl.scanner.json_lines import Lines
+    from etl.scanner.json_nulls import leave_out
+
+    text = np.frombuffer(written.text, np.uint8)
+    out, ends = np.empty(len(text), np.uint8), np.empty(len(written.lengths), np.int64)
+    size = leave_out(text, out, ends)
+    return Lines(out[:size].data, np.diff(ends, prepend=0))
 
 
 def framed(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array] = ()) -> Lines:

@@ -24,7 +24,9 @@ class StdinSource(ReceivingSource):
 
     A pipe cannot be read twice, so the driver copies it to the pipeline's state folder first, and events are read
     from there; what all sinks hold is deleted. What was copied and not delivered when a run was killed is delivered
-    by the next run, before its own input. At most 1 GiB waits on disk, then the pipe waits.
+    by the next run, before its own input: exactly once from the copy on, up to the sinks' guarantees. What is still in the pipe
+    when a run is killed is lost with it. Events keep their order; parallelism: parts of the copy. At most 1 GiB waits on disk,
+    then the pipe waits.
 
     Lines are cut as by the `file` source: without their newline, over-long ones as dead letters (``line-too-long``),
     unknown bytes as U+FFFD, the last one with or without newline; ``multiline`` gathers them into events as there. While

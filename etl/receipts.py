@@ -13,12 +13,14 @@ OTHERS = "(others)"
 
 @dataclass(slots=True)
 class Counts:
-    """Events at one step of a segment: ``came = left + filtered + dead``."""
+    """Events at one step of a segment: ``came + made = left + filtered + dead``."""
 
     came: int = 0
     left: int = 0
     filtered: int = 0
     dead: int = 0
+    made: int = 0
+    """Those that left beside the first, where one that came became several."""
 
     def add(self, other: Counts) -> None:
         """Sum in place."""
@@ -26,6 +28,7 @@ class Counts:
         self.left += other.left
         self.filtered += other.filtered
         self.dead += other.dead
+        self.made += other.made
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from running import ROOT, Engine, Etl
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sys.path.append(str(ROOT / "tests" / "delivery"))  # `killing` is for every connector's tests
+sys.path.append(str(ROOT / "tests" / "connectors"))  # what tests do to a broker or a web server is for tests/delivery, too
 
 pytest_plugins = ["servers.fixtures"]
 

@@ -47,8 +47,12 @@ def probe_source(cluster: Cluster, index: str, time_field: str | None) -> Iterat
     """Is there an index, and is its time a time?"""
     with closing(Client(_hasty(cluster.access()))) as client:
         found = _get(client, f"/{quote(index, safe='*,-')}/_mapping?allow_no_indices=false")
-        if not found:
+        if found is None:
             yield Finding("unknown-index", f"there is no index {index!r}, or this login may not see it", ("index",))
+            return
+        if not found:
+            message = f"this login may not see what index {index!r} is like, so it was not compared"
+            yield Finding("unknown-index", message, ("index",), "view_index_metadata lets it", severity="warning")
             return
         kinds = {_kind(mapping["mappings"], time_field) for mapping in found.values()} if time_field else set()
         for kind in sorted(str(kind or "not mapped") for kind in kinds - {"date", "date_nanos"}):

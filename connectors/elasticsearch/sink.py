@@ -40,8 +40,9 @@ class ElasticsearchSink(Cluster, Sink):
     request too large for the server is cut. A refused login, a missing right, a missing index that the server may not make
     or a missing ingest pipeline end the run: nothing is lost.
 
-    Tested against Elasticsearch 8.19 and OpenSearch 2.19: runs killed at random moments and continued, with no document
-    missing and none twice.
+    Tested against Elasticsearch 7.17, 8.19 and 9.5, and OpenSearch 2.19, this also with users, rights and TLS: clusters absent
+    at the start, runs killed at random moments and continued, with no document missing and none twice. API keys and tokens
+    were tested against a server of our own only, data streams on OpenSearch only.
 
     ```yaml
     type: elasticsearch

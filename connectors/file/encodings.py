@@ -16,6 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from connectors import json_lines
+from connectors.json_lines import Nulls
 from connectors.json_values import as_text, plain
 from etl.api import HIDDEN
 
@@ -31,6 +32,8 @@ class Encoding:
 
     format: Format
     compression: Compression
+    nulls: Nulls = "keep"
+    """Of JSON."""
 
     @property
     def extension(self) -> str:
@@ -45,7 +48,7 @@ class Encoding:
 
     def encode(self, batch: pa.RecordBatch) -> Any:
         """A batch → a buffer."""
-        return _COMPRESS[self.compression](_ENCODE[self.format](batch))
+        return _COMPRESS[self.compression](_csv(batch) if self.format == "csv" else json_lines.encode(batch, self.nulls))
 
 
 def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:
@@ -70,5 +73,4 @@ def _zstd(data: memoryview) -> memoryview:
 
 
 _GZIP_LEVEL = zlib.Z_BEST_SPEED + 3  # a third of the time of level 9, within a few per cent of its size
-_ENCODE: dict[str, Callable[[pa.RecordBatch], memoryview]] = {"json": json_lines.encode, "csv": _csv}
 _COMPRESS: dict[str, Callable[[memoryview], Any]] = {"none": lambda data: data, "gzip": _gzip, "zstd": _zstd}

@@ -18,6 +18,7 @@ from connectors.file.parts import Layout
 from connectors.file.staging import StagingWriter
 from connectors.file.stores import store_of
 from connectors.file.templates import Template, parse_template
+from connectors.json_lines import Nulls
 from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, visible
 
 
@@ -37,8 +38,8 @@ class FileSink(Sink):
 
     Exactly once: tasks stage their events under the identity of what they read; the commit of a micro-batch appends
     them and records the file's length. A restart cuts files back to that length, so what a crash left uncommitted
-    disappears; it may be seen until then. Events of one split keep their order, and splits follow each other in the
-    order of the source.
+    disappears; it may be seen until then. Events of one split, the unit of parallelism, keep their order, and splits follow
+    each other in the order of the source. Tested by killing runs at random moments and comparing what is there.
 
     A path that ends in ``/`` is a folder of parts named ``part-<begin in UTC>-<number>``, which are appended to
     until they are large or old (``roll``), so ``tail -f`` works. In braces, a path takes the value of a field
@@ -48,9 +49,9 @@ class FileSink(Sink):
     the first brace. An existing file is continued behind its end; a file that somebody else moves, cuts or replaces
     while it is open is left to them, with a warning, and output goes on at its end or in a new one.
 
-    JSON lines keep null members and nest dotted fields; CSV has a header for each file, dotted names, and JSON text
-    in columns of lists and maps. Parquet cannot be appended: committed events wait in the state folder until their
-    part is full, old, or the run ends; so do those for a file system of `pyarrow.fs` (``s3://bucket/folder/``,
+    JSON lines nest dotted fields, and keep null members unless ``nulls: omit``; CSV has a header for each file, dotted
+    names, and JSON text in columns of lists and maps. Parquet cannot be appended: committed events wait in the state folder
+    until their part is full, old, or the run ends; so do those for a file system of `pyarrow.fs` (``s3://bucket/folder/``,
     ``hdfs://host/folder/``). A single Parquet file is written when the run ends. A full disk fails the write, which is
     tried again and then ends the run: nothing is lost or repeated.
 
@@ -73,6 +74,9 @@ class FileSink(Sink):
         default="auto",
         description="How bytes are compressed; auto goes by the path's ending (.gz, .zst), else zstd for Parquet, else none.",
     )
+    nulls: Nulls = Field(
+        default="keep", description="Whether JSON lines have members that are null; omit leaves out objects of nothing else, too."
+    )
     roll: Roll = Field(default=Roll(), description="When a part of a folder is finished.")
     time_field: FieldName | None = Field(
         default=None,
@@ -90,6 +94,9 @@ class FileSink(Sink):
         yield from checks.of_format(self.path, self._encoding)
         if not template.is_folder:
             yield from checks.of_single_file(self.path, self._encoding, self._is_remote, "roll" in self.model_fields_set)
+        if self.nulls == "omit" and self.format != "json":
+            message = f"{self.format} has a column for every field; nulls is for format: json"
+            yield Finding("unused-option", message, ("nulls",), severity="warning")
         if self.time_field is not None and not template.dates:
             yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
 
@@ -133,7 +140,7 @@ class FileSink(Sink):
 
     @property
     def _encoding(self) -> Encoding:
-        return Encoding(self.format, self._compression)
+        return Encoding(self.format, self._compression, self.nulls)
 
     @property
     def _compression(self) -> Compression:

@@ -47,7 +47,8 @@ class FileSource(Source):
     lines that come later are an event of their own. What waits is lost when the file is deleted or truncated meanwhile
     and no copy is kept. With ``start: end`` the first event may lack its beginning.
 
-    Delivery: exactly once, up to the sinks' guarantees. Events of a file keep their order; a rotated file comes
+    Delivery: exactly once, up to the sinks' guarantees, tested by killing runs at random moments, and with rotations of all
+    kinds. Events of a file keep their order; a rotated file comes
     before its successor. Parallelism: byte ranges of at least 4 MiB; a compressed file is one task, small files
     share one (`_offset` then counts the n-th file's bytes from n times 2^40). Dead letters: ``line-too-long``,
     ``corrupt-archive`` for what cannot be decompressed, ``data-lost`` for what was deleted or overwritten between

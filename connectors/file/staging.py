@@ -52,7 +52,7 @@ class StagingWriter:
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Bytes of each event before compression, for JSON lines."""
-        return json_lines.sizes(batch) if self.encoding.format == "json" else None
+        return json_lines.sizes(batch, self.encoding.nulls) if self.encoding.format == "json" else None
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """All of the batch or, with an OSError, nothing of it."""

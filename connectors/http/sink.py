@@ -37,7 +37,7 @@ class HttpSink(Sink):
     request are dead letters (``http-rejected``) with the status and the beginning of the answer; a request that is too large
     (413) is cut in halves first.
 
-    Tested against a server that answers slowly, refuses, and closes connections in the middle.
+    Tested against a server of our own that answers slowly, refuses, and closes connections in the middle.
 
     ```yaml
     type: http

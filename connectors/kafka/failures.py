@@ -34,7 +34,7 @@ UNWANTED = ("INVALID_RECORD", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "IN
 
 _HINTS: Mapping[Kind, str] = {
     "login-refused": "check user, password and mechanism",
-    "tls-refused": "check tls.authority, the server's name, and that the port talks TLS",
+    "tls-refused": "check tls.authority, the server's name, that the port talks TLS, and tls.certificate where it wants one",
     "not-allowed": "ask for the rights of this user",
     "unknown-topic": "create the topic, or mend its name",
     "bad-property": "check properties",
@@ -46,8 +46,11 @@ _NOISE = re.compile(r"/bootstrap|^[a-z_]+://|ipv[46]#| \(after \d+ms in state [A
 
 
 def kind_of(error: KafkaError) -> Kind:
-    """What went wrong. A broken TLS handshake is temporary unless it was refused: a restarting broker breaks it too."""
-    if error.name() == "_SSL" and _REFUSED.search(error.str()):
+    """What went wrong. A broken TLS handshake is temporary unless it was refused: a restarting broker breaks it too.
+
+    With TLS 1.3 a broker refuses a client's certificate when the handshake is over for the client: as a broken connection.
+    """
+    if (error.name() == "_SSL" or "SSL alert" in error.str()) and _REFUSED.search(error.str()):
         return "tls-refused"
     return _KINDS.get(error.name(), "cannot-connect")
 

@@ -3,9 +3,9 @@
 A writer that was thought dead may still be at work, and commit. What stops it is the name of its transactions: who begins
 with a name (`init_transactions`) ends what an earlier holder left open and shuts it out (*fences* it). So the writer of
 a split that is tried again must have the name that was used before. A name for each split would do, but brokers keep
-names for seven days, and a pipeline has millions of splits. So names are numbered by the task's place in its micro-batch:
-splits are planned again in the same order, no two tasks of a micro-batch have the same, and there are as many names as
-tasks. The ledger does not rest on them: its key is what was read.
+names for seven days, and a pipeline has millions of splits. So names are numbered by the task's place in its micro-batch
+(`Task.part` and `Task.order`): splits are planned again in the same order, no two tasks of a micro-batch have the same, and
+there are as many names as tasks. The ledger does not rest on them: its key is what was read.
 
 Beginning costs 20 ms (a connection, two coordinators), and looking into the ledger 60. A producer of this process goes on
 without both when it wrote the micro-batch before: nobody can have had its name between. Had an earlier try of the *same*
@@ -16,7 +16,6 @@ begins anew and reads the ledger.
 from __future__ import annotations
 
 import hashlib
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -104,14 +103,4 @@ def _begun(settings: Settings, conf: tuple[tuple[str, str], ...], name: str, siz
 
 def _name(task: Task) -> str:
     query = hashlib.sha256(task.batch.query.encode()).hexdigest()[:16]
-    return f"{PREFIX}.{task.pipeline}.{task.sink}.{query}.{_place()}"
-
-
-def _place() -> int:
-    """The task's place in its micro-batch: in the order of its splits, or the number of its shuffle partition."""
-    if "pyspark" not in sys.modules:
-        return 0
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return int(context.partitionId()) if context is not None else 0
+    return f"{PREFIX}.{task.pipeline}.{task.sink}.{query}.{task.part}.{task.order}"

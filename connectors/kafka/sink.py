@@ -59,7 +59,8 @@ class KafkaSink(Cluster, Sink):
     in the pipeline and does not exist, a wrong password or certificate ends the run; brokers that are down are waited
     for.
 
-    Tested against Kafka 4.3: restarts of the broker, deleted topics, kill -9 of driver and workers with both deliveries.
+    Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers absent at the
+    start and restarted, deleted topics, messages of 5 MiB, kill -9 of driver and workers with both deliveries.
 
     ```yaml
     type: kafka

@@ -14,6 +14,7 @@ COMMIT: Final = 15
 AT_TIME: Final = 29
 LARGEST: Final = 30
 SMALLEST: Final = 31
+CHECK_CLIENT: Final = 46
 ROUTE: Final = 105
 CLUSTER: Final = 106
 ALL_TOPICS: Final = 206
@@ -47,6 +48,10 @@ def _no_group(text: str) -> Exception:
     return ComponentError(f"{text}; make the group there (mqadmin updateSubGroup), or name another")
 
 
+def _bad_filter(text: str) -> Exception:
+    return ComponentError(f"{text}; mend the filter")
+
+
 def _wrong(text: str) -> Exception:
     return ComponentError(text)
 
@@ -57,7 +62,7 @@ _MEANINGS: dict[int, Callable[[str], Exception]] = {
     15: _wrong,
     NO_PERMISSION: _denied,
     NO_TOPIC: _no_topic,
-    23: _wrong,  # a subscription that cannot be parsed
+    23: _bad_filter,
     24: _wrong,
     25: _wrong,
     NO_GROUP: _no_group,
@@ -70,6 +75,9 @@ _PASSING = "the broker["
 _DENIALS = ("AuthenticationException", "AuthorizationException", "AclException", "check signature failed")
 
 
+_NO_FILTERS = "not support consumer to filter message"
+
+
 def is_illegal(answer: Answer) -> bool:
     """Whether a broker will never take this request; it says so by a code, or as a failure of its encoder of batches."""
     return answer.code == ILLEGAL or "size exceeded" in answer.remark
@@ -80,6 +88,8 @@ def failure(place: str, answer: Answer) -> Exception:
     text = f"{place} answers {answer.code}: {answer.remark.splitlines()[0].strip() if answer.remark else 'without a reason'}"
     if answer.code == NO_PERMISSION and answer.remark.startswith(_PASSING):
         return BusyError(text)
+    if _NO_FILTERS in answer.remark:
+        return ComponentError(f"{text}; set enablePropertyFilter=true on the broker, or filter behind the source")
     if any(word in answer.remark for word in _DENIALS):
         return _denied(text)
     return _MEANINGS.get(answer.code, BusyError)(text)

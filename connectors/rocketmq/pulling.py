@@ -28,6 +28,10 @@ _SUBSCRIBED = 4
 """The bit of ``sysFlag`` that says that a request brings its subscription."""
 
 
+TAG, SQL = "TAG", "SQL92"
+"""Kinds of expressions."""
+
+
 class Lost(NamedTuple):
     """Offsets that the broker no longer has, or does not have any more."""
 
@@ -36,8 +40,8 @@ class Lost(NamedTuple):
     reason: str
 
 
-def pull_fields(queue: Queue, group: str, tags: str) -> dict[str, str]:
-    """What is the same in all pulls of a queue."""
+def pull_fields(queue: Queue, group: str, expression: str, kind: str = TAG) -> dict[str, str]:
+    """What is the same in all pulls of a queue; ``expression`` says which messages, as its ``kind`` is read."""
     return {
         "consumerGroup": group,
         "topic": queue.topic,
@@ -45,9 +49,9 @@ def pull_fields(queue: Queue, group: str, tags: str) -> dict[str, str]:
         "sysFlag": str(_SUBSCRIBED),
         "commitOffset": "0",
         "suspendTimeoutMillis": "0",
-        "subscription": tags,
+        "subscription": expression,
         "subVersion": "0",
-        "expressionType": "TAG",
+        "expressionType": kind,
     }
 
 
@@ -59,7 +63,7 @@ class Puller:
         self._width, self._full, self._depth = WIDEST, 0, 1
 
     def bodies(self, start: int, end: int) -> Iterator[bytes | Lost]:
-        """Messages from ``start`` to ``end`` as the broker stores them, in order; where tags are asked for, an answer may
+        """Messages from ``start`` to ``end`` as the broker stores them, in order; where some are asked for, an answer may
         bring some that came before, or lie behind the end."""
         todo = [(start, end)]
         waiting: list[tuple[int, int, int]] = []

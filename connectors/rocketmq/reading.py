@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from connectors.rocketmq import tags
 from connectors.rocketmq.cluster import Cluster
 from connectors.rocketmq.columns import TAGS, Columns, property_texts
-from connectors.rocketmq.pulling import Lost, Puller, pull_fields
+from connectors.rocketmq.filters import check_filter
+from connectors.rocketmq.pulling import SQL, TAG, Lost, Puller, pull_fields
 from connectors.rocketmq.routes import Queue
 from connectors.rocketmq.stored import FLAGS, INNER_BATCH, OFFSET, Stored
 from etl.api import OFFSET as OFFSET_COLUMN
@@ -31,13 +32,17 @@ class Reading:
     columns: Columns
     group: str
     tags: str
+    filter: str | None
     on_data_loss: OnDataLoss
 
     def batches(self, cluster: Cluster, queue: Queue, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
         """The events of a range of a queue, and a dead letter for what is no longer there."""
         connection, master = cluster.reader(queue)
         try:
-            puller = Puller(connection, queue, pull_fields(queue, self.group, tags.subscription(self.tags)), master)
+            if self.filter is not None:
+                check_filter(connection, queue.topic, self.group, self.filter)
+            wanted = (tags.subscription(self.tags), TAG) if self.filter is None else (self.filter, SQL)
+            puller = Puller(connection, queue, pull_fields(queue, self.group, *wanted), master)
             yield from self._events(puller.bodies(start, end), queue, start, end)
         finally:
             connection.close()

@@ -51,7 +51,8 @@ class RocketmqSink(Servers, Sink):
     U+0002, which end them, become U+FFFD.
 
     It speaks the remoting protocol itself, no client library is needed. Tested against brokers of version 5.3.3, with and
-    without access control: killed and restarted at random moments, with no event missing and repetitions counted.
+    without access control, and with TLS: absent at the start, killed and restarted at random moments, with no event missing and
+    repetitions counted.
 
     ```yaml
     type: rocketmq

@@ -47,7 +47,8 @@ class RocketmqSource(Servers, Source):
     ``rocketmq.topic``, ``rocketmq.broker``, ``rocketmq.queue``, ``rocketmq.offset``, ``rocketmq.born`` (when the producer made
     the message) and ``rocketmq.stored`` (when the broker stored it). Bodies that producers compressed (zlib, LZ4, ZSTD) are
     unpacked; one that cannot be, or has more than 32 MiB then, is a dead letter (``corrupt-body``). ``tags`` filters at the
-    broker, and once more exactly, for brokers compare hash codes.
+    broker, and once more exactly, for brokers compare hash codes; ``filter`` is evaluated by the broker alone, which must have
+    ``enablePropertyFilter=true``.
 
     Messages that a broker deleted before they were read, and queues that end before what was read of them (a topic made
     anew, a broker replaced by an empty one), end the run, or with ``on_data_loss: earliest`` are told of by a dead letter
@@ -56,7 +57,8 @@ class RocketmqSource(Servers, Source):
     Topics of the type BatchCQ are refused.
 
     It speaks the remoting protocol itself, no client library is needed. Tested against brokers of version 5.3.3, with and
-    without access control: killed and continued, restarted, replaced, with topics deleted and bodies of all compressions.
+    without access control, and with TLS: absent at the start, killed and continued, restarted, replaced, with topics deleted,
+    conditions, and bodies of all compressions. Replicas were tested with brokers of our own only.
 
     ```yaml
     type: rocketmq
@@ -71,6 +73,12 @@ class RocketmqSource(Servers, Source):
     topics: tuple[TopicName, ...] = Field(description="Topics to read.", min_length=1, examples=[["web-logs"]])
     tags: str = Field(
         default=tags.ALL, description="Which messages to take: tags with `||` between them, or `*` for all.", examples=["a || b"]
+    )
+    filter: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Which messages to take, by their properties: a condition of SQL 92, which the broker evaluates.",
+        examples=["amount > 100 AND region IN ('eu', 'us')"],
     )
     begin: Literal["earliest", "latest", "timestamp", "offsets", "group"] = Field(
         default="earliest",
@@ -127,6 +135,8 @@ class RocketmqSource(Servers, Source):
             tags.wanted(self.tags)
         except ValueError as error:
             yield Finding("bad-tags", str(error), ("tags",))
+        if self.filter is not None and self.tags != tags.ALL:
+            yield Finding("filter-conflict", "a broker goes by tags or by a filter", ("filter",), "ask for TAGS in the filter")
         names = self._columns().schema().names
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield Finding("duplicate-field", f"two options fill the field {name!r}", (), "give them different fields")
@@ -182,7 +192,7 @@ class RocketmqSource(Servers, Source):
         if gone is not None:
             yield lost(queue, gone, "earliest")
         if split.start < split.end:
-            reading = Reading(self._columns(), self.group, self.tags, self.on_data_loss)
+            reading = Reading(self._columns(), self.group, self.tags, self.filter, self.on_data_loss)
             yield from reading.batches(cluster(self.access()), queue, split.start, split.end)
 
     def commit(self, ends: Sequence[Offset]) -> None:

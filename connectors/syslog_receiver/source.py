@@ -47,7 +47,8 @@ class SyslogSource(ReceivingSource):
     When ``journal.max_bytes`` wait for their delivery, connections and Unix sockets wait, and so their senders;
     datagrams of UDP are dropped. Those, and the ones that the system dropped, are counted and told of as warnings.
 
-    Messages of one connection stay in order. It runs on one host, and needs Linux for datagrams.
+    Messages of one connection stay in order. Parallelism: parts of the journal. Tested over every transport, and by killing
+    runs under load. It runs on one host, and needs Linux for datagrams.
 
     ```yaml
     type: syslog

@@ -23,9 +23,9 @@ def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
         yield from _spark_lines(query.name, totals)
     width = max((len(name) for name in totals.sinks), default=0)
     for name, sink in totals.sinks.items():
-        balance = f"{count(sink.came)} in = {count(sink.taken)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead"
-        balance += _spooled(sink.spooled)
-        yield f"  {name:<{width}}  {balance}{'' if sink.balanced else '  (does not balance: please report this)'}"
+        came = f"{count(sink.came)} in{_made(sink.made)}"
+        went = f"{count(sink.taken)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead{_spooled(sink.spooled)}"
+        yield f"  {name:<{width}}  {came} = {went}{'' if sink.balanced else '  (does not balance: please report this)'}"
         if verbose:
             yield f"  {'':<{width}}  {_writes(sink)}"
     yield from step_summary(totals)
@@ -40,6 +40,11 @@ def _writes(sink: SinkTotals) -> str:
     return f"written {count(sum(sink.flushes.values()))} times{': ' + reasons if reasons else ''}{again}"
 
 
+def _made(events: int) -> str:
+    """What steps added that make several events of one."""
+    return f" + {count(events)} made" if events else ""
+
+
 def _spooled(events: int) -> str:
     """What waits; events that an earlier run left and this one delivered are taken off."""
     return f" {'+' if events > 0 else '-'} {count(abs(events))} spooled" if events else ""
@@ -50,8 +55,8 @@ def _spark_lines(query: str, totals: Totals) -> Iterator[str]:
     if counts is not None:
         results = totals.results.get(query, 0)
         yield (
-            f"  {query}: {count(counts.came)} in = {count(counts.left)} to Spark + {count(counts.filtered)} filtered "
-            f"+ {count(counts.dead)} dead; {_of(results, 'result')}"
+            f"  {query}: {count(counts.came)} in{_made(counts.made)} = {count(counts.left)} to Spark "
+            f"+ {count(counts.filtered)} filtered + {count(counts.dead)} dead; {_of(results, 'result')}"
         )
     if totals.late.get(query):
         yield f"  {query}: {_of(totals.late[query], 'group')} of events came after their window had closed and were dropped"

@@ -96,6 +96,10 @@ class ArrowStep(Step):
         """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
         return None
 
+    def multiplies(self) -> bool:
+        """Whether one event may leave as several: one behind the other, with the same ``_offset``."""
+        return False
+
     def notes(self, incoming: Schema) -> Iterable[str]:
         """What `etl explain` says of how it runs in front of these fields, a line each."""
         return ()

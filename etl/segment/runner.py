@@ -269,6 +269,7 @@ class _Step:
     def __post_init__(self) -> None:
         assert isinstance(self.node.step, ArrowStep)
         self.takes_views = self.node.step.takes_views
+        self._multiplies = self.node.step.multiplies()
         self._open = self.node.step.open(self.node.incoming)
         self.counts = self.owner.counts(self._open)
 
@@ -287,5 +288,15 @@ class _Step:
         counts.came += batch.num_rows
         counts.left += outcome.events.num_rows
         counts.dead += dead
-        counts.filtered += batch.num_rows - outcome.events.num_rows - dead
+        made = _made(outcome.events) if self._multiplies else 0
+        counts.made += made
+        counts.filtered += batch.num_rows + made - outcome.events.num_rows - dead
         return outcome.events
+
+
+def _made(events: pa.RecordBatch) -> int:
+    """How many came out of an event that left already: they lie behind each other."""
+    if not events.num_rows:
+        return 0
+    offsets = events.column(OFFSET)
+    return int(pc.sum(pc.equal(offsets.slice(1), offsets.slice(0, len(offsets) - 1)), min_count=0).as_py())

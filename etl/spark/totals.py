@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.api import Counted
@@ -19,9 +19,10 @@ MOST_TOLD = 100
 
 @dataclass
 class SinkTotals:
-    """One sink over the run: of ``came`` events on the ways to it, ``taken`` arrived."""
+    """One sink over the run: of ``came`` events on the ways to it, and ``made`` of them there, ``taken`` arrived."""
 
     came: int = 0
+    made: int = 0
     filtered: int = 0
     dead: int = 0
     taken: int = 0
@@ -33,7 +34,7 @@ class SinkTotals:
     @property
     def balanced(self) -> bool:
         """Whether every event that set out is accounted for."""
-        return self.came == self.taken + self.filtered + self.dead + self.spooled
+        return self.came + self.made == self.taken + self.filtered + self.dead + self.spooled
 
 
 @dataclass
@@ -97,6 +98,7 @@ class Totals:
         sinks = {
             name: {
                 "in": s.came,
+                "made": s.made,
                 "out": s.taken,
                 "filtered": s.filtered,
                 "dead": s.dead,
@@ -138,12 +140,13 @@ class Totals:
             self.dead += receipt.untimed
 
     def _branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
-        """``above``: came = events that set out on this way, filtered and dead = lost on it so far."""
-        lost = Counts(above.came, 0, above.filtered, above.dead)
+        """``above``: came = events that set out on this way, filtered and dead = lost on it so far, made = added."""
+        lost = Counts(above.came, 0, above.filtered, above.dead, above.made)
         for node in branch.steps:
             counts = walk.step()
             lost.filtered += counts.filtered
             lost.dead += counts.dead
+            lost.made += counts.made
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
                 if walk.counted is not None:
@@ -154,11 +157,13 @@ class Totals:
         for below in branch.branches:
             self._branch(below, walk, lost)
         if branch.emits:
-            walk.emitted.add(Counts(lost.came, lost.came - lost.filtered - lost.dead, lost.filtered, lost.dead))
+            left = lost.came + lost.made - lost.filtered - lost.dead
+            walk.emitted.add(replace(lost, left=left))
 
     def _sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
         total = self.sinks.setdefault(name, SinkTotals())
         total.came += lost.came
+        total.made += lost.made
         total.filtered += lost.filtered
         total.dead += lost.dead
         total.spooled += delivered.spooled

@@ -150,6 +150,9 @@ class Lookup(ArrowStep):
 
     takes_views = True
 
+    def multiplies(self) -> bool:
+        return self.several == "all"
+
     def open(self, incoming: Schema) -> Counting:
         from etl.steps.looking import Looking
 

@@ -151,6 +151,9 @@ class Rules(ArrowStep):
         except TaxonomyError as error:
             yield str(error)
 
+    def multiplies(self) -> bool:
+        return self.output == "alerts"
+
     def open(self, incoming: Schema) -> Counting:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""
         from etl.rules.files import state_of

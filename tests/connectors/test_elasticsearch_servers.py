@@ -1,8 +1,10 @@
-"""The elasticsearch sink and source against real servers: OpenSearch 2.19 and Elasticsearch 8.19."""
+"""The elasticsearch sink and source against real servers: OpenSearch 2.19 and Elasticsearch 8.19; with
+``SLUICE_ALL_VERSIONS=1`` Elasticsearch 7.17 and 9.5, too."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -18,20 +20,21 @@ from etl.api import IDENTITY, OFFSET, ComponentError, Limit, Offset, Result, Spl
 
 TASK = Task("p", "out", "split", "/nowhere", pa.schema([]))
 ALL = Limit(1 << 62, None, bounded=True)
-BOTH = ("opensearch", "elasticsearch")
+KINDS = ("opensearch", "elasticsearch", *(("elasticsearch7", "elasticsearch9") if os.environ.get("SLUICE_ALL_VERSIONS") else ()))
 
 
-@pytest.fixture(params=BOTH)
-def node(request: pytest.FixtureRequest, opensearch: SearchNode, elasticsearch: SearchNode) -> SearchNode:
-    return {"opensearch": opensearch, "elasticsearch": elasticsearch}[request.param]
+@pytest.fixture(params=KINDS)
+def node(request: pytest.FixtureRequest) -> SearchNode:
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
-def index(opensearch: SearchNode, elasticsearch: SearchNode) -> Iterator[str]:
+def index(request: pytest.FixtureRequest) -> Iterator[str]:
     """A name that nobody else uses; what begins with it is deleted."""
     name = f"etl-{uuid4().hex[:12]}"
+    servers = [request.getfixturevalue(kind) for kind in KINDS]
     yield name
-    for server in (opensearch, elasticsearch):
+    for server in servers:
         _, found = server.ask("GET", f"/{name}*/_alias")
         for one in json.loads(found):
             server.ask("DELETE", f"/{one.replace('%', '%25')}")

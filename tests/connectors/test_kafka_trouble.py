@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from etl.delivery.waiting import Patience, patiently
 pytestmark = pytest.mark.servers
 
 EVENTS = events([{"n": number} for number in range(1000)])
+NEW = events([{"text": "new"}, {"text": "newer"}])
 
 
 def source(address: str, topic: str = "t", **options: Any) -> KafkaSource:
@@ -33,10 +33,20 @@ def sink(address: str, topic: str = "t", **options: Any) -> KafkaSink:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """A broker that asks for a password and shows a certificate of another name."""
+def guarded(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Kafka]:
+    """A broker that asks for a password and shows a certificate of another name; at other ports it wants a password without
+    TLS, and a client's certificate without a password."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    with Kafka(sasl="SCRAM-SHA-256", tls=Certificates(folder, names="DNS:elsewhere.example.org")) as server:
+    own = "listener.name.mutual.ssl"
+    settings = {
+        f"{own}.keystore.type": "PEM",
+        f"{own}.keystore.location": certificates.server.together,
+        f"{own}.truststore.type": "PEM",
+        f"{own}.truststore.location": certificates.authority,
+        f"{own}.client.auth": "required",
+    }
+    tls = Certificates(folder, names="DNS:elsewhere.example.org")
+    with Kafka(sasl="SCRAM-SHA-256", tls=tls, settings=settings, more={"PLAIN": "SASL_PLAINTEXT", "MUTUAL": "SSL"}) as server:
         yield server
 
 
@@ -80,14 +90,28 @@ def test_a_certificate_of_another_name_ends_the_run(guarded: Kafka) -> None:
         source(guarded.address, **options).start()
 
 
-def test_who_is_let_in_reads_and_writes(guarded: Kafka, tmp_path: Path) -> None:
+def let_in(guarded: Kafka, way: str, certificates: Certificates) -> tuple[str, dict[str, Any]]:
+    """Address and options of somebody who may."""
+    if way == "SASL_SSL":
+        return guarded.address, login(guarded)
+    if way == "SASL_PLAINTEXT":
+        return guarded.listeners["PLAIN"], {"user": guarded.user, "password": guarded.password, "mechanism": "SCRAM-SHA-512"}
+    pair = certificates.client
+    tls = {"authority": str(certificates.authority), "certificate": str(pair.certificate), "key": str(pair.key)}
+    return guarded.listeners["MUTUAL"], {"tls": tls}
+
+
+@pytest.mark.parametrize("way", ["SASL_SSL", "SASL_PLAINTEXT", "a client's certificate"])
+def test_who_is_let_in_reads_and_writes(guarded: Kafka, certificates: Certificates, way: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
+    topic = "".join(filter(str.isalpha, way))
     client = {**guarded.client(), "ssl.endpoint.identification.algorithm": "none", "log_level": 0}
     admin = AdminClient(client)
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
-    options = login(guarded, timeout="30s")
-    reader, component = source(guarded.address, **options), sink(guarded.address, delivery="exactly_once", **options)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    address, options = let_in(guarded, way, certificates)
+    options["timeout"] = "30s"
+    reader, component = source(address, topic, **options), sink(address, topic, delivery="exactly_once", **options)
     writer = component.open(task(None, EVENTS))
     writer.write(EVENTS)
     writer.close()
@@ -97,6 +121,47 @@ def test_who_is_let_in_reads_and_writes(guarded: Kafka, tmp_path: Path) -> None:
 
     assert len(read(reader, start, reader.latest(start, EVERYTHING))) == 1000
     assert list(component.probe(EVENTS.schema)) == []
+
+
+def test_a_cluster_that_was_replaced_by_another_is_told_of(guarded: Kafka, kafka: Kafka) -> None:
+    """Its topics have other ids, whatever offsets they have."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic = Broker(kafka).topic()
+    Broker(kafka).produce(topic, [b"old"] * 3)
+    before = source(kafka.address, topic)
+    end = before.latest(before.start(), EVERYTHING)
+    admin = AdminClient({**guarded.client(), "ssl.endpoint.identification.algorithm": "none", "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    login = {"user": guarded.user, "password": guarded.password, "mechanism": "SCRAM-SHA-512", "timeout": "30s"}
+    strict, lenient = (source(guarded.listeners["PLAIN"], topic, on_data_loss=how, **login) for how in ("fail", "earliest"))
+
+    with pytest.raises(ComponentError, match=rf"topic '{topic}' was deleted and made again"):
+        Patience("source").until(lambda: strict.latest(end, EVERYTHING))
+    assert Patience("source").until(lambda: lenient.latest(end, EVERYTHING)) == end, "nothing is there yet"
+    writer = sink(guarded.listeners["PLAIN"], topic, value_field="text", **login).open(task(None, NEW))
+    writer.write(NEW)
+    again = Patience("source").until(lambda: lenient.latest(end, EVERYTHING))
+
+    assert [row["message"] for row in read(lenient, end, again)] == ["new", "newer"]
+
+
+def test_a_wrong_password_without_tls_ends_the_run(guarded: Kafka) -> None:
+    address = guarded.listeners["PLAIN"]
+
+    with pytest.raises(ComponentError, match=rf"kafka {address}: .*check user, password and mechanism") as raised:
+        source(address, user=guarded.user, password="hunter2", mechanism="SCRAM-SHA-512").start()
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("shown", ["none", "of another authority"])
+def test_who_shows_no_certificate_that_is_known_is_told_so(guarded: Kafka, certificates: Certificates, shown: str) -> None:
+    assert guarded.tls is not None
+    address, pair = guarded.listeners["MUTUAL"], guarded.tls.client
+    own = {} if shown == "none" else {"certificate": str(pair.certificate), "key": str(pair.key)}
+
+    with pytest.raises(ComponentError, match=rf"kafka {address}: .*certificate.*tls\.certificate where it wants one"):
+        source(address, tls={"authority": str(certificates.authority), **own}).start()
 
 
 @pytest.mark.slow

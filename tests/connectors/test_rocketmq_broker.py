@@ -129,6 +129,32 @@ def test_tags_are_filtered_by_the_broker_and_exactly(rocketmq: RocketMq) -> None
     assert [row["_offset"] for row in rows] == [n for n in range(5000) if tags[n] in ("Aa", "login")]
 
 
+def test_a_condition_over_properties_is_evaluated_by_the_broker(rocketmq: RocketMq) -> None:
+    topic = topic_of(rocketmq, 1)
+    regions, amounts = [["eu", "us", None][n % 3] for n in range(900)], [str(n % 10) for n in range(900)]
+    put(rocketmq, topic, events(900, region=regions, amount=amounts), property_fields={"region": "region", "amount": "amount"})
+    condition = "amount >= 5 AND region = 'eu'"
+    source = source_of(rocketmq, topic, filter=condition)
+    start = source.start()
+
+    rows = read(source, start, taken(source, start, 900))
+
+    assert [row["_offset"] for row in rows] == [n for n in range(900) if regions[n] == "eu" and int(amounts[n]) >= 5]
+
+
+def test_a_condition_that_is_none_ends_the_run(rocketmq: RocketMq) -> None:
+    topic = topic_of(rocketmq, 1)
+    put(rocketmq, topic, events(5))
+    source = source_of(rocketmq, topic, filter="amount >= AND")
+    start = source.start()
+
+    with pytest.raises(
+        ComponentError,
+        match=rf"rocketmq {rocketmq.broker} answers 23: .*ParseException.*AND.*line 1, column 11.*; mend the filter",
+    ):
+        read(source, start, taken(source, start, 5))
+
+
 def test_where_a_new_pipeline_begins(rocketmq: RocketMq) -> None:
     topic = topic_of(rocketmq, 1)
     put(rocketmq, topic, events(10), body_field="message")

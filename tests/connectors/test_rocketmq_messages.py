@@ -268,6 +268,12 @@ def test_options_of_the_source_that_do_not_go_together() -> None:
     ]
 
 
+def test_tags_and_a_condition_do_not_go_together() -> None:
+    given = {"servers": ["localhost:9876"], "topics": ["web"], "tags": "a", "filter": "TAGS = 'a' AND region = 'eu'"}
+
+    assert codes(RocketmqSource.model_validate(given).check()) == [("filter-conflict", ("filter",))]
+
+
 @pytest.mark.parametrize("start", ["group", "offsets", "timestamp"])
 def test_ways_to_start_need_what_they_start_from(start: str) -> None:
     source = RocketmqSource.model_validate({"servers": ["localhost:9876"], "topics": ["web"], "start": start})

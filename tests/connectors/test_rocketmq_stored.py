@@ -63,7 +63,7 @@ def properties(pairs: dict[str, str]) -> bytes:
 
 def read(found: list[bytes | Lost], start: int = 0, end: int = 1 << 40, tags: str = "*", **options: object) -> list[object]:
     """What a reading makes of answers: rows, and codes of rejects."""
-    reading = Reading(Columns(**options), "sluice", tags, "earliest")  # type: ignore[arg-type]
+    reading = Reading(Columns(**options), "sluice", tags, None, "earliest")  # type: ignore[arg-type]
     rows: list[object] = []
     for batch in reading._events(iter(found), QUEUE, start, end):
         rows += [batch.code] if isinstance(batch, Rejects) else owned(batch).to_pylist()

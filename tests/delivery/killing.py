@@ -1,7 +1,7 @@
 """Killing runs at random points, and counting what came out at the other end.
 
-A test says how events are put in and how they are read back; an event is a number. With ``SLUICE_KILLS=10`` there are ten
-runs of 200,000 events each; without it two small ones. ``SLUICE_SEED`` repeats the points of an earlier trial.
+With ``SLUICE_KILLS=10`` there are ten runs of 200,000 events each; without it two small ones. ``SLUICE_SEED`` repeats the
+victims and moments of an earlier trial.
 """
 
 from __future__ import annotations
@@ -13,20 +13,33 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from kill_lanes import Lane
+from kill_processes import workers
 from running import Etl, wait_for
+from servers.server import Server
+
+from etl.api import Guarantee
 
 RUNS = int(os.environ.get("SLUICE_KILLS", "0"))
 EVENTS = 200_000
 FEW_RUNS, FEW_EVENTS = 2, 10_000
+FEW_RUNS_OF_WHOLE = 1
+"""A source that is read whole has for each run a second one, to its end."""
 SLICES = 20
 """In so many pieces the events of a run are put in, with pauses of random length."""
 PAUSE_SECONDS = 0.15
-STOP_SECONDS = 120.0
+STRIKE_SECONDS = 0.8
+"""A strike comes in this time after a micro-batch has begun that has new events."""
+STOP_SECONDS = 180.0
+LAST_SECONDS = 900.0
+
+Victim = Literal["driver", "worker", "server"]
 
 
 @dataclass
@@ -45,6 +58,10 @@ class Outcome:
         """Whether every event is there once."""
         return not (self.missing or self.repeats or self.foreign)
 
+    def keeps(self, claim: Guarantee) -> bool:
+        """Whether it is what was promised."""
+        return self.exact if claim == "exactly once" else not (self.missing or self.foreign)
+
     def __str__(self) -> str:
         return (
             f"of {self.total} events {len(self.missing)} are missing {self.missing[:5]}, {self.repeats} came again, "
@@ -52,57 +69,132 @@ class Outcome:
         )
 
 
+def outcome(total: int, delivered: Iterable[int], done: Sequence[str] = ()) -> Outcome:
+    """Compare what came out with the numbers from 0 to ``total``."""
+    counts = Counter(delivered)
+    missing = [number for number in range(total) if number not in counts]
+    foreign = [number for number in counts if not 0 <= number < total]
+    return Outcome(total, missing, sum(counts.values()) - len(counts), foreign, list(done))
+
+
 @dataclass
 class Trial:
     """One pipeline, killed again and again.
 
-    ``fill(first, last)`` puts in the events of these numbers (half open); ``delivered()`` reads all that came out, repeats
-    included. ``restart`` stops and starts the server in between, where there is one; the run has to live through it.
+    ``restartable`` are servers that may be stopped or killed; the run has to live through it.
     """
 
     etl: Etl
-    pipeline: Path
-    fill: Callable[[int, int], object]
-    delivered: Callable[[], Iterable[int]]
-    restart: Callable[[], object] | None = None
-    words: Sequence[str] = ()
-    dice: random.Random = field(default_factory=random.Random)
+    lane: Lane
+    restartable: Sequence[Server] = ()
+    seed: int = 0
+    runs: int = field(init=False)
+    events: int = EVENTS if RUNS else FEW_EVENTS
     done: list[str] = field(default_factory=list)
+    kills: Counter[Victim] = field(default_factory=Counter)
     total: int = 0
 
-    def __call__(self) -> Outcome:
-        """All runs, then one to the end."""
-        runs, events = (RUNS, EVENTS) if RUNS else (FEW_RUNS, FEW_EVENTS)
-        attacks = _many_attacks(self.restart) if RUNS else _few_attacks(self.restart)
-        for number in range(runs):
-            self._attacked(number, events, attacks[number % len(attacks)])
-        with self._running(runs, "--once") as last:
-            assert last.wait(600) == 0, self._log(runs).read_text()[-4000:]
-        return outcome(self.total, self.delivered(), self.done)
+    def __post_init__(self) -> None:
+        self.seed = self.seed or int(os.environ.get("SLUICE_SEED", "0")) or random.randrange(1, 1 << 32)
+        self.dice = random.Random(self.seed)
+        self.whole = self.lane.source.whole
+        self.runs = RUNS or (FEW_RUNS_OF_WHOLE if self.whole else FEW_RUNS)
+        self.done.append(f"SLUICE_SEED={self.seed}")
 
-    def _attacked(self, number: int, events: int, attack: Attack) -> None:
+    def __call__(self) -> list[Outcome]:
+        """All runs, then one to the end; what came out of each sink."""
+        for number, victim in enumerate(self._victims()):
+            if self.whole or number == 0:
+                self._begin(number)
+            if self.whole:
+                self._put(self.events)
+            with self._running(number, *(["--once"] if self.whole else [])) as run:
+                self._wait_until_running(number, run)
+                self._struck(number, run, victim)
+            if self.whole:
+                self._finish(number)
+        if not self.whole:
+            self._finish(self.runs)
+        return [outcome(self.total, catch.delivered(), self.done) for catch in self.lane.catches]
+
+    def _victims(self) -> list[Victim]:
+        """Of each as many as of the others, as far as the runs go."""
+        kinds: list[Victim] = ["server", "worker", "driver"] if self.restartable else ["worker", "driver"]
+        self.dice.shuffle(kinds)
+        return [kinds[number % len(kinds)] for number in range(self.runs)]
+
+    def _begin(self, number: int) -> None:
+        """A place for events, and a pipeline that reads it, with a state of its own."""
+        self.state = self.lane.stage.state = self.etl.folder / f"state-{number}"
+        self.lane.feed.begin()
+        self.pipeline = self.etl.pipeline(self.lane.pipeline(f"kills-{number}"))
+
+    def _struck(self, number: int, run: subprocess.Popen[bytes], victim: Victim) -> None:
         """Put events in, in slices; at one of them strike; whoever lives through it is ended gently, else begun anew."""
-        at = self.dice.randrange(SLICES)
-        with self._running(number) as run:
-            self._wait_until_running(number, run)
-            for piece in range(SLICES):
-                self._put(events // SLICES)
+        at = SLICES - 1 if self.lane.source.receives else self.dice.randrange(SLICES)  # no event when nobody receives it
+        for piece in range(1 if self.whole else SLICES):
+            if not self.whole:
+                begun = self._begun()
+                self._put(self.events // SLICES)
                 time.sleep(self.dice.uniform(0, PAUSE_SECONDS))  # a random point is what is wanted
-                if piece == at:
-                    time.sleep(self.dice.uniform(0, PAUSE_SECONDS * SLICES))
-                    self.done.append(f"run {number}: {attack(self, run)} at slice {at}")
-            if run.poll() is None:
-                run.send_signal(signal.SIGTERM)
+            if self.whole or piece == at:
+                self._wait_for_work(() if self.whole else begun, run)
+                time.sleep(self.dice.uniform(0, STRIKE_SECONDS))
+                self.done.append(f"run {number}: {self._strike(run, victim)}" + ("" if self.whole else f" at slice {at}"))
+        if run.poll() is None and not self.whole:
+            run.send_signal(signal.SIGTERM)
 
     def _put(self, events: int) -> None:
-        self.fill(self.total, self.total + events)
+        self.lane.feed.fill(self.total, self.total + events)
         self.total += events
 
+    def _strike(self, run: subprocess.Popen[bytes], victim: Victim) -> str:
+        if run.poll() is not None:
+            return f"had ended ({run.returncode}) before its {victim} was struck"
+        what = {"driver": self._kill_driver, "worker": self._kill_worker, "server": self._restart_server}[victim](run)
+        if what:
+            self.kills[victim] += 1
+        return what or "no worker to kill"
+
+    def _kill_driver(self, run: subprocess.Popen[bytes]) -> str:
+        run.kill()
+        run.wait()
+        return "driver killed"
+
+    def _kill_worker(self, run: subprocess.Popen[bytes]) -> str:
+        found: list[int] = []
+        wait_for(lambda: bool(found.extend(workers(run.pid)) or found) or run.poll() is not None, what="a worker")
+        try:
+            os.kill(self.dice.choice(found), signal.SIGKILL)
+        except (ProcessLookupError, IndexError):
+            return ""
+        return "worker killed"
+
+    def _restart_server(self, run: subprocess.Popen[bytes]) -> str:
+        server = self.dice.choice(self.restartable)
+        gently = self.dice.random() < 0.5
+        (server.stop if gently else server.kill)()
+        server.start()
+        return f"{server.name} {'restarted' if gently else 'killed and started'}"
+
+    def _begun(self) -> tuple[tuple[str, int], ...]:
+        """The queries, and how many micro-batches each has begun."""
+        folders = sorted(self.state.glob("queries/*/checkpoint/offsets"))
+        return tuple((str(folder), last) for folder in folders if (last := _last_number(folder)) >= 0)
+
+    def _wait_for_work(self, before: Iterable[tuple[str, int]], run: subprocess.Popen[bytes]) -> None:
+        """Until a micro-batch begins that may hold the newest events."""
+        known = set(before)
+        wait_for(lambda: run.poll() is not None or bool(set(self._begun()) - known), what="a micro-batch")
+
+    def _finish(self, number: int) -> None:
+        with self._running(number, "--once", last=True) as run:
+            assert run.wait(LAST_SECONDS) == 0, f"{self.done}\n{self._log(number, True).read_text()[-4000:]}"
+
     @contextmanager
-    def _running(self, number: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-        state = str(self.etl.folder / "state")
-        words = ("run", str(self.pipeline), "--master", "local[2]", "--state", state, *self.words, *more)
-        with self._log(number).open("wb") as log:
+    def _running(self, number: int, *more: str, last: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+        words = ("run", str(self.pipeline), "--master", "local[2]", "--state", str(self.state), *more)
+        with self._log(number, last).open("wb") as log:
             run = subprocess.Popen(
                 [sys.executable, "-m", "etl", *words], cwd=self.etl.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
@@ -119,98 +211,10 @@ class Trial:
         wait_for(lambda: b"\nrunning " in log.read_bytes() or run.poll() is not None, what="the start of the run")
         assert run.poll() is None, log.read_text()[-4000:]
 
-    def _log(self, number: int) -> Path:
-        return self.etl.folder / f"killed-{number}.log"
+    def _log(self, number: int, last: bool = False) -> Path:
+        return self.etl.folder / f"{'finished' if last else 'killed'}-{number}.log"
 
 
-Attack = Callable[[Trial, "subprocess.Popen[bytes]"], str]
-
-
-def kills(
-    etl: Etl,
-    pipeline: Path,
-    fill: Callable[[int, int], object],
-    delivered: Callable[[], Iterable[int]],
-    restart: Callable[[], object] | None = None,
-    words: Sequence[str] = (),
-) -> Outcome:
-    """Run a following pipeline, kill it at random points, let it finish, and compare. ``words`` go to ``etl run``."""
-    seed = int(os.environ.get("SLUICE_SEED", "0")) or random.randrange(1, 1 << 32)
-    trial = Trial(etl, pipeline, fill, delivered, restart, words, random.Random(seed), [f"SLUICE_SEED={seed}"])
-    return trial()
-
-
-def outcome(total: int, delivered: Iterable[int], done: Sequence[str] = ()) -> Outcome:
-    """Compare what came out with the numbers from 0 to ``total``."""
-    counts = Counter(delivered)
-    missing = [number for number in range(total) if number not in counts]
-    foreign = [number for number in counts if not 0 <= number < total]
-    return Outcome(total, missing, sum(counts.values()) - len(counts), foreign, list(done))
-
-
-def _kill_driver(trial: Trial, run: subprocess.Popen[bytes]) -> str:
-    run.kill()
-    run.wait()
-    return "driver killed"
-
-
-def _kill_worker(trial: Trial, run: subprocess.Popen[bytes]) -> str:
-    found = list(workers(run.pid))
-    if not found:
-        return "no worker to kill"
-    try:
-        os.kill(trial.dice.choice(found), signal.SIGKILL)
-    except ProcessLookupError:
-        return "the worker had ended"
-    return "worker killed"
-
-
-def _restart(trial: Trial, run: subprocess.Popen[bytes]) -> str:
-    assert trial.restart is not None
-    trial.restart()
-    return "server restarted"
-
-
-def _many_attacks(restart: object) -> list[Attack]:
-    return [_kill_worker, _kill_driver, *([_restart] if restart else [])]
-
-
-def _few_attacks(restart: object) -> list[Attack]:
-    """In the two runs of an ordinary test the server restarts just before a worker is killed."""
-
-    def both(trial: Trial, run: subprocess.Popen[bytes]) -> str:
-        return f"{_restart(trial, run)}, {_kill_worker(trial, run)}"
-
-    return [both if restart else _kill_worker, _kill_driver]
-
-
-def workers(driver: int) -> Iterator[int]:
-    """The Python processes below a driver that read and write: those its worker daemon forked."""
-    parents = dict(_processes())
-    daemons = {pid for pid in parents if b"-m\0etl.spark.daemon\0" in _command(pid)}
-    for pid in daemons:
-        if parents[pid] in daemons and driver in _above(pid, parents):
-            yield pid
-
-
-def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
-    while pid in parents:
-        pid = parents[pid]
-        yield pid
-
-
-def _processes() -> Iterator[tuple[int, int]]:
-    """Process → its parent."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                yield int(folder.name), int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+def _last_number(folder: Path) -> int:
+    """Of the files that are named by numbers."""
+    return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=-1)

@@ -1,22 +1,31 @@
-"""Kill -9 at random points: file to file, and the counting of what a trial found."""
+"""How trials count, which pairs they try, and the page that they write."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
+import kill_page
 import pytest
-from killing import kills, outcome
+from kill_lanes import Lane
+from kill_pairs import ELSEWHERE, SINKS, SOURCES, Pair, every_pair, few_groups
+from kill_table import Stage
+from killing import Trial, outcome
 from running import Etl
 
-COPY = """
-    name: copy
-    source: {type: file, path: "{here}/in.log"}
-    steps:
-      - {type: regex, patterns: ['^(?<n>[0-9]+) (?<text>.*)$']}
-    sink: {type: file, path: "{here}/out.jsonl"}
-    run: {trigger: 100ms}
-"""
+from connectors.components import COMPONENTS
+
+PAIRS = {pair.name: pair for pair in every_pair()}
+FILE = PAIRS["file-to-file"].source
+
+
+@pytest.fixture
+def lane_of(tmp_path: Path) -> Iterator[Callable[[Pair], Lane]]:
+    """Pairs at work that need no server."""
+    with ExitStack() as clearing:
+        yield lambda pair: Lane(Stage(tmp_path, {}, "kill-1", clearing), [pair])
 
 
 def test_an_outcome_tells_missing_repeated_and_foreign_events() -> None:
@@ -27,20 +36,47 @@ def test_an_outcome_tells_missing_repeated_and_foreign_events() -> None:
     assert outcome(3, [2, 0, 1]).exact
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_file_to_file_is_exactly_once(etl: Etl, tmp_path: Path) -> None:
-    source, out = tmp_path / "in.log", tmp_path / "out.jsonl"
-    source.touch()
+def test_what_is_promised_decides_whether_repeats_are_faults() -> None:
+    assert outcome(2, [0, 1, 1]).keeps("at least once")
+    assert not outcome(2, [0, 1, 1]).keeps("exactly once")
+    assert not outcome(2, [1]).keeps("at least once")
 
-    def fill(first: int, last: int) -> None:
-        with source.open("a") as log:
-            log.write("".join(f"{n} line number {n}\n" for n in range(first, last)))
 
-    def delivered() -> list[int]:
-        return [int(json.loads(line)["n"]) for line in out.read_text().splitlines()]
+def test_every_source_and_sink_has_a_row_or_a_reason() -> None:
+    there = {entry.type for entry in COMPONENTS if entry.family in ("source", "sink")}
+    rows = {row.name.split("-")[0] for row in (*SOURCES, *SINKS)}
+    databases, indexes = {"mariadb", "postgres", "sqlite"}, {"opensearch", "elasticsearch"}
+    tried = (rows - databases - indexes) | {"database", "elasticsearch"}
 
-    found = kills(etl, etl.pipeline(COPY), fill, delivered)
+    assert there == tried | ELSEWHERE.keys()
 
-    assert found.exact, found
-    assert delivered() == list(range(found.total))
+
+def test_few_pairs_have_every_source_and_every_sink() -> None:
+    pairs = [pair for group in few_groups() for pair in group]
+
+    assert {pair.source for pair in pairs} == set(SOURCES)
+    assert {pair.sink for pair in pairs} == set(SINKS)
+    assert len(PAIRS) == len(SOURCES) * len(SINKS)
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [("file-to-sqlite", "exactly once"), ("file-to-http", "at least once"), ("postgres-unordered-to-file", "at least once")],
+)
+def test_a_pair_claims_what_the_weaker_of_both_promises(name: str, claim: str, etl: Etl, lane_of: Callable[[Pair], Lane]) -> None:
+    lane = lane_of(Pair(replace(FILE, nature=PAIRS[name].source.nature), PAIRS[name].sink))
+
+    assert lane.claims(etl.pipeline(lane.pipeline("claims"))) == [claim]
+
+
+def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, etl: Etl, lane_of: Callable[[Pair], Lane]) -> None:
+    page = tmp_path / "page.md"
+    one, other = PAIRS["file-to-sqlite"], PAIRS["file-to-file"]
+    trial = Trial(etl, lane_of(one), seed=1)
+
+    for pair, missing in ((one, [1]), (other, []), (one, [])):
+        found = outcome(3, [n for n in range(3) if n not in missing])
+        kill_page.write(page, kill_page.row_of(pair, "exactly once", trial, found, 61.0))
+
+    rows = [line.split(" | ")[:8] for line in page.read_text().splitlines() if line.startswith("| file")]
+    assert rows == [["| file", to, "exactly once", "2", "0, 0, 0", "3", "0", "0"] for to in ("file", "sqlite")]

@@ -169,7 +169,7 @@ def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, folders: Pa
     assert first.status == 1
     assert "3,000 events for sink 'one' wait in the spool" in first.err
     assert first.done["sinks"]["one"] | {"flushes": {}} == {
-        "in": 3000, "out": 0, "filtered": 0, "dead": 0, "spooled": 3000, "retries": 0, "flushes": {},
+        "in": 3000, "made": 0, "out": 0, "filtered": 0, "dead": 0, "spooled": 3000, "retries": 0, "flushes": {},
     }  # fmt: skip
     assert second.status == 0, second.err
     assert second.done["sinks"]["one"]["spooled"] == -3000

@@ -56,6 +56,25 @@ class Keep(ArrowStep):
         return run
 
 
+class Copies(ArrowStep):
+    """As many events as the number says."""
+
+    type: str = "copies"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return incoming
+
+    def multiplies(self) -> bool:
+        return True
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            rows = [row for row, n in enumerate(batch.column("n").to_pylist()) for _ in range(n)]
+            return Outcome(batch.take(pa.array(rows, pa.int64())))
+
+        return run
+
+
 class Clock(ArrowStep):
     """Make a time of the number."""
 
@@ -133,6 +152,19 @@ def test_every_event_is_accounted_for(tmp_path: Path) -> None:
     assert (sink.came, sink.taken, sink.filtered, sink.dead) == (5, 3, 1, 1)
     assert sink.balanced
     assert totals.dead == 1
+
+
+def test_events_that_a_step_makes_are_no_filtered_ones_taken_back(tmp_path: Path) -> None:
+    root = Branch((node(Copies()), node(Keep(above=1))), FIELDS, ("out",))
+
+    running, segment, _ = run(root, tmp_path, numbers(0, 1, 3), numbers(0, 0), numbers(2))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    sink = totals.sinks["out"]
+    assert written("out") == [3, 3, 3, 2, 2]
+    assert (sink.came, sink.made, sink.taken, sink.filtered) == (6, 3, 5, 4)
+    assert sink.balanced
 
 
 def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import time
 
 from servers.cache import MissingError, say
 from servers.command import CommandError
-from servers.fleet import KINDS, Fleet
+from servers.fleet import KINDS, OTHER_VERSIONS, Fleet
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
 from servers.postgres_server import Postgres
@@ -38,11 +38,12 @@ def main() -> int:
 
 def _names() -> list[str]:
     options = argparse.ArgumentParser(prog="make servers", description="Start real servers on loopback, until Ctrl-C.")
-    options.add_argument("servers", nargs="*", metavar="SERVER", help=f"any of {', '.join(KINDS)}; all of them by default")
+    told = f"any of {', '.join(KINDS)}; by default all but {' and '.join(sorted(OTHER_VERSIONS))}"
+    options.add_argument("servers", nargs="*", metavar="SERVER", help=told)
     names: list[str] = options.parse_args().servers
     if unknown := [name for name in names if name not in KINDS]:
         options.error(f"there is no server {unknown[0]!r}; there are {', '.join(KINDS)}")
-    return names or list(KINDS)
+    return names or [name for name in KINDS if name not in OTHER_VERSIONS]
 
 
 def _serve(fleet: Fleet) -> int:

@@ -1,4 +1,4 @@
-"""Elasticsearch: one node of its core and its network module."""
+"""Elasticsearch 7, 8 and 9: one node of its core and its network module."""
 
 from __future__ import annotations
 
@@ -26,20 +26,41 @@ class Elasticsearch(SearchNode):
 
     def path(self) -> str:
         """All jars but those of the network module, which has a class loader of its own."""
-        jars = maven.jars("elasticsearch")
+        jars = maven.jars(self.name)
         return class_path(jars / "classes", *(jar for jar in _jars(jars) if not _of_network(jar)))
 
     def prepare(self) -> None:
         """The network module's folder: its jars and its descriptor, which must not name a Java module."""
         module = self.folder / "modules" / NETWORK
         module.mkdir(parents=True)
-        network = [jar for jar in _jars(maven.jars("elasticsearch")) if _of_network(jar)]
+        network = [jar for jar in _jars(maven.jars(self.name)) if _of_network(jar)]
         for jar in network:
             (module / jar.name).symlink_to(jar)
         (own,) = (jar for jar in network if jar.name.startswith(NETWORK))
         with zipfile.ZipFile(own) as content:
             lines = content.read(f"META-INF/es-plugins/{NETWORK}/{DESCRIPTOR}").decode().splitlines()
         (module / DESCRIPTOR).write_text("\n".join(line for line in lines if not line.startswith("modulename")))
+
+
+class Elasticsearch9(Elasticsearch):
+    """Elasticsearch 9, likewise."""
+
+    name: ClassVar[str] = "elasticsearch9"
+    main: ClassVar[str] = "Elasticsearch9Node"
+    options: ClassVar[tuple[str, ...]] = (*Elasticsearch.options, "--enable-native-access=ALL-UNNAMED")
+    release: ClassVar[int] = 21
+
+
+class Elasticsearch7(SearchNode):
+    """Elasticsearch 7, whose network module may lie beside the core."""
+
+    name: ClassVar[str] = "elasticsearch7"
+    main: ClassVar[str] = "Elasticsearch7Node"
+    options: ClassVar[tuple[str, ...]] = ("-Des.distribution.type=tar",)
+
+    def path(self) -> str:
+        jars = maven.jars(self.name)
+        return class_path(jars / "classes", jars / "lib" / "*")
 
 
 def _jars(folder: Path) -> list[Path]:

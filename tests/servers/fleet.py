@@ -8,9 +8,10 @@ from contextlib import suppress
 
 from servers import ports
 from servers.cache import MissingError
-from servers.elasticsearch_server import Elasticsearch
+from servers.elasticsearch_server import Elasticsearch, Elasticsearch7, Elasticsearch9
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
+from servers.mysql_server import MySql
 from servers.opensearch_server import OpenSearch
 from servers.postgres_server import Postgres
 from servers.remoting import Account
@@ -22,19 +23,28 @@ ACCOUNT = Account("etl", "change-me-12345")
 KINDS: dict[str, Callable[[int], Server]] = {
     "kafka": lambda port: Kafka(port=port),
     "mariadb": lambda port: MariaDb(port=port),
+    "mysql8": lambda port: MySql(port=port),
     "postgres": lambda port: Postgres(port=port),
     "opensearch": lambda port: OpenSearch(port=port),
     "elasticsearch": lambda port: Elasticsearch(port=port),
+    "elasticsearch7": lambda port: Elasticsearch7(port=port),
+    "elasticsearch9": lambda port: Elasticsearch9(port=port),
     "rocketmq": lambda port: RocketMq(port=port),
     "rocketmq_acl": lambda port: RocketMq(port=port, account=ACCOUNT),
 }
 
+OTHER_VERSIONS = frozenset({"elasticsearch7", "elasticsearch9", "mysql8"})
+"""Those that only start when they are named, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
+
 USUAL = {
     "kafka": 9092,
     "mariadb": 3306,
+    "mysql8": 3308,
     "postgres": 5432,
     "opensearch": 9200,
     "elasticsearch": 9201,
+    "elasticsearch7": 9207,
+    "elasticsearch9": 9209,
     "rocketmq": 9876,
     "rocketmq_acl": 9877,
 }

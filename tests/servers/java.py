@@ -7,14 +7,13 @@ import re
 from functools import cache
 from pathlib import Path
 
+from servers import jdk
 from servers.cache import MissingError
 from servers.command import find, run
-from servers.maven import HINT
-
-OLDEST = 17
+from servers.maven import HINT, OLDEST
 
 
-def java(*words: object, heap: str, path: str) -> list[object]:
+def java(*words: object, heap: str, path: str, release: int = OLDEST) -> list[object]:
     """A main class, the last word, with options before it: one collector thread and a fixed limit of memory.
 
     Servers start with the quick compiler alone, which halves the work of a start; ``SLUICE_SERVERS_JIT=full`` lets them reach
@@ -22,7 +21,8 @@ def java(*words: object, heap: str, path: str) -> list[object]:
     """
     *options, main = words
     compiler = [] if os.environ.get("SLUICE_SERVERS_JIT") == "full" else ["-XX:TieredStopAtLevel=1"]
-    return [runtime(), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseSerialGC", *compiler, *options, "-cp", path, main]
+    program = runtime() if release == OLDEST else jdk.of(release, "java")
+    return [program, f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseSerialGC", *compiler, *options, "-cp", path, main]
 
 
 @cache

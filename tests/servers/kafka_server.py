@@ -51,7 +51,10 @@ SETTINGS = {
 
 
 class Kafka(Server):
-    """A broker; ``sasl`` asks for user and password, ``tls`` encrypts with certificates, ``settings`` go to the broker."""
+    """A broker; ``sasl`` asks for user and password, ``tls`` encrypts with certificates, ``settings`` go to the broker.
+
+    ``more`` are further listeners (their addresses are in ``listeners``): name → security protocol.
+    """
 
     name: ClassVar[str] = "kafka"
     user, password = USER, PASSWORD
@@ -63,11 +66,14 @@ class Kafka(Server):
         sasl: Mechanism | None = None,
         tls: Certificates | None = None,
         settings: Mapping[str, object] | None = None,
+        more: Mapping[str, str] | None = None,
         heap: str = "256m",
     ) -> None:
         super().__init__()
         self.sasl, self.tls, self.heap, self.settings = sasl, tls, heap, dict(settings or {})
-        free, self.internal, self.controller = ports.free(3)
+        self.more = dict(more or {})
+        free, self.internal, self.controller, *others = ports.free(3 + len(self.more))
+        self.listeners = {name: f"{ports.HOST}:{port}" for name, port in zip(self.more, others, strict=True)}
         self.port = port or free
         self.address = f"{ports.HOST}:{self.port}"
 
@@ -100,28 +106,37 @@ class Kafka(Server):
         assert self.process is not None
         return "Kafka Server started" in self.process.said()
 
+    def _logins(self) -> dict[str, object]:
+        asking = [name for name, protocol in self.more.items() if protocol.startswith("SASL")]
+        return {
+            **(_sasl(self.sasl, "CLIENTS") if self.sasl else {}),
+            **{name: value for listener in asking for name, value in _sasl("SCRAM-SHA-512", listener).items()},
+        }
+
     def _settings(self) -> dict[str, object]:
         listeners = {"CLIENTS": self.port, "INTERNAL": self.internal, "CONTROLLER": self.controller}
-        where = {name: f"{name}://{ports.HOST}:{port}" for name, port in listeners.items()}
+        addresses = {**{name: f"{ports.HOST}:{port}" for name, port in listeners.items()}, **self.listeners}
+        where = {name: f"{name}://{address}" for name, address in addresses.items()}
+        protocols = {"CLIENTS": self.protocol, "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self.more}
         return {
             **SETTINGS,
             "controller.quorum.voters": f"1@{ports.HOST}:{self.controller}",
             "listeners": ",".join(where.values()),
-            "advertised.listeners": f"{where['CLIENTS']},{where['INTERNAL']}",
-            "listener.security.protocol.map": f"CLIENTS:{self.protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "advertised.listeners": ",".join(place for name, place in where.items() if name != "CONTROLLER"),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "log.dirs": self.folder / "data",
-            **(_sasl(self.sasl) if self.sasl else {}),
+            **self._logins(),
             **(_tls(self.tls) if self.tls else {}),
             **self.settings,
         }
 
 
-def _sasl(mechanism: Mechanism) -> dict[str, object]:
+def _sasl(mechanism: Mechanism, listener: str) -> dict[str, object]:
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     known = f' user_{USER}="{PASSWORD}"' if mechanism == "PLAIN" else ""  # users of SCRAM stand in the storage
     jaas = f"org.apache.kafka.common.security.{module} required{known};"
-    own = f"listener.name.clients.{mechanism.lower()}.sasl.jaas.config"
-    return {"listener.name.clients.sasl.enabled.mechanisms": mechanism, own: jaas}
+    own = f"listener.name.{listener.lower()}"
+    return {f"{own}.sasl.enabled.mechanisms": mechanism, f"{own}.{mechanism.lower()}.sasl.jaas.config": jaas}
 
 
 def _tls(certificates: Certificates) -> dict[str, object]:

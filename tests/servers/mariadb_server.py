@@ -38,21 +38,28 @@ class MariaDb(Server):
 
     def prepare(self) -> None:
         """System tables, and what creates our user at every start."""
-        program = _program()
-        options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", f"--user={_user()}"]
-        install = [program.install, "--no-defaults", f"--datadir={self.folder / 'data'}", *program.base, *options]
-        run(*install, env={**os.environ, **program.environment})
+        self.make_tables(self.program())
         (self.folder / "users.sql").write_text(
             f"CREATE DATABASE IF NOT EXISTS {self.database};\n"
             f"CREATE USER IF NOT EXISTS '{self.user}'@'{self.host}' IDENTIFIED BY '{self.password}';\n"
             f"GRANT ALL ON *.* TO '{self.user}'@'{self.host}' WITH GRANT OPTION;\n"
         )
 
+    def program(self) -> Program:
+        """What is run, from where."""
+        return _program()
+
+    def make_tables(self, program: Program) -> None:
+        """Those of the system."""
+        options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", f"--user={account()}"]
+        install = [program.install, "--no-defaults", f"--datadir={self.folder / 'data'}", *program.base, *options]
+        run(*install, env={**os.environ, **program.environment})
+
     def command(self) -> Command:
-        program = _program()
+        program = self.program()
         files = {"datadir": "data", "socket": "socket", "init-file": "users.sql", "pid-file": "pid"}
         own = {name: self.folder / file for name, file in files.items()}
-        place = {"port": self.port, "bind-address": self.host, "user": _user()}
+        place = {"port": self.port, "bind-address": self.host, "user": account()}
         rest = {"local-infile": 1, "character-set-server": "utf8mb4", "innodb-buffer-pool-size": "64M", **self.settings}
         options = [f"--{name}={value}" for name, value in {**own, **place, **rest, **self._tls()}.items()]
         words = [program.server, "--no-defaults", "--skip-name-resolve", *program.base, *options]
@@ -71,7 +78,7 @@ class MariaDb(Server):
 
 
 @dataclass(frozen=True)
-class _Program:
+class Program:
     """Where the programs lie, and what tells them where their own files are."""
 
     server: Path
@@ -80,16 +87,16 @@ class _Program:
     environment: dict[str, str]
 
 
-def _program() -> _Program:
+def _program() -> Program:
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
     server, install = shutil.which("mariadbd", path=path), shutil.which("mariadb-install-db", path=path)
     if server and install:
-        return _Program(Path(server), Path(install), [], {})
+        return Program(Path(server), Path(install), [], {})
     tree = debian.unpacked("mariadb", PACKAGES)
     base = [f"--basedir={tree.root / 'usr'}"]
-    return _Program(tree.find("usr/sbin/mariadbd"), tree.find("usr/bin/mariadb-install-db"), base, tree.environment())
+    return Program(tree.find("usr/sbin/mariadbd"), tree.find("usr/bin/mariadb-install-db"), base, tree.environment())
 
 
-def _user() -> str:
+def account() -> str:
     """The server changes to another user when root starts it, unless root is named."""
     return pwd.getpwuid(os.geteuid()).pw_name

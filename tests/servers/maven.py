@@ -8,11 +8,13 @@ import shutil
 import time
 from pathlib import Path
 
-from servers import cache
+from servers import cache, jdk
 from servers.cache import MissingError
 from servers.command import CommandError, find, run
 
 POMS = Path(__file__).parent / "jars"
+OLDEST = 17
+"""The version of Java where a pom asks for none."""
 ATTEMPTS = 3
 PAUSE = 2.0
 """Seconds before the second attempt."""
@@ -36,18 +38,25 @@ def version(recipe: Path) -> str:
     return found[1]
 
 
+def release(recipe: Path) -> int:
+    """The version of Java that a pom asks for."""
+    found = re.search(r"<java\.release>(\d+)</java\.release>", (recipe / "pom.xml").read_text("utf-8"))
+    return int(found[1]) if found else OLDEST
+
+
 def _digest(recipe: Path) -> str:
     parts = [path.read_bytes() for path in sorted(recipe.iterdir())]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:8]
 
 
 def _fill(recipe: Path, part: Path) -> None:
-    maven, javac = find("mvn", HINT), find("javac", HINT)
+    wanted = release(recipe)
+    maven, javac = find("mvn", HINT), find("javac", HINT) if wanted == OLDEST else jdk.of(wanted, "javac")
     work = part / "pom"  # Maven writes beside its pom
     shutil.copytree(recipe, work)
     _copy_jars(recipe.name, maven, work / "pom.xml", part / "lib")
     if sources := sorted(work.glob("*.java")):
-        run(javac, "-nowarn", "--release", 17, "-cp", f"{part / 'lib'}/*", "-d", part / "classes", *sources)
+        run(javac, "-nowarn", "--release", wanted, "-cp", f"{part / 'lib'}/*", "-d", part / "classes", *sources)
     shutil.rmtree(work)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from servers import ports
-from servers.java import java
+from servers.java import OLDEST, java
 from servers.process import Command
 from servers.server import Server
 
@@ -22,6 +22,8 @@ class SearchNode(Server):
     main: ClassVar[str]
     """The Java class of ours that starts it."""
     options: ClassVar[tuple[str, ...]] = ()
+    release: ClassVar[int] = OLDEST
+    """The version of Java that it needs."""
 
     def __init__(self, *, port: int = 0, settings: Mapping[str, object] | None = None, heap: str = "350m") -> None:
         super().__init__()
@@ -36,7 +38,7 @@ class SearchNode(Server):
     def command(self) -> Command:
         options = ["--add-opens=java.base/java.nio=ALL-UNNAMED", *self.options]
         settings = [f"{name}={value}" for name, value in self.settings.items()]
-        started = java(*options, self.main, heap=self.heap, path=self.path())
+        started = java(*options, self.main, heap=self.heap, path=self.path(), release=self.release)
         return Command([*started, self.folder, self.port, *settings], self.folder)
 
     def ready(self) -> bool:

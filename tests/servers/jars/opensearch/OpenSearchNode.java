@@ -1,6 +1,7 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -8,17 +9,27 @@ import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
+import org.opensearch.plugins.Plugin;
 
-/** One node with the plugins of its class path: java -cp 'lib/*:classes' OpenSearchNode HOME PORT [setting=value …] */
+/** One node with the plugins of its class path, and perhaps the one that -Dsluice.plugin names: java -cp 'lib/*:classes' OpenSearchNode HOME PORT [setting=value …] */
 public class OpenSearchNode extends Node {
     OpenSearchNode(Environment environment) {
-        super(environment, List.of(
+        super(environment, plugins(), true);
+    }
+
+    private static List<Class<? extends Plugin>> plugins() {
+        List<Class<? extends Plugin>> found = new ArrayList<>(List.of(
             org.opensearch.transport.Netty4Plugin.class,
             org.opensearch.index.reindex.ReindexPlugin.class,
             org.opensearch.analysis.common.CommonAnalysisPlugin.class,
             org.opensearch.ingest.common.IngestCommonPlugin.class,
             org.opensearch.painless.PainlessPlugin.class,
-            org.opensearch.index.mapper.MapperExtrasPlugin.class), true);
+            org.opensearch.index.mapper.MapperExtrasPlugin.class));
+        String more = System.getProperty("sluice.plugin");
+        try {
+            if (more != null) found.add(Class.forName(more).asSubclass(Plugin.class));
+        } catch (ClassNotFoundException error) { throw new IllegalStateException(error); }
+        return found;
     }
 
     public static void main(String[] words) throws Exception {
@@ -28,7 +39,6 @@ public class OpenSearchNode extends Node {
             .put("path.home", home.toString()).put("path.data", home.resolve("data").toString())
             .put("cluster.name", "sluice-tests").put("node.name", "node").put("discovery.type", "single-node")
             .put("network.host", "127.0.0.1").put("http.port", words[1]).put("transport.port", "0")
-            .put("http.type", "netty4").put("transport.type", "netty4")
             .put("cluster.routing.allocation.disk.threshold_enabled", false);
         for (int word = 2; word < words.length; word++) {
             String[] pair = words[word].split("=", 2);

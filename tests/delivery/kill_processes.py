@@ -1,0 +1,38 @@
+"""Which processes of a run do its work: those that a trial kills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def workers(driver: int) -> Iterator[int]:
+    """The Python processes below a driver that read and write: those its worker daemon forked."""
+    parents = dict(_processes())
+    daemons = {pid for pid in parents if b"-m\0etl.spark.daemon\0" in _command(pid)}
+    for pid in daemons:
+        if parents[pid] in daemons and driver in _above(pid, parents):
+            yield pid
+
+
+def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        pid = parents[pid]
+        yield pid
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Process → its parent."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                yield int(folder.name), int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,70 @@
+"""RocketMQ, in trials in which runs and brokers are killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+from kill_table import LINES, Stage, lines
+from servers.rocketmq_server import RocketMq
+
+from connectors.rocketmq.cluster import cluster
+from connectors.rocketmq.sink import RocketmqSink
+from connectors.rocketmq.source import RocketmqSource
+from etl.api import Limit, Task
+
+QUEUES = 3
+
+
+class RocketmqFeed:
+    """A topic whose events come from a producer that waits for its answers, without connections from before a restart."""
+
+    steps = LINES
+
+    def __init__(self, stage: Stage) -> None:
+        self.server: RocketMq = stage.servers["rocketmq"]
+        self.topic = f"{stage.label}-in"
+        group = f"commit_group: {self.topic}"
+        self.options = f"{{type: rocketmq, servers: ['{self.server.address}'], topics: [{self.topic}], {group}}}"
+
+    def begin(self) -> None:
+        self.server.create_topic(self.topic, QUEUES)
+
+    def fill(self, first: int, last: int) -> None:
+        sink = RocketmqSink(servers=(self.server.address,), topic=self.topic, body_field="body", identity_key=False)
+        cluster(sink.access()).close()
+        bodies = lines(first, last)
+        batch = pa.record_batch({"body": bodies, "_offset": pa.array(range(len(bodies)), pa.int64())})
+        writer = sink.open(Task("kills", "in", f"{first}", "/nowhere", batch.schema))
+        result = writer.write(batch)
+        writer.close()
+        assert result.retryable is None, result.cause
+
+
+class RocketmqCatch:
+    """A topic, and the keys of its messages: consumers know by them what came again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.server: RocketMq = stage.servers["rocketmq"]
+        self.topic = f"{stage.label}-out"
+        self.server.create_topic(self.topic, QUEUES)
+        self.options = f"type: rocketmq, servers: ['{self.server.address}'], topic: {self.topic}"
+
+    def delivered(self) -> Iterator[int]:
+        return (number for number, _ in self._held())
+
+    def prove(self, total: int) -> None:
+        """A key is an event, and an event has one key."""
+        pairs = set(self._held())
+        assert len(pairs) == len({key for _, key in pairs}) == total
+
+    def _held(self) -> Iterator[tuple[int, str]]:
+        source = RocketmqSource(servers=(self.server.address,), topics=(self.topic,), keys_field="keys")
+        cluster(source.access()).close()
+        start = source.start()
+        for split in source.splits(start, source.latest(start, Limit(1 << 62)), 1):
+            for batch in source.read(split):
+                assert isinstance(batch, pa.RecordBatch)
+                bodies, keys = (batch.column(name).cast(pa.string()).to_pylist() for name in ("message", "keys"))
+                yield from ((json.loads(body)["n"], key) for body, key in zip(bodies, keys, strict=True))

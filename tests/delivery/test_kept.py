@@ -1,0 +1,36 @@
+"""Input that comes only once and is gone through several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from etl.delivery import kept
+from etl.delivery.kept import Kept
+
+
+def arriving(count: int) -> Iterator[pa.RecordBatch]:
+    for number in range(count):
+        yield pa.RecordBatch.from_pydict({"n": [number] * 10})
+
+
+def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    return [batch.column("n")[0].as_py() for batch in batches]
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 400, 0], ids=["in memory", "partly on disk", "on disk"])
+def test_each_time_all_batches_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int) -> None:
+    monkeypatch.setattr(kept, "MEMORY_BYTES", memory)
+    input_ = Kept(arriving(20), tmp_path / "kept")
+
+    broken_off = [numbers(islice(input_, stop)) for stop in (3, 0, 11, 8)]
+    whole = [numbers(iter(input_)) for _ in range(2)]
+    input_.close()
+
+    assert broken_off == [list(range(stop)) for stop in (3, 0, 11, 8)]
+    assert whole == [list(range(20))] * 2
+    assert list(tmp_path.iterdir()) == []

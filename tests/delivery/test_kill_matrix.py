@@ -1,0 +1,68 @@
+"""Kill -9 at random points, and restarts of servers: each source against each sink.
+
+`make test` tries some pairs that have every source and every sink, those of a source in one pipeline. With ``SLUICE_KILLS=10``
+(`make kills`) each pair has a pipeline of its own, and ``SLUICE_KILLS_PAGE`` names the page that tells of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import kill_page
+import pytest
+from kill_lanes import Lane
+from kill_pairs import Pair, every_pair, few_groups
+from kill_table import Stage
+from killing import RUNS, Trial
+from running import Etl
+from servers.fixtures import started
+from servers.fleet import KINDS, Fleet
+
+GROUPS: Sequence[Sequence[Pair]] = [[pair] for pair in every_pair()] if RUNS else few_groups()
+OWN = frozenset(KINDS) if RUNS else frozenset({"kafka", "rocketmq"})
+"""Servers that a trial may restart, so that they are no other test's."""
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="function" if RUNS else "module")
+def own() -> Iterator[Fleet]:
+    """Servers of these tests' own, started when they are first asked for."""
+    fleet = Fleet(())
+    yield fleet
+    fleet.discard()
+
+
+def name_of(pairs: Sequence[Pair]) -> str:
+    return "+".join(pair.name for pair in pairs)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", GROUPS, ids=name_of)
+def test_events_come_out_as_often_as_is_claimed(
+    pairs: Sequence[Pair], etl: Etl, own: Fleet, request: pytest.FixtureRequest
+) -> None:
+    names = {name: None for pair in pairs for name in pair.servers}
+    servers: dict[str, Any] = {name: started(own, name) if name in OWN else request.getfixturevalue(name) for name in names}
+    with ExitStack() as clearing:
+        lane = Lane(Stage(etl.folder, servers, f"kill-{os.getpid()}-{next(_numbers)}", clearing), pairs)
+        trial = Trial(etl, lane, [servers[name] for name in names if name in OWN])
+        begun = time.monotonic()
+        found = trial()
+        seconds = time.monotonic() - begun
+
+        for pair, catch, claim, outcome in zip(pairs, lane.catches, lane.claims(trial.pipeline), found, strict=True):
+            if "SLUICE_KILLS_PAGE" in os.environ:
+                kill_page.write(Path(os.environ["SLUICE_KILLS_PAGE"]), kill_page.row_of(pair, claim, trial, outcome, seconds))
+            print(f"{pair.name}: {claim}: {outcome}")
+            assert outcome.keeps(claim), f"{pair.name}: {outcome}"
+            catch.prove(outcome.total)
+            assert not pair.ordered or list(catch.delivered()) == list(range(outcome.total)), f"{pair.name}: out of order"
+        assert trial.kills or trial.whole, trial.done  # what is read whole may have ended before it was struck
