@@ -72,7 +72,7 @@ def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) ->
 def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[Path, Probe]]:
     """Every part with its probe; what is secret in its options is hidden from the report."""
     for part, component, probe in _parts(pipeline, layout):
-        for secret in secrets(type(component), part.options):
+        for _, secret in secrets(type(component), part.options):
             report.hide(secret, "***")
         yield part.path, probe
 

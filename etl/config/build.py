@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args, get_origin
@@ -20,6 +21,9 @@ Model = TypeVar("Model", bound=BaseModel)
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _OWN_WORDS = ("value_error", "assertion_error")
 _BOUNDS = ("minimum", "maximum", "exclusive-minimum", "exclusive-maximum", "multiple-of")
+_SECRET = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
+"""Names of what is surely secret: all headers are kept out of sight, and few need to be kept out of the file."""
+
 _SAID_BY_SCHEMA = ("missing", "extra_forbidden")
 
 
@@ -45,8 +49,9 @@ def build(
     """Construct every part and the run options; report the schema's faults and those of the construction."""
     refused: dict[Path, Refusal] = {}
     for part in layout.parts():
-        for secret in secrets(cls, part.options) if (cls := _class(part, catalogue)) else ():
+        for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
             report.hide(secret, "***")
+            _warn_of_secret(path, secret, report)
     for part in layout.parts():
         refused |= _refusals(_class(part, catalogue), part.options, part.path)
     refused |= _refusals(RunOptions, root.get("run", {}), ("run",))
@@ -95,19 +100,29 @@ def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[
     return {}
 
 
-def secrets(cls: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str]:
-    """Texts given for secret options."""
+def _warn_of_secret(path: Path, secret: str, report: Report) -> None:
+    """A secret that stands in the file itself is seen by all who read it, and kept where the file is kept."""
+    outside = path in report.substituted or any(path[: len(part)] == part for part in report.overridden)
+    if secret and not outside and _SECRET.search(str(path[-1])):
+        hint = "write ${NAME}, and set NAME in the environment or in a file given by --env-file"
+        report.add(path, "secret-in-file", "a secret stands in the file", hint, severity="warning")
+
+
+def secrets(cls: type[BaseModel], options: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Texts given for secret options, and where."""
     for name, field in cls.model_fields.items():
-        value = options.get(field.alias or name)
+        key = field.alias or name
+        value, here = options.get(key), (*path, key)
         for member in _members(field.annotation):
             if member is SecretStr and isinstance(value, str):
-                yield value
+                yield here, value
             elif get_origin(member) is dict and get_args(member)[1] is SecretStr and isinstance(value, dict):
-                yield from (text for text in value.values() if isinstance(text, str))
+                yield from (((*here, name), text) for name, text in value.items() if isinstance(text, str))
             elif isinstance(member, type) and issubclass(member, BaseModel):
-                for item in value if isinstance(value, list) else [value]:
+                items = [((*here, at), item) for at, item in enumerate(value)] if isinstance(value, list) else [(here, value)]
+                for place, item in items:
                     if isinstance(item, dict):
-                        yield from secrets(member, item)
+                        yield from secrets(member, item, place)
 
 
 def _members(annotation: Any) -> Iterator[Any]:

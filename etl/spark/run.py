@@ -9,20 +9,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from etl.api import BatchId
 from etl.delivery.waiting import RunEnds
-from etl.plan.model import Native, Plan, QueryPlan, Read, Segment, leaves
-from etl.receipts import Counts, Receipt
+from etl.plan.model import Plan, QueryPlan, Read, Segment, leaves
+from etl.receipts import Receipt
 from etl.spark import fingerprint
 from etl.spark.commit import Batches, Commits
 from etl.spark.drain import Drain
 from etl.spark.errors import RunError, explained
-from etl.spark.frames import READ, arrow_schema, build, observed, receipts, retyped
+from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
 from etl.spark.job import Job
+from etl.spark.reports import Reports
 from etl.spark.splits import splits_source
 from etl.spark.state import State, locked, read_json, write_json
+from etl.spark.streams import Streams
 from etl.spark.totals import Totals
 
 if TYPE_CHECKING:
@@ -70,8 +73,10 @@ class Run:
     _holds: threading.Event = field(default_factory=threading.Event)
     """Set while the state folder is ours."""
     _failed: list[RunError] = field(default_factory=list)
-    _late: dict[tuple[str, int], int] = field(default_factory=dict)
-    _native: dict[tuple[str, int], int] = field(default_factory=dict)
+    _reports: Reports = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reports = Reports(self.totals)
 
     def stop(self) -> None:
         """Ask for an end after the running micro-batches; callable from a signal handler. Who waits, waits no more."""
@@ -131,12 +136,14 @@ class Run:
         whole = threading.Thread(target=self._all_once, args=(session, commits, bounded), daemon=True)
         whole.start()
         looks = 0
-        while (whole.is_alive() or any(query.isActive for _, query in streams)) and not self._failed:
+        while not self._failed:
             self._look_after(streams)
+            if not (whole.is_alive() or streams.active):
+                break
             self._note_drains(drains)
             if (looks := looks + 1) % GATHER_EVERY == 0:
                 for plan, query in streams:
-                    self._gather(plan, query)
+                    self._reports.gather(plan, query)
             commits.tick()
             time.sleep(POLL)
         if self._failed:
@@ -152,18 +159,18 @@ class Run:
             if drain.failure is not None and not self._failed:
                 self._failed.append(RunError(str(drain.failure)))
 
-    def _all_started(self, session: SparkSession, commits: Commits) -> list[tuple[QueryPlan, StreamingQuery]]:
+    def _all_started(self, session: SparkSession, commits: Commits) -> Streams:
         """Start the streams; one that cannot be started ends those before it."""
-        streams = []
+        streams = Streams(partial(self._started, session, commits), max(self.mode.parallelism, 1))
         for plan in self.plan.queries:
             if plan.streaming and not self._failed:
                 try:
-                    streams.append(self._started(session, commits, plan))
+                    streams.start(plan)
                 except Exception as error:
                     self._fail(plan, error)
         return streams
 
-    def _started(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> tuple[QueryPlan, StreamingQuery]:
+    def _started(self, session: SparkSession, commits: Commits, plan: QueryPlan) -> StreamingQuery:
         job = self._job(plan)
         frame, segment = self._frame(session, plan, job)
         batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
@@ -178,7 +185,7 @@ class Run:
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = frame.writeStream.queryName(plan.name).foreachBatch(batch_done).outputMode(plan.output_mode)
         checkpoint = self.state.checkpoint(plan.name).as_uri()
-        return plan, writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
     def _frame(self, session: SparkSession, plan: QueryPlan, job: Job) -> tuple[DataFrame, Segment]:
         if plan.frame is None:
@@ -211,7 +218,7 @@ class Run:
         rows = ran.collect()
         batches = Batches(replace(plan, segment=segment), job, commits, self.totals)
         batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
-        self._count_native(plan, number, observed(ran))
+        self._reports.read_by_spark(plan, number, observed(ran))
         write_json(path, {**known, "done": number + 1})
 
     def _job(self, plan: QueryPlan) -> Job:
@@ -241,11 +248,11 @@ class Run:
                 found.update(list(sources))
         return found
 
-    def _look_after(self, streams: list[tuple[QueryPlan, StreamingQuery]]) -> None:
+    def _look_after(self, streams: Streams) -> None:
         """Collect failures; end idle queries when the run stops or has read what it may."""
         for plan, query in streams:
             if not query.isActive:
-                self._note_failure(plan, query)
+                self._mend(streams, plan, query)
             elif (self._stop.is_set() or self._used_up(plan)) and not query.status["isTriggerActive"]:
                 query.stop()
 
@@ -261,7 +268,16 @@ class Run:
                 query.stop()
             time.sleep(POLL)
         self._note_failure(plan, query)
-        self._gather(plan, query)
+        self._reports.gather(plan, query)
+
+    def _mend(self, streams: Streams, plan: QueryPlan, query: StreamingQuery) -> None:
+        """Start a query again where that helps; note why it failed where not."""
+        error = query.exception()
+        try:
+            if error is None or self._stop.is_set() or not streams.started_again(plan, error):
+                self._note_failure(plan, query)
+        except Exception as refused:
+            self._fail(plan, refused)
 
     def _note_failure(self, plan: QueryPlan, query: StreamingQuery) -> None:
         error = query.exception()
@@ -274,26 +290,3 @@ class Run:
             return
         staging = self.state.root / "staging" / self.id / plan.name
         self._failed.append(explained(plan.name, error, staging))
-
-    def _gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
-        """Spark keeps the last few reports only: they are gathered before they are forgotten."""
-        reports = query.recentProgress
-        if plan.stateful:
-            self._count_late(plan, reports)
-        for report in reports:
-            metrics = {name: int(row["events"] or 0) for name, row in report["observedMetrics"].items()}
-            self._count_native(plan, report["batchId"], metrics)
-
-    def _count_native(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
-        """What Spark itself read of a source, by micro-batch: a report may be seen more than once."""
-        for name in {leaf.name for leaf in leaves(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
-            if READ + name in metrics:
-                self._native[name, batch] = max(metrics[READ + name], self._native.get((name, batch), 0))
-                events = sum(rows for (source, _), rows in self._native.items() if source == name)
-                self.totals.read[name] = Counts(events, events)
-
-    def _count_late(self, plan: QueryPlan, reports: Sequence[Any]) -> None:
-        for report in reports:
-            rows = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
-            self._late[plan.name, report["batchId"]] = max(rows, self._late.get((plan.name, report["batchId"]), 0))
-        self.totals.late[plan.name] = sum(rows for (name, _), rows in self._late.items() if name == plan.name)

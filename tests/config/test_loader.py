@@ -178,11 +178,26 @@ def test_secrets_and_environment_values_are_not_shown(tmp_path: Path) -> None:
     found = checked(tmp_path, text, env={"SECRET": "open-sesame"})
 
     shown = "\n".join(str(problem) for problem in found.problems)
-    assert [p.code for p in found.problems] == ["type", "enum", "max-length", "min-length"]
+    assert [p.code for p in found.problems if p.severity == "error"] == ["type", "enum", "max-length", "min-length"]
     assert "hunter2" not in shown
     assert "open-sesame" not in shown
     assert "short12" not in shown
     assert "'${SECRET}' is not a whole number" in shown
+
+
+def test_a_secret_in_the_file_is_a_warning(tmp_path: Path) -> None:
+    text = "source: {type: lines, path: x}\nsink: {type: out, path: y, token: '%s', login: {user: u, password: '%s'}}\n"
+
+    inside = checked(tmp_path, text % ("hunter2", "sesame-open"))
+    outside = checked(tmp_path, text % ("${TOKEN}", "${PASSWORD}"), env={"TOKEN": "hunter2", "PASSWORD": "sesame-open"})
+    given = checked(
+        tmp_path, text % ("${TOKEN:-}", "${P:-}"), overrides=("sink.token=hunter2", "sink.login.password=sesame-open")
+    )
+
+    warned = [(p.line, p.column, p.code, p.severity) for p in inside.problems]
+    assert warned == [(2, 35, "secret-in-file", "warning"), (2, 73, "secret-in-file", "warning")]
+    assert not outside.problems
+    assert not given.problems
 
 
 def test_consequences_are_not_reported(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""What only Spark counts, from its reports of micro-batches: what it read itself, and what came too late for its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from etl.plan.model import Native, QueryPlan, leaves
+from etl.receipts import Counts
+from etl.spark.frames import READ
+from etl.spark.totals import Totals
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass
+class Reports:
+    """Adds what reports say to the totals. One may be seen several times, and counts once."""
+
+    totals: Totals
+    _late: dict[tuple[str, int], int] = field(default_factory=dict)
+    _native: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
+        """Spark keeps the last few reports only: they are gathered before they are forgotten."""
+        reports = query.recentProgress
+        if plan.stateful:
+            self._late_events(plan, reports)
+        for report in reports:
+            metrics = {name: int(row["events"] or 0) for name, row in report["observedMetrics"].items()}
+            self.read_by_spark(plan, report["batchId"], metrics)
+
+    def read_by_spark(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
+        """What Spark itself read of its sources in a micro-batch."""
+        for name in {leaf.name for leaf in leaves(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
+            if READ + name in metrics:
+                self._native[name, batch] = max(metrics[READ + name], self._native.get((name, batch), 0))
+                events = sum(rows for (source, _), rows in self._native.items() if source == name)
+                self.totals.read[name] = Counts(events, events)
+
+    def _late_events(self, plan: QueryPlan, reports: Sequence[Any]) -> None:
+        for report in reports:
+            rows = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
+            self._late[plan.name, report["batchId"]] = max(rows, self._late.get((plan.name, report["batchId"]), 0))
+        self.totals.late[plan.name] = sum(rows for (name, _), rows in self._late.items() if name == plan.name)
