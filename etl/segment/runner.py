@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NO_BATCH, OFFSET, ArrowStep, BatchId, Counting, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
 from etl.delivery.dead_letters import dead_letters
 from etl.delivery.detour import Detour
 from etl.delivery.identities import LetterIdentities
@@ -23,9 +23,10 @@ from etl.delivery.opening import opened, with_detour
 from etl.delivery.outlet import Outlet
 from etl.delivery.spool import Spool
 from etl.delivery.waiting import NEVER, Ending
-from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.plan.model import Output, Segment, Watermark
 from etl.receipts import Counts, Receipt
 from etl.scanner.texts import owned, text_bytes
+from etl.segment.compiled import Compiled
 from etl.segment.event_time import EventTime
 
 
@@ -91,7 +92,7 @@ class Run:
         self._clock = EventTime(watermark) if watermark else None
         self._counting: dict[int, Counting] = {}
         try:
-            self._push = _Branch(segment.roots[root], self)
+            self._push = Compiled(segment.roots[root], self)
         except BaseException:
             self._abort()
             raise
@@ -213,90 +214,3 @@ def _bytes(batch: pa.RecordBatch) -> int:
     """Bytes of a batch but for its offsets; of views only the texts, not the blocks they point into."""
     columns = [column for column, name in zip(batch.columns, batch.schema.names, strict=True) if name != OFFSET]
     return sum(text_bytes(column) if column.type == pa.string_view() else column.nbytes for column in columns)
-
-
-class _Branch:
-    """A compiled branch: called with a batch, it runs its steps and everything below."""
-
-    def __init__(self, branch: Branch, run: Run) -> None:
-        self._run = run
-        self._steps = [_Step(node, run) for node in branch.steps]
-        self._outlets = [run.outlet(name) for name in branch.sinks]
-        self._below = [_Branch(below, run) for below in branch.branches]
-        self._emits = branch.emits
-        behind: list[Outlet | Detour | _Branch] = [*self._outlets, *self._below]
-        self._leaves_views = not branch.emits and all(one.takes_views for one in behind)
-        self.takes_views: bool = self._steps[0].takes_views if self._steps else self._leaves_views
-
-    def __call__(self, batch: pa.RecordBatch) -> None:
-        for step in self._steps:
-            if not batch.num_rows:
-                return
-            batch = step(batch)
-        if not batch.num_rows:
-            return
-        plain = batch if self._leaves_views else owned(batch)
-        for outlet in self._outlets:
-            outlet.take(batch if outlet.takes_views else plain)
-        for below in self._below:
-            below(batch if below.takes_views else plain)
-        if self._emits:
-            self._run.emit(plain)
-
-    def passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """What a few events look like behind every step on the way to Spark, if no filter dropped them."""
-        yield batch
-        for step in self._steps:
-            outcome = step.look(batch)
-            rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
-            filtered = outcome.events.num_rows + rejected < batch.num_rows
-            batch = batch if filtered else outcome.events
-            yield batch
-        for below in self._below:
-            yield from below.passing(batch)
-
-
-@dataclass
-class _Step:
-    """A compiled step with its counts."""
-
-    node: StepNode
-    owner: Run
-    takes_views: bool = field(init=False)
-    counts: Counts = field(init=False)
-    _open: Callable[[pa.RecordBatch], Outcome] = field(init=False)
-
-    def __post_init__(self) -> None:
-        assert isinstance(self.node.step, ArrowStep)
-        self.takes_views = self.node.step.takes_views
-        self._multiplies = self.node.step.multiplies()
-        self._open = self.node.step.open(self.node.incoming)
-        self.counts = self.owner.counts(self._open)
-
-    def look(self, batch: pa.RecordBatch) -> Outcome:
-        """What the step makes of events that come, or came, another time."""
-        look = self._open.look if isinstance(self._open, Counting) else self._open
-        return look(batch if self.takes_views else owned(batch))
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        outcome = self._open(batch if self.takes_views else owned(batch))
-        counts, dead = self.counts, 0
-        for rejects in outcome.rejects:
-            dead += rejects.events.num_rows
-            if self.node.reports:
-                self.owner.reject(rejects, self.node.id)
-        counts.came += batch.num_rows
-        counts.left += outcome.events.num_rows
-        counts.dead += dead
-        made = _made(outcome.events) if self._multiplies else 0
-        counts.made += made
-        counts.filtered += batch.num_rows + made - outcome.events.num_rows - dead
-        return outcome.events
-
-
-def _made(events: pa.RecordBatch) -> int:
-    """How many came out of an event that left already: they lie behind each other."""
-    if not events.num_rows:
-        return 0
-    offsets = events.column(OFFSET)
-    return int(pc.sum(pc.equal(offsets.slice(1), offsets.slice(0, len(offsets) - 1)), min_count=0).as_py())

@@ -12,6 +12,10 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
+_CRASHED = "Python worker exited unexpectedly"
+"""What Spark says when the process of a task is gone."""
+
+
 class RunError(EtlError):
     """A run that failed; what else is known is a note of it, which a traceback shows."""
 
@@ -29,6 +33,8 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
         return RunError(f"query {query!r}: {_said(reported)}", f"{reported['traceback']}\n{wall}")
     if isinstance(error, EtlError):
         return RunError(f"query {query!r}: {error}", wall)
+    if _CRASHED in wall:
+        return RunError(f"query {query!r}: {_KILLED}", wall)
     condition = _CONDITION.search(wall)
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
@@ -37,6 +43,12 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
         return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
     first = next((line for line in wall.splitlines() if line.strip()), type(error).__name__)
     return RunError(f"query {query!r}: {first.strip()}", wall)
+
+
+_KILLED = (
+    "a Python worker was killed or crashed; a system that runs out of memory kills processes, which its log tells (dmesg). "
+    "Nothing is lost: the next run goes on where this one was"
+)
 
 
 def _reported(staging: Path) -> dict[str, str] | None:

@@ -1,0 +1,46 @@
+"""Spark's walls of text → one message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from etl.spark.errors import explained
+
+CRASHED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the Python Proxy. \
+Return Message: Traceback (most recent call last):
+  File "clientserver.py", line 617, in _call_proxy
+py4j.protocol.Py4JJavaError: An error occurred while calling o81.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times:
+org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+	at org.apache.spark.api.python.BasePythonRunner
+Caused by: java.io.EOFException
+"""
+
+
+@pytest.mark.parametrize(
+    ("wall", "message"),
+    [
+        (CRASHED, "query 'main': a Python worker was killed or crashed"),
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table x cannot be found.\nmore", "query 'main': The table x cannot be found."),
+        ("[STREAM_FAILED] Query [id = 1] terminated\nValueError: no such thing\n", "query 'main': no such thing"),
+        ("a word\nand more", "query 'main': a word"),
+        ("", "query 'main': Exception"),
+    ],
+)
+def test_one_line_for_a_wall(wall: str, message: str, tmp_path: Path) -> None:
+    error = explained("main", Exception(wall), tmp_path)
+
+    assert str(error).startswith(message)
+    assert "\n" not in str(error)
+    assert not wall or wall in "".join(error.__notes__)
+
+
+def test_what_a_task_said_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "0" / "errors").mkdir(parents=True)
+    told = {"type": "ComponentError", "message": "localhost:9092: no such topic", "traceback": "…"}
+    (tmp_path / "0" / "errors" / "1.json").write_text(json.dumps(told))
+
+    assert str(explained("main", Exception(CRASHED), tmp_path)) == "query 'main': localhost:9092: no such topic"
