@@ -15,6 +15,7 @@ MOST = 30
 """Lines of each sample that are tried here."""
 
 OTHER_NAMES = {
+    "brute-force": ["linux-auth", "sshd"],
     "cri": ["cri-logs"],
     "docker": ["docker-logs"],
     "journald": ["journald-export"],
