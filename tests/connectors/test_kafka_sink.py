@@ -238,7 +238,7 @@ def test_a_writer_that_was_thought_dead_is_shut_out(broker: Broker) -> None:
     _in_another_process()
     write(broker, component, EVENTS)
 
-    with pytest.raises(SplitLostError, match=r"fence|old epoch"):
+    with pytest.raises(SplitLostError, match=r"fence|old epoch|returned NULL"):  # as a flush of confluent-kafka says at times
         zombie.write(EVENTS)
     assert len(broker.values(topic)) == 2
     zombie.abort()

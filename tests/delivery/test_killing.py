@@ -79,4 +79,4 @@ def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, etl: Etl, lane_o
         kill_page.write(page, kill_page.row_of(pair, "exactly once", trial, found, 61.0))
 
     rows = [line.split(" | ")[:8] for line in page.read_text().splitlines() if line.startswith("| file")]
-    assert rows == [["| file", to, "exactly once", "2", "0, 0, 0", "3", "0", "0"] for to in ("file", "sqlite")]
+    assert rows == [["| file", to, "exactly once", f"{trial.runs}", "0, 0, 0", "3", "0", "0"] for to in ("file", "sqlite")]
