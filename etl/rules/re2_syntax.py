@@ -67,7 +67,7 @@ def _written(token: re.Match[str], fold: bool, dot_all: bool) -> str:
     if token["items"] is not None:
         return f"[{token['negated']}{_class(token['items'], fold)}]"
     if token["set"]:
-        return f"[{'^' if token['set'].isupper() else ''}{_SETS[token['set'].lower()]}]"
+        return f"[{'^' if token['set'].isupper() else ''}{_set(token['set'].lower(), fold)}]"
     if token["dot"]:
         return r"[\s\S]" if dot_all else r"[^\n]"
     if token["begin"] or token["end"]:
@@ -108,11 +108,16 @@ def _class(items: str, fold: bool) -> str:
         if dash:
             parts.append(_range(item, found[at + 2], fold))
         elif item["set"]:
-            parts.append(_SETS[item["set"]])
+            parts.append(_set(item["set"], fold))
         else:
             parts.append(_char(_meant(item), fold))
         at += 3 if dash else 1
     return "".join(parts)
+
+
+def _set(name: str, fold: bool) -> str:
+    """The characters of ``\\d``, ``\\s`` or ``\\w``; without regard to case, letters of ASCII bring those that equal them."""
+    return _SETS[name] + ("".join(_FOLDED.values()) if fold and name == "w" else "")
 
 
 def _range(first: re.Match[str], last: re.Match[str], fold: bool) -> str:

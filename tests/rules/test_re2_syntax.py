@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from etl.rules.literals import shortest
@@ -48,6 +48,10 @@ def by_re2(pattern: str, texts: list[str]) -> list[bool]:
     return pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()  # type: ignore[no-any-return]
 
 
+@example(r"(?i)a\w", ["a\u017f", "a\u212a", "ax"])
+@example(r"(?i)a[\w-]{2}", ["a\u017f-", "a\u212aB"])
+@example(r"(?i)a[^\w]", ["a\u017f", "a\u212a", "a-"])
+@example(r"(?i)a\W", ["a\u017f", "a\u212a", "a-", "aß"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(patterns, st.lists(TEXTS, min_size=1, max_size=20))
 def test_an_automaton_finds_what_re2_finds(pattern: str, texts: list[str]) -> None:

