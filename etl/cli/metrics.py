@@ -83,6 +83,8 @@ def _sinks(here: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
         parts = {"out": sink.taken, "filtered": sink.filtered, "dead": sink.dead}
         for outcome, events in parts.items():
             yield Sample("sluice_sink_events_total", {**here, "sink": name, "outcome": outcome}, events)
+        yield Sample("sluice_sink_incoming_total", {**here, "sink": name}, sink.came)
+        yield Sample("sluice_sink_made_total", {**here, "sink": name}, sink.made)
         yield Sample("sluice_sink_spooled", {**here, "sink": name}, sink.spooled)
         yield Sample("sluice_sink_retries_total", {**here, "sink": name}, sink.retries)
 

@@ -81,6 +81,16 @@ def test_sinks_and_sources_have_counters() -> None:
     assert 'sluice_sink_events_total{pipeline="p",sink="out",outcome="dead"} 2' in found
 
 
+def test_what_steps_made_balances_what_came_and_what_went() -> None:
+    totals = Totals(sinks={"out": SinkTotals(came=9, made=3, taken=10, filtered=2)})
+
+    found = lines(totals)
+
+    assert totals.sinks["out"].balanced
+    assert 'sluice_sink_incoming_total{pipeline="p",sink="out"} 9' in found
+    assert 'sluice_sink_made_total{pipeline="p",sink="out"} 3' in found
+
+
 def test_the_file_is_replaced_as_a_whole_and_not_too_often(tmp_path: Path) -> None:
     # given
     totals = Totals(bytes=1)
