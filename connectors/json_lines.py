@@ -65,11 +65,12 @@ def _without_nulls(written: Lines) -> Lines:
     import numpy as np
 
     from etl.scanner.json_lines import Lines
-    from etl.scanner.json_nulls import leave_out
+    from etl.scanner.json_nulls import DEEPEST, leave_out
 
     text = np.frombuffer(written.text, np.uint8)
     out, ends = np.empty(len(text), np.uint8), np.empty(len(written.lengths), np.int64)
-    size = leave_out(text, out, ends)
+    places, marks = np.zeros((2, DEEPEST + 1), np.int64), np.zeros((2, DEEPEST + 1), bool)
+    size = leave_out(text, out, ends, places, marks)
     return Lines(out[:size].data, np.diff(ends, prepend=0))
 
 

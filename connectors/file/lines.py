@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 BLOCK = 2 << 20
 """Bytes read at once; also about the size of a batch. A multiple of every character width."""
 
+GROWS, FEW_ROWS = 4, 4096
+"""Where a block has fewer events, the next is twice as large, up to so many times `BLOCK`: what a batch costs whatever is in
+it must be little beside its events."""
+
 MOST_ROWS = 1 << 17
 """Events of a batch: what steps make of them is bounded, too."""
 
@@ -65,7 +69,8 @@ class Cutter:
 
     def cuts(self, readinto: ReadInto, at: int, closed: bool = True) -> Iterator[Cut]:
         """The same block by block; ``closed``: nothing behind the stream belongs to its last event."""
-        block, filled = new_block(BLOCK), 0
+        size = BLOCK
+        block, filled = new_block(size), 0
         while True:
             got = fill(readinto, block[filled:])
             ended = filled + got < len(block)
@@ -76,12 +81,13 @@ class Cutter:
             if whole:
                 cut = self._cut(block[:whole], at, closed if ended else long)
                 taken = cut.end - at
+                size = _next_size(size, len(cut.starts))
                 yield cut
             if ended:
                 return
             if taken:  # events point into the block from now on: what it holds of the next is continued in another
                 rest = block[taken:filled]
-                block, filled, at = continued(rest, _room(len(rest))), len(rest), at + taken
+                block, filled, at = continued(rest, _room(len(rest), size)), len(rest), at + taken
             if long:
                 line = LongLine(at, bytes(block[:SHOWN]))
                 filled = line.skip(self.charset, readinto, block, filled)
@@ -164,9 +170,15 @@ class Cutter:
         return Rejects(events, "line-too-long", pa.array(reasons, pa.string()))
 
 
-def _room(rest: int) -> int:
+def _next_size(size: int, rows: int) -> int:
+    """Bytes of the block behind one of ``size`` bytes that had so many events."""
+    if rows < FEW_ROWS:
+        return min(2 * size, GROWS * BLOCK)
+    return size if rows < 4 * FEW_ROWS else max(size // 2, BLOCK)
+
+
+def _room(rest: int, size: int) -> int:
     """Bytes of a block that goes on with what is left of one."""
-    size = BLOCK
     while size <= rest:
         size *= 2
     return size

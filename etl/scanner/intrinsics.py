@@ -18,6 +18,8 @@ intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = _intrinsic
 BYTE, HALF, WORD, LONG, BIT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.IntType(1)
 BLOCK = ir.VectorType(BYTE, 16)
 """Sixteen bytes: what every CPU that Spark runs on compares at once."""
+WIDE = ir.VectorType(BYTE, 32)
+"""What newer ones do, and others in two steps."""
 
 
 def _at(builder: Any, address: Any, type_: Any) -> Any:
@@ -32,6 +34,18 @@ def _load(builder: Any, address: Any, type_: Any) -> Any:
 
 def _store(builder: Any, address: Any, value: Any) -> None:
     builder.store(value, _at(builder, address, value.type)).align = 1
+
+
+def _for_json(builder: Any, block: Any) -> Any:
+    """Which bytes of a vector must be escaped in a JSON string."""
+
+    def all_of(byte: int) -> Any:
+        return ir.Constant(block.type, [byte] * block.type.count)
+
+    special = builder.icmp_unsigned("<", block, all_of(0x20))
+    for byte in b'"\\':
+        special = builder.or_(special, builder.icmp_unsigned("==", block, all_of(byte)))
+    return special
 
 
 def _splat(builder: Any, byte: Any) -> Any:
@@ -106,16 +120,19 @@ def copy_block_for_json(context: Any, target: Any, source: Any) -> Any:
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         block = _load(builder, args[1], BLOCK)
         _store(builder, args[0], block)
-
-        def all_of(byte: int) -> Any:
-            return ir.Constant(BLOCK, [byte] * 16)
-
-        special = builder.icmp_unsigned("<", block, all_of(0x20))
-        for byte in b'"\\':
-            special = builder.or_(special, builder.icmp_unsigned("==", block, all_of(byte)))
-        return _mask(builder, special)
+        return _mask(builder, _for_json(builder, block))
 
     return types.uint32(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def json_specials(context: Any, address: Any) -> Any:
+    """Which of **32** bytes must be escaped in a JSON string, as bits 0 to 31."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(_for_json(builder, _load(builder, args[0], WIDE)), WORD)
+
+    return types.uint32(types.uint64), generate
 
 
 @intrinsic

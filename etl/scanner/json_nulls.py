@@ -19,16 +19,14 @@ _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (np.uint8(ord(text)) for text in "{}[]"
 
 
 @kernel
-def leave_out(text: Any, out: Any, ends: Any) -> Any:
+def leave_out(text: Any, out: Any, ends: Any, places: Any, marks: Any) -> Any:
     """``text`` → ``out`` without members that are null and objects that had no others; where its lines end → ``ends``.
 
-    Gives how many bytes were written. ``begins`` holds where the member at work begins, its comma included, at each depth;
-    ``firsts`` where the first one of its object does.
+    Gives how many bytes were written. ``places`` is int64[2, DEEPEST + 1] and ``marks`` bool[2, DEEPEST + 1], all 0.
+    ``begins`` holds where the member at work begins, its comma included, at each depth; ``firsts`` where the first one of its
+    object does.
     """
-    begins = np.zeros(DEEPEST + 1, np.int64)
-    firsts = np.zeros(DEEPEST + 1, np.int64)
-    is_object = np.zeros(DEEPEST + 1, np.bool_)
-    shortened = np.zeros(DEEPEST + 1, np.bool_)
+    begins, firsts, is_object, shortened = places[0], places[1], marks[0], marks[1]
     depth, at, to, line = 0, 0, 0, 0
     while at < len(text):
         byte = text[at]

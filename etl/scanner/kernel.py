@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
+from etl.scanner.compiled import inlined, kernel, part
 from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
 from etl.scanner.views import put_view
 
@@ -58,20 +58,43 @@ def _put_capture(view: Any, text: Any, begin: Any, end: Any, base: Any) -> Any:
     return size > 0
 
 
+@inlined
+def _move(move: Any, last: Any, move_to: Any, move_from: Any, remembered: Any, here: Any) -> None:
+    """Carry out a list of moves between registers; a negative source is the place ``here``."""
+    while move < last:
+        source = move_from[np.uint64(move)]
+        remembered[np.uint64(move_to[np.uint64(move)])] = here if source < 0 else remembered[np.uint64(source)]
+        move += np.int32(1)
+
+
+@inlined
+def _put_captures(
+    view: Any, next_view: Any, valid: Any, final: Any, at: Any, places: Any, remembered: Any, text: Any, base: Any
+) -> None:
+    """The captures of a text whose match ends ``at``: the first one's view, and those ``next_view`` bytes further on each."""
+    for k in range(valid.shape[0]):
+        begin, end = NONE, NONE
+        if final >= 0:
+            begin = _place(places[final, 2 * k], at, remembered)
+            end = _place(places[final, 2 * k + 1], at, remembered)
+        valid[k] = _put_capture(view, text, begin, end, base)
+        view += next_view
+
+
 @kernel
 def scan(
     address: Any, length: Any, base: Any, entries: Any, classes: Any, shift: Any, start: Any, kinds: Any, runs: Any,
-    found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, registers: Any,
+    found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, remembered: Any,
     pattern: Any, views: Any, valid: Any,
 ) -> None:  # fmt: skip
     """Texts → of each the pattern that matched (-1 none, -2 not known) and its captures.
 
     ``address`` uint64[n] and ``length`` int64[n] (negative: null) are the texts, ``base`` the address of their buffer; the
-    arrays of `Tables` follow. Answers go to ``pattern`` int32[n], to ``views``, an address with room for captures times n
-    views, and to ``valid`` uint8[captures, n], 0 where a capture took no part or is empty.
+    arrays of `Tables` follow, and ``remembered`` int32[registers + 1]. Answers go to ``pattern`` int32[n], to ``views``, an
+    address with room for captures times n views, and to ``valid`` uint8[captures, n], 0 where a capture took no part or is
+    empty.
     """
-    captures, texts = valid.shape
-    remembered = np.empty(registers + 1, np.int32)
+    texts = valid.shape[1]
     running, finding, skipping, decided = kinds[0], kinds[1], kinds[2], kinds[3]
     wide = np.uint64(shift)
     for n in range(texts):
@@ -103,20 +126,9 @@ def scan(
                 entry = entries[np.uint64(state) + np.uint64(classes[np.uint64(load_byte(here))])]
                 if entry > STATE:
                     list_ = np.uint64(entry >> MOVES)
-                    move, last = move_starts[list_], move_starts[list_ + ONE]
-                    while move < last:
-                        source = move_from[np.uint64(move)]
-                        value = np.int32(here - text) if source < 0 else remembered[np.uint64(source)]
-                        remembered[np.uint64(move_to[np.uint64(move)])] = value
-                        move += np.int32(1)
+                    _move(move_starts[list_], move_starts[list_ + ONE], move_to, move_from, remembered, np.int32(here - text))
                 state = entry & STATE
                 here += ONE
         pattern[n] = patterns[final] if final >= 0 else NONE
-        at = np.int32(here - text)
-        for k in range(captures):
-            begin, end = NONE, NONE
-            if final >= 0:
-                begin = _place(places[final, 2 * k], at, remembered)
-                end = _place(places[final, 2 * k + 1], at, remembered)
-            view = views + (np.uint64(k) * np.uint64(texts) + np.uint64(n)) * BLOCK
-            valid[k, n] = _put_capture(view, text, begin, end, base)
+        view = views + np.uint64(n) * BLOCK
+        _put_captures(view, np.uint64(texts) * BLOCK, valid[:, n], final, np.int32(here - text), places, remembered, text, base)

@@ -6,13 +6,13 @@ nothing is copied until somebody needs ordinary strings (`owned`). A schema says
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.scanner.layout import INLINE
+from etl.scanner.located import address_of, located, truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ class Texts(NamedTuple):
     @classmethod
     def of(cls, array: pa.Array) -> Texts:
         """The texts of a string, large_string, string_view or null array, sliced or not."""
-        return _LOCATE[array.type](array)
+        return cls(*located(array))
 
     def have(self, byte: int) -> np.ndarray[Any, Any]:
         """bool[n]: which of them hold a byte."""
@@ -130,16 +130,16 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     if not _has_views(batch):
         return batch.filter(mask)
     chosen = mask.fill_null(False) if mask.null_count else mask
-    rows = np.flatnonzero(_truth(chosen))
-    columns = [
-        _chosen_views(column, rows) if column.type == pa.string_view() else column.filter(chosen) for column in batch.columns
-    ]
+    rows = np.flatnonzero(truth(chosen))
+    columns = [taken(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def taken(array: pa.Array, rows: Any) -> pa.Array:
-    """`Array.take` for text columns with row numbers (int64[m]); of views only the 16 bytes are copied."""
-    return _chosen_views(array, rows) if array.type == pa.string_view() else array.take(pa.array(rows))
+    """`Array.take` with row numbers (int64[m]); of views only the 16 bytes are copied, and of a column of nulls nothing is."""
+    if array.type == pa.string_view():
+        return _chosen_views(array, rows)
+    return array.slice(0, len(rows)) if array.null_count == len(array) >= len(rows) else array.take(pa.array(rows))
 
 
 def text_bytes(array: pa.Array) -> int:
@@ -147,59 +147,12 @@ def text_bytes(array: pa.Array) -> int:
     if array.type != pa.string_view():
         return pc.sum(pc.binary_length(array)).as_py() or 0
     lengths = _views(array)[:, 0]
-    return int(lengths.sum() if not array.null_count else lengths[_truth(array.is_valid())].sum())
+    return int(lengths.sum() if not array.null_count else lengths[truth(array.is_valid())].sum())
 
 
 def _has_views(batch: pa.RecordBatch) -> bool:
     """Whether a column of the batch travels as views."""
     return any(type_ == pa.string_view() for type_ in batch.schema.types)
-
-
-def _located_views(array: pa.Array) -> Texts:
-    import numpy as np
-
-    from etl.scanner.views import locate_views
-
-    bits, views, *data = array.buffers()
-    address, length = _room(array)
-    buffers = np.array([buffer.address for buffer in data], np.uint64)
-    if len(array):
-        locate_views(np.uint64(views.address), buffers, _address(bits), np.int64(array.offset), address, length)
-    if len(data) == 1:
-        return Texts(address, length, data[0], data[0].address, array)
-    return Texts(address, length, None, 0, array)
-
-
-def _located_strings(width: str) -> Callable[[pa.Array], Texts]:
-    def locate(array: pa.Array) -> Texts:
-        import numpy as np
-
-        from etl.scanner.views import locate_strings
-
-        bits, bounds, data = array.buffers()
-        address, length = _room(array)
-        if not len(array) or data is None:
-            length[:] = np.where(_truth(array.is_valid()), 0, -1)
-            address[:] = _address(bounds)
-            return Texts(address, length, None, 0, array)
-        offsets = np.frombuffer(bounds, width)[array.offset : array.offset + len(array) + 1]
-        locate_strings(offsets, np.uint64(data.address), _address(bits), np.int64(array.offset), address, length)
-        used = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))  # so that a batch of a huge column is reachable
-        return Texts(address, length, used, used.address, array)
-
-    return locate
-
-
-def _located_nulls(array: pa.Array) -> Texts:
-    return Texts.of(array.cast(pa.string()))
-
-
-_LOCATE: dict[pa.DataType, Callable[[pa.Array], Texts]] = {
-    pa.string_view(): _located_views,
-    pa.string(): _located_strings("<i4"),
-    pa.large_string(): _located_strings("<i8"),
-    pa.null(): _located_nulls,
-}
 
 
 def _reachable(texts: Texts) -> bool:
@@ -243,7 +196,7 @@ def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
     bits, views, *data = array.buffers()
     kept, valid = np.empty((len(rows), 4), np.uint32), np.zeros(len(rows) + 7 >> 3, np.uint8)
     at = np.uint64(kept.ctypes.data)
-    nulls = choose_views(_address(views), _address(bits), np.int64(array.offset), rows, at, valid)
+    nulls = choose_views(address_of(views), address_of(bits), np.int64(array.offset), rows, at, valid)
     return pa.Array.from_buffers(pa.string_view(), len(rows), [pa.py_buffer(valid) if nulls else None, pa.py_buffer(kept), *data])
 
 
@@ -254,22 +207,6 @@ def _views(array: pa.Array) -> Any:
     if not len(array):
         return np.empty((0, 4), np.uint32)
     return np.frombuffer(array.buffers()[1], np.uint32).reshape(-1, 4)[array.offset : array.offset + len(array)]
-
-
-def _room(array: pa.Array) -> tuple[Any, Any]:
-    import numpy as np
-
-    return np.empty(len(array), np.uint64), np.empty(len(array), np.int64)
-
-
-def _address(buffer: pa.Buffer | None) -> Any:
-    import numpy as np
-
-    return np.uint64(0 if buffer is None else buffer.address)
-
-
-def _truth(mask: pa.BooleanArray) -> Any:
-    return mask.to_numpy(zero_copy_only=False)
 
 
 def _bitmap(valid: Any) -> pa.Buffer | None:

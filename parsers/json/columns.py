@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, Parsed
+from etl.scanner.texts import owned_array, taken
 from parsers.json.arrow import ArrowReader, is_columnar
 from parsers.json.convert import MisfitError, converter
 from parsers.json.paths import JsonPath
 from parsers.json.rest import rest_column, tree_of
 from parsers.json.rows import RowLeaf, read_row
-from parsers.json.shape import misread, shaped
+from parsers.json.shape import shaped
 from parsers.json.spans import Spans, overlaid, present, spans
-from parsers.json.valid import mark_invalid
 from parsers.timestamp.columns import read_texts
 from parsers.timestamp.formats import Place, readers
 
@@ -82,11 +82,11 @@ class Reader:
 
     def parse(self, texts: pa.StringArray) -> Parsed:
         """Columnar where possible; rows that are odd or refused one at a time."""
-        texts, odd = shaped(texts.cast(pa.string()), bool(self._arrow_leaves))
+        plain = texts if self._takes_views else owned_array(texts)
+        texts, odd = shaped(plain, bool(self._arrow_leaves))
         found = spans(texts, self._paths, odd)
         reasons: dict[int, str] = {}
-        columns = self._by_arrow(texts, odd, reasons)
-        found = found.without(odd)
+        columns = self._by_arrow(texts, odd, reasons) if self._arrow_leaves else {}
         columns |= {leaf.name: self._by_span(found, leaf, reasons) for leaf in self.leaves if leaf.name not in columns}
         if odd.any():
             columns = self._overlaid(columns, texts, odd, reasons)
@@ -116,13 +116,7 @@ class Reader:
         import numpy as np
 
         refused = odd.copy()
-        columns: list[pa.Array] = []
-        if self._arrow_leaves:
-            columns = self._arrow.columns(pc.if_else(odd, "{}", texts) if odd.any() else texts, refused)
-        else:
-            mark_invalid(texts, refused)
-            wrong = np.flatnonzero(refused & ~odd)
-            odd[wrong] |= misread(texts.take(pa.array(wrong)))
+        columns = self._arrow.columns(pc.if_else(odd, "{}", texts) if odd.any() else texts, refused)
         named = {leaf.name: column for leaf, column in zip(self._arrow_leaves, columns, strict=True)}
         rows = np.flatnonzero(refused & ~odd)
         return self._one_by_one(named, texts, rows, self._arrow_leaves, reasons) if len(rows) else named
@@ -130,10 +124,13 @@ class Reader:
     # ── Spans ─────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _paths(self) -> list[JsonPath]:
-        """Every path once, in the numbers that the kernel gives."""
-        found = (leaf for leaf in self.leaves if leaf not in self._arrow_leaves)
-        return list(dict.fromkeys(path for leaf in found for path in leaf.ways))
+    def _paths(self) -> Mapping[JsonPath, bool]:
+        """Every path once, in the order of the numbers that the kernel gives, and whether a text is made of its values."""
+        found: dict[JsonPath, bool] = {}
+        for leaf in self.leaves:
+            if leaf not in self._arrow_leaves:
+                found |= {path: found.get(path, False) or leaf.read_as == pa.string() for path in leaf.ways}
+        return found
 
     @cached_property
     def _numbers(self) -> Mapping[JsonPath, int]:
@@ -144,6 +141,11 @@ class Reader:
         if leaf.read_as == pa.string():
             return present([found.texts_of(number, reasons, leaf.name) for number in numbers])
         return present([found.values_of(number, leaf.read_as, reasons, leaf.name) for number in numbers])
+
+    @cached_property
+    def _takes_views(self) -> bool:
+        """Whether nothing but our kernels reads the texts."""
+        return not self._arrow_leaves and self.rest is None
 
     @cached_property
     def _tree(self) -> Any:
@@ -164,7 +166,7 @@ class Reader:
         """The columns of these leaves with some rows read in Python."""
         how = [RowLeaf(leaf.name, leaf.path, converter(leaf.read_as), leaf.dotted) for leaf in leaves]
         values: list[list[Any]] = []
-        for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+        for row, text in zip(rows.tolist(), taken(texts, rows).to_pylist(), strict=True):
             try:
                 values.append(read_row(text, how))
             except MisfitError as error:
@@ -209,7 +211,7 @@ def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int)
     texts = np.full(rows, None, object)
     texts[list(reasons)] = list(reasons.values())
     mask = pa.array(failed)
-    nulled = {name: pc.if_else(mask, None, column) for name, column in columns.items()}
+    nulled = {name: pc.if_else(mask, None, owned_array(column)) for name, column in columns.items()}
     return Parsed(nulled, mask, pa.array(texts, pa.string()))
 
 
@@ -218,6 +220,8 @@ def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int)
 
 def _finished(column: pa.Array, type_: pa.DataType, name: str, reasons: dict[int, str]) -> pa.Array:
     """The column as its declared type; values that do not fit are noted."""
+    if type_ in _READ_AS and column.type == pa.string_view():
+        column = owned_array(column)
     if type_ == pa.float32():
         values = column.cast(type_)
         bad = pc.is_inf(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from etl.api import (
     parse_type,
     with_fields,
 )
+from etl.scanner.texts import owned_array
 from parsers.common.field_conflicts import field_conflicts
 from parsers.json.columns import Leaf, Reader, read_as
 from parsers.json.convert import converter
@@ -57,6 +58,8 @@ class Json(Parser):
     rest: labels
     ```
     """
+
+    takes_views: ClassVar[bool] = True
 
     type: Literal["json"] = "json"
     declared: dict[FieldName, TypeName] = Field(
@@ -114,7 +117,7 @@ class Json(Parser):
             return read
 
         def parse(texts: pa.Array) -> Parsed:
-            first, others = first_objects(texts.cast(pa.string()))
+            first, others = first_objects(owned_array(texts))
             found = read(first)
             others = others if found.failed is None else pc.if_else(found.failed, None, others)
             return found._replace(columns={**found.columns, more: others})

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from etl.scanner.compiled import part
-from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.scanner.intrinsics import any_of_three, load_byte, load_long, trailing_zeros
 
 ONE = np.uint64(1)
-BLOCK = np.uint64(16)
+BLOCK, _LONG = np.uint64(16), np.uint64(8)
 QUOTE, BACKSLASH, COLON, COMMA = np.uint8(0x22), np.uint8(0x5C), np.uint8(0x3A), np.uint8(0x2C)
 OPEN, CLOSE = np.uint8(0x7B), np.uint8(0x7D)
 OPEN_LIST, CLOSE_LIST = np.uint8(0x5B), np.uint8(0x5D)
@@ -105,6 +105,10 @@ def value_end(at: Any, end: Any) -> Any:
 @part
 def _same(at: Any, name: Any, length: Any) -> Any:
     behind = at + np.uint64(length)
+    while behind - at >= _LONG:
+        if load_long(at) != load_long(name):
+            return False
+        at, name = at + _LONG, name + _LONG
     while at < behind and load_byte(at) == load_byte(name):
         at, name = at + ONE, name + ONE
     return at == behind

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts
+from etl.scanner.texts import Texts, owned_array
 
 if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools
@@ -19,14 +19,11 @@ _NUMBERS = r"[:\[,]\s*-?(NaN|Inf)"
 """What Arrow's reader takes for numbers, and JSON does not have."""
 
 
-def shaped(texts: pa.StringArray, by_arrow: bool) -> tuple[pa.StringArray, Bools]:
-    """Texts without what may stand around an object, and which are odd: no objects, or (``by_arrow``) not for Arrow's reader.
-
-    Where it does not read, `mark_invalid` refuses what it would take wrongly, and only that has to be looked at.
-    """
+def shaped(texts: pa.Array, by_arrow: bool) -> tuple[pa.Array, Bools]:
+    """Texts without what may stand around an object, and which are odd: no objects, or (``by_arrow``) not for Arrow's reader."""
     odd = ~_shape(texts)
     if odd.any():
-        texts = pc.utf8_trim(texts, SPACE)
+        texts = pc.utf8_trim(owned_array(texts), SPACE)
         odd = ~_shape(texts)
     if by_arrow:
         odd |= misread(texts)
@@ -49,6 +46,12 @@ def misread(texts: pa.StringArray) -> Any:
     return odd
 
 
-def _shape(texts: pa.StringArray) -> Any:
-    good = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-    return pc.fill_null(good, False).to_numpy(zero_copy_only=False)
+def _shape(texts: pa.Array) -> Bools:
+    import numpy as np
+
+    from parsers.json.span_kernel import braced
+
+    found = Texts.of(texts)
+    good = np.empty(len(texts), bool)
+    braced(found.address, found.length, good)
+    return good

@@ -1,4 +1,4 @@
-"""Columns of JSON objects → columns of the texts of declared members, by kernels, with copies of nothing but what is wanted.
+"""Columns of JSON objects → columns of the texts of declared members, by a kernel, with copies of nothing but what is wanted.
 
 A string is its characters, anything else its JSON text without white space between its parts.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts, owned_array, views_of
+from etl.scanner.texts import LARGEST, Texts, owned_array, view_array, views_of
 from parsers.json.convert import Convert, MisfitError, converter
 from parsers.json.paths import JsonPath
 from parsers.json.rows import decode
@@ -26,54 +26,48 @@ if TYPE_CHECKING:
 MOST_TRIES = 256
 """Sets of paths whose tries a process keeps."""
 
-_SLACK = 16
-"""Bytes behind a column's texts that a copy in blocks may overwrite."""
+_SLACK = 32
+"""Bytes behind the texts that a copy in blocks may overwrite."""
 
 _OWN: tuple[str, ...] = ()
 """The key of a node's own leaf, which no name or place equals."""
 
 
 class Spans(NamedTuple):
-    """Where declared members lie in the texts of a column."""
+    """Where declared members lie in the texts of a column, and their values as texts."""
 
     texts: Texts
     starts: Any
     """int32[paths, n], relative to each text; -1 where there is none."""
 
     ends: Any
-    rooms: Any
-    """int64[paths]: bytes that all values of each have at most."""
+    valid: Any
+    """uint8[paths, n]: which have a text, and which are left to Python."""
+
+    views: Any
+    """uint32[paths, n, 4]: views into ``written``, 0 where there is no text."""
+
+    written: pa.Buffer
 
     nothing: pa.StringArray
     """The texts of a member that no object has."""
 
-    def without(self, rows: Bools) -> Spans:
-        """The spans without those of some rows."""
-        if self.starts is not None and rows.any():
-            self.starts[:, rows] = -1
-        return self
-
-    def texts_of(self, path: int, reasons: dict[int, str], name: str) -> pa.StringArray:
-        """The member's values as texts; rows that cannot be one are noted."""
+    def texts_of(self, path: int, reasons: dict[int, str], name: str) -> pa.Array:
+        """The member's values as texts (``string_view``); rows that cannot be one are noted."""
         import numpy as np
 
-        from parsers.json.text_kernel import gather_values
+        from parsers.json.walk_kernel import HARD, THERE
 
-        room = int(self.rooms[path])
-        if not room:
+        valid = self.valid[path]
+        most = valid.max(initial=0)
+        if not most:
             return self.nothing
-        starts, ends, count = self.starts[path], self.ends[path], len(self.starts[path])
-        out, bounds = np.empty(room + _SLACK, np.uint8), np.zeros(count + 1, np.int32)
-        valid, hard = np.empty(count, np.uint8), np.empty(count, np.int64)
-        at = np.uint64(out.ctypes.data)
-        nulls, many = gather_values(self.texts.address, self.texts.length, starts, ends, at, bounds[1:], valid, hard)
-        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
-        data = pa.py_buffer(out).slice(0, int(bounds[-1]))
-        texts = pa.Array.from_buffers(pa.string(), count, [bitmap, pa.py_buffer(bounds), data])
-        if not many:
+        there = valid if most == THERE else valid == THERE
+        texts = view_array(self.views[path], None if there.all() else there, self.written)
+        if most != HARD:
             return texts
-        rows = hard[:many]
-        raw = owned_array(views_of(starts[rows], ends[rows], self.texts.at(rows)))
+        rows = np.flatnonzero(valid == HARD)
+        raw = owned_array(views_of(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))
         return overlaid(texts, rows, _distinct(rows.tolist(), raw, pa.string(), converter(pa.string()), reasons, name))
 
     def values_of(self, path: int, type_: pa.DataType, reasons: dict[int, str], name: str) -> pa.Array:
@@ -90,43 +84,36 @@ class Spans(NamedTuple):
         return _distinct(range(len(raw)), raw, type_, converter(type_), reasons, name)
 
 
-def spans(texts: pa.StringArray, paths: Sequence[JsonPath], odd: Bools) -> Spans:
-    """Find paths in objects. Rows that are ``odd`` are passed over; those that need Python become odd."""
+def spans(texts: pa.Array, paths: Mapping[JsonPath, bool], odd: Bools) -> Spans:
+    """Find paths in objects; those that say so give texts. Rows that are ``odd`` are passed over; those that are no objects, or
+    need Python, become odd."""
     import numpy as np
 
-    from parsers.json.span_kernel import find
+    from parsers.json.walk_kernel import walk
 
-    found = Texts.of(texts)
+    found, nothing = Texts.of(texts), pa.nulls(len(texts), pa.string())
     if not paths:
-        return Spans(found, None, None, None, pa.nulls(len(texts), pa.string()))
-    trie = _trie(tuple(paths))
-    starts = np.full((len(paths), len(texts)), -1, np.int32)
-    ends, seen = starts.copy(), np.full(len(trie.first) - 1, -1, np.int64)
-    nodes, place = np.zeros(trie.depth + 1, np.int64), np.zeros(trie.depth + 1, np.int64)
-    find(
-        found.address,
-        found.length,
-        trie.arrays,
-        trie.bounds,
-        np.uint64(trie.names.ctypes.data),
-        nodes,
-        place,
-        seen,
-        starts,
-        ends,
-        odd,
-    )
-    rooms = (ends - starts).sum(axis=1, dtype=np.int64)
-    return Spans(found, starts, ends, rooms, pa.nulls(len(texts), pa.string())).without(odd)
+        return Spans(found, None, None, None, None, pa.py_buffer(b""), nothing)
+    trie, count = _trie(tuple(paths)), (len(paths), len(texts))
+    starts, ends = np.full(count, -1, np.int32), np.empty(count, np.int32)
+    valid, views = np.zeros(count, np.uint8), np.zeros((*count, 4), np.uint32)
+    longest, total = int(found.length.max(initial=0)), int(np.maximum(found.length, 0).sum())
+    room = min(total * trie.overlap, LARGEST)
+    out = np.empty(room + _SLACK, np.uint8)
+    stack = (np.zeros(longest + 2, bool), *np.zeros((3, trie.depth + 2), np.int64), np.full(len(trie.first) - 1, -1, np.int64))
+    given = (starts, ends, np.uint64(views.ctypes.data), valid, np.array(list(paths.values())))
+    at, names = np.uint64(out.ctypes.data), np.uint64(trie.names.ctypes.data)
+    used = walk(found.address, found.length, trie.arrays, names, stack, given, trie.overlap, at, room, odd)
+    return Spans(found, starts, ends, valid, views, pa.py_buffer(out).slice(0, used), nothing)
 
 
 def overlaid(column: pa.Array, rows: Any, values: pa.Array) -> pa.Array:
-    """The column with other values in some rows (int64[m])."""
+    """The column with other values in some rows (int64[m]); views become strings."""
     import numpy as np
 
     place = np.arange(len(column))
     place[rows] = len(column) + np.arange(len(rows))
-    return pa.concat_arrays([column, values]).take(pa.array(place))
+    return pa.concat_arrays([owned_array(column), values]).take(pa.array(place))
 
 
 # ── The trie ──────────────────────────────────────────────────────────────────────────────────────
@@ -155,10 +142,12 @@ class _Trie(NamedTuple):
 
     names: Any
     depth: int
+    overlap: int
+    """Leaves that lie around the same byte, at most."""
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        return self[:7]
+        return self[:8]
 
 
 @lru_cache(maxsize=MOST_TRIES)
@@ -191,6 +180,7 @@ def _trie(paths: tuple[JsonPath, ...]) -> _Trie:
         np.cumsum([0, *map(len, names)]).astype(np.int64),
         np.frombuffer(b"".join(names) or b"\0", np.uint8),
         depth,
+        max(sum(path[: len(other)] == other for other in paths) for path in paths),
     )
 
 
@@ -240,4 +230,4 @@ def _distinct(
 
 def present(columns: Sequence[pa.Array]) -> pa.Array:
     """The first value that is there."""
-    return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
+    return columns[0] if len(columns) == 1 else pc.coalesce(*map(owned_array, columns))

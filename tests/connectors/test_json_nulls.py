@@ -37,7 +37,7 @@ def without(value: Any) -> Any:
 def left(lines: str) -> tuple[str, list[int]]:
     text = np.frombuffer(lines.encode(), np.uint8)
     out, ends = np.empty(len(text), np.uint8), np.empty(lines.count("\n"), np.int64)
-    size = leave_out(text, out, ends)
+    size = leave_out(text, out, ends, np.zeros((2, DEEPEST + 1), np.int64), np.zeros((2, DEEPEST + 1), bool))
     return out[:size].tobytes().decode(), np.diff(ends, prepend=0).tolist()
 
 

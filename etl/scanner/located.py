@@ -1,0 +1,81 @@
+"""Finding the texts of a column: the address and length of each, whatever type of text it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+Located: TypeAlias = tuple[Any, Any, pa.Buffer | None, int, pa.Array]
+"""Addresses, lengths, the buffer of all and its address, and what must live as long: the fields of `Texts`."""
+
+
+def located(array: pa.Array) -> Located:
+    """The texts of a string, large_string, string_view or null array, sliced or not."""
+    return _LOCATE[array.type](array)
+
+
+def truth(mask: pa.BooleanArray) -> Any:
+    """bool[n], null as the array has it."""
+    return mask.to_numpy(zero_copy_only=False)
+
+
+def address_of(buffer: pa.Buffer | None) -> Any:
+    """As kernels take it; 0 without a buffer."""
+    import numpy as np
+
+    return np.uint64(0 if buffer is None else buffer.address)
+
+
+def _located_views(array: pa.Array) -> Located:
+    import numpy as np
+
+    from etl.scanner.views import locate_views
+
+    bits, views, *data = array.buffers()
+    address, length = _room(array)
+    buffers = np.array([buffer.address for buffer in data], np.uint64)
+    if len(array):
+        locate_views(np.uint64(views.address), buffers, address_of(bits), np.int64(array.offset), address, length)
+    if len(data) == 1:
+        return address, length, data[0], data[0].address, array
+    return address, length, None, 0, array
+
+
+def _located_strings(width: str) -> Callable[[pa.Array], Located]:
+    def locate(array: pa.Array) -> Located:
+        import numpy as np
+
+        from etl.scanner.views import locate_strings
+
+        bits, bounds, data = array.buffers()
+        address, length = _room(array)
+        if not len(array) or data is None:
+            length[:] = np.where(truth(array.is_valid()), 0, -1)
+            address[:] = address_of(bounds)
+            return address, length, None, 0, array
+        offsets = np.frombuffer(bounds, width)[array.offset : array.offset + len(array) + 1]
+        locate_strings(offsets, np.uint64(data.address), address_of(bits), np.int64(array.offset), address, length)
+        used = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))  # so that a batch of a huge column is reachable
+        return address, length, used, used.address, array
+
+    return locate
+
+
+def _located_nulls(array: pa.Array) -> Located:
+    return located(array.cast(pa.string()))
+
+
+_LOCATE: dict[pa.DataType, Callable[[pa.Array], Located]] = {
+    pa.string_view(): _located_views,
+    pa.string(): _located_strings("<i4"),
+    pa.large_string(): _located_strings("<i8"),
+    pa.null(): _located_nulls,
+}
+
+
+def _room(array: pa.Array) -> tuple[Any, Any]:
+    import numpy as np
+
+    return np.empty(len(array), np.uint64), np.empty(len(array), np.int64)
