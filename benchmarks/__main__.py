@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import (
     apache,
+    correlate,
     database,
     elasticsearch,
     follow,
@@ -54,6 +55,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "elasticsearch": elasticsearch.run,
     "lookups": lookups.run,
     "rules": rules.run,
+    "correlate": correlate.run,
     "memory": memory.run,
 }
 

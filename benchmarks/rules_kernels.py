@@ -32,8 +32,8 @@ from etl.steps.rules import Rules
 from parsers.json.parser import Json
 
 EVENTS, LOG_LINES, TIMES, FEW, MANY = 50_400, 1_000_000, 5, 41, 3_000
-LONG = 5
-"""How often the log lines are repeated for a whole run."""
+LONG, LONG_EVENTS = 5, 10
+"""How often the log lines, and the events, are repeated for a whole run."""
 PAIR_ROUNDS = 10
 FOLDERS = ("rules", "rules-emerging-threats")
 _VARYING = re.compile(rb'("(?:Parent)?CommandLine|"LogonId|"CurrentDirectory)": "((?:[^"\\]|\\.)*)"')
@@ -55,12 +55,19 @@ def data(folder: Path) -> None:
         )
     (folder / "app.log").write_bytes(b"".join(map(log_line, range(LOG_LINES // 10))) * 10)
     (folder / "long.log").write_bytes((folder / "app.log").read_bytes() * LONG)
-    steps = [own(FEW).model_dump(mode="json", exclude_defaults=True) | {"type": "rules"}]
-    ends = {
-        "source": {"type": "file", "path": str(folder / "long.log")},
-        "sink": {"type": "file", "path": str(folder / "matches.json")},
+    (folder / "long.jsonl").write_bytes((folder / "events.jsonl").read_bytes() * LONG_EVENTS)
+    _pipeline(folder, "lines", "long.log", [own(FEW)])
+    _pipeline(folder, "events", "long.jsonl", [parse(), step()])
+
+
+def _pipeline(folder: Path, name: str, source: str, steps: Sequence[ArrowStep]) -> None:
+    """A file of JSON, which is YAML."""
+    written = [{"type": one.type, **one.model_dump(mode="json", exclude_defaults=True, by_alias=True)} for one in steps]
+    source_and_sink = {
+        "source": {"type": "file", "path": str(folder / source)},
+        "sink": {"type": "file", "path": str(folder / f"{name}-matched.json")},
     }
-    (folder / "lines.yaml").write_text(json.dumps({"name": "rules-lines", **ends, "steps": steps}))
+    (folder / f"{name}.yaml").write_text(json.dumps({"name": f"rules-{name}", **source_and_sink, "steps": written}))
 
 
 def log_line(number: int) -> bytes:

@@ -15,7 +15,7 @@ from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
 from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
-from etl.contract.tables import Changes, Table
+from etl.contract.tables import Changes, Newer, Table
 from etl.events import (
     HIDDEN,
     IDENTITY,
@@ -59,6 +59,7 @@ __all__ = [
     "Guarantee",
     "Limit",
     "Names",
+    "Newer",
     "Offset",
     "Outcome",
     "Parsed",

@@ -78,7 +78,7 @@ class Engine:
 
     def __call__(self, text: str, once: bool = True, drain: bool = False, limit: int | None = None) -> Totals:
         """Run a pipeline to its end; raises what ``etl run`` would print."""
-        from etl.cli.run import Options, planned_run
+        from etl.cli.planned import Options, planned_run
         from etl.config.loader import load
 
         options = Options(once, drain, limit, str(self.etl.folder / "state"), "local[2]", {}, "text", True, False)

@@ -103,7 +103,7 @@ def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
 
 def test_pipelines_are_found() -> None:
     assert len(pipelines(ROOT / "README.md")) == 2
-    assert len(pipelines(ROOT / "docs" / "guide.md")) == 2
+    assert len(pipelines(ROOT / "docs" / "guide.md")) == 3
 
 
 @each_written

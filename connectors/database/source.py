@@ -114,6 +114,11 @@ class DatabaseSource(RowsOptions, Source):
         """Reach it, log in, compare the columns with the fields."""
         yield from reached(self.access, lambda session: of_table(self, session))
 
+    @property
+    def skips(self) -> str | None:
+        """Rows that are there already, if the options say so."""
+        return "start: end" if self.follow and self.begin == "end" else None
+
     def start(self) -> Offset:
         """In front of the first row; with ``start: end``, behind the last."""
         if not self.follow or self.begin == "beginning":

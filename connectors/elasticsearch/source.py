@@ -117,6 +117,11 @@ class ElasticsearchSource(Cluster, Source):
 
         return probe_source(self, self.index, self.time_field)
 
+    @property
+    def skips(self) -> str | None:
+        """Documents that are there already, if the options say so."""
+        return "start: latest" if self.starting == "latest" else None
+
     def start(self) -> Offset:
         """Before the first document, or now."""
         if self.time_field is None:

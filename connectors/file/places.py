@@ -19,9 +19,13 @@ SETTLED = 10.0
 
 log = logging.getLogger("sluice.source.file")
 
-_MAGIC = re.compile(r"[*?\[]")
+MAGIC = re.compile(r"[*?\[]")
+"""What makes a path a glob."""
 
 _warned: set[tuple[str, str]] = set()
+
+_seen_folders: set[str] = set()
+"""Folders that were there at some look: one that is missing from the first is what the start of the run tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +55,32 @@ class Place:
 def matched(pattern: str, exclude: Iterable[str]) -> dict[Inode, Place]:
     """The files of a glob, each once whatever its names."""
     found: dict[Inode, Place] = {}
-    folder = os.path.dirname(_MAGIC.split(pattern)[0]) or "."
-    if not os.path.isdir(folder):
-        warn_once(folder, "there is no such folder; its files are read when it appears")
-    else:
+    folder = root(pattern)
+    if os.path.isdir(folder):
+        _seen_folders.add(folder)
         warned_no_more(folder)
-    for path in sorted(glob.glob(pattern, recursive=True)):
-        name = os.path.basename(path)
-        if any(fnmatch(path, one) or fnmatch(name, one) for one in exclude):
-            continue
+    elif folder in _seen_folders:
+        warn_once(folder, "there is no such folder; its files are read when it appears")
+    for path in paths(pattern, exclude):
         seen = place(path, loud=path == pattern)
         if seen is not None:
             found.setdefault(seen.inode, seen)
     return found
+
+
+def root(pattern: str) -> str:
+    """The folder that all files of a glob lie under."""
+    return os.path.dirname(MAGIC.split(pattern)[0]) or "."
+
+
+def paths(pattern: str, exclude: Iterable[str] = ()) -> list[str]:
+    """What a glob finds, files or not, in the order of the names."""
+    return [path for path in sorted(glob.glob(pattern, recursive=True)) if not _excluded(path, exclude)]
+
+
+def _excluded(path: str, exclude: Iterable[str]) -> bool:
+    name = os.path.basename(path)
+    return any(fnmatch(path, one) or fnmatch(name, one) for one in exclude)
 
 
 def place(path: str, loud: bool = False) -> Place | None:

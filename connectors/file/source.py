@@ -17,6 +17,7 @@ from connectors.file.lines import BLOCK
 from connectors.file.locate import LostError, located
 from connectors.file.multiline import Multiline
 from connectors.file.places import shown
+from connectors.file.probing import Inventory
 from connectors.file.reach import cut_back
 from connectors.file.streams import CorruptError, Stream
 from connectors.file.work import SLOT, Range, splits
@@ -52,7 +53,8 @@ class FileSource(Source):
     before its successor. Parallelism: byte ranges of at least 4 MiB; a compressed file is one task, small files
     share one (`_offset` then counts the n-th file's bytes from n times 2^40). Dead letters: ``line-too-long``,
     ``corrupt-archive`` for what cannot be decompressed, ``data-lost`` for what was deleted or overwritten between
-    planning and reading. A file that cannot be opened is named in a warning and read when it can be. A file that
+    planning and reading. A run that finds no file says so at its start and waits for files; with ``--once`` it ends, and
+    says what it did not find. A file that cannot be opened is named in a warning and read when it can be. A file that
     shrank or changed and then, before the next look, grew beyond what was read with the same bytes at both ends of
     it, cannot be told from one that grew.
 
@@ -64,6 +66,8 @@ class FileSource(Source):
     """
 
     host_bound: ClassVar[bool] = True
+
+    probes_here: ClassVar[bool] = True
 
     type: Literal["file"] = "file"
     path: str = Field(
@@ -103,6 +107,20 @@ class FileSource(Source):
         """A line is a `message`."""
         schema = pa.schema([pa.field("message", pa.string())])
         return with_fields(schema, {self.path_field: pa.string()}) if self.path_field else schema
+
+    def probe(self) -> Iterable[Finding]:
+        """Whether there are files, and they can be opened."""
+        yield from Inventory(self.path, self.exclude).findings()
+
+    @property
+    def skips(self) -> str | None:
+        """What is there already, with ``start: end``."""
+        return "start: end" if self.begin == "end" else None
+
+    def silence(self, reached: Offset | None) -> str:
+        """How many files there are, and why nothing was read of them."""
+        inventory = Inventory(self.path, self.exclude)
+        return inventory.obstacle or f"{inventory.matching}; {super().silence(reached if reached and reached['files'] else None)}"
 
     def start(self) -> Offset:
         """Nothing read; with ``start: end``, all that is there now."""

@@ -123,6 +123,11 @@ class KafkaSource(Cluster, Source):
         """Whether the cluster answers and has the topics."""
         return probe_topics(self.settings(), self.topics, "topics")
 
+    @property
+    def skips(self) -> str | None:
+        """Messages that are there already, if the options say so."""
+        return "start: latest" if self.begin == "latest" else None
+
     def start(self) -> Offset:
         """In each partition there is."""
         found = self._wanted.all(self.settings())

@@ -143,8 +143,9 @@ class FileTable(Table):
         for batch in reader:
             yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
         if wrong:
-            text = "%s: %d rows left out, for they have another number of fields than there are columns; the first has %d, not %d"
-            log.warning(text, self.path, len(wrong), wrong[0].actual_columns, wrong[0].expected_columns)
+            rows = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
+            text = "%s: %s left out for another number of fields than there are columns: %d, not %d, in the first"
+            log.warning(text, self.path, rows, wrong[0].actual_columns, wrong[0].expected_columns)
 
     def _parquet_names(self) -> list[str]:
         from pyarrow import parquet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -15,9 +15,10 @@ from pydantic import Field, SecretStr
 
 from connectors.http.access import Access, basic, bearer, check_login, check_secrets
 from connectors.http.urls import Url, check_urls
+from connectors.http.versions import condition, version_of
 from connectors.lookup_tables.file import FileTable
 from connectors.tls import ClientTls
-from etl.api import ComponentError, Duration, Finding, Size, Table
+from etl.api import ComponentError, Duration, Finding, Newer, Size, Table
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -28,11 +29,13 @@ _TEMPORARY = (408, 425, 429)
 class HttpTable(Table):
     """A table from a web server: CSV with a header, JSON lines, or a text as a whole.
 
-    With `refresh` the server is asked for its headers that often (HEAD), and for the rows when `ETag` or `Last-Modified` is
-    another than before; a server that sends neither is asked for the rows each time. Redirects are not followed: credentials
-    go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are temporary. The
-    answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table. `format: text` makes
-    the whole answer one row with the column `text`, which is its key, too: a file of rules for the step `rules`.
+    With `refresh` the server is asked that often, with `If-None-Match` or `If-Modified-Since` where its last answer had an
+    `ETag` or `Last-Modified`; as long as the rows are the same it answers 304, without them. A server that sends neither, or
+    heeds neither, sends all rows each time, and the table is built again when they are others. Redirects are not followed:
+    credentials go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are
+    temporary. The answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table.
+    `format: text` makes the whole answer one row with the column `text`, which is its key, too: a file of rules for the step
+    `rules`.
 
     ```yaml
     type: http
@@ -86,22 +89,26 @@ class HttpTable(Table):
             if answer.status >= 300 and answer.status not in (405, 501):
                 yield Finding("not-ready", f"{answer.place} answers {answer.status} to HEAD", ("url",))
 
-    def version(self) -> str | None:
-        answer = self._ask("HEAD", self.timeout.total_seconds())
-        if answer.status >= 300:
-            return None  # reading it says what is wrong
-        return answer.headers.get("etag") or answer.headers.get("last-modified")
+    def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
+        answer = self._ask("GET", self.timeout.total_seconds(), condition(version))
+        if answer.status == 304 and version is not None:
+            return None
+        self._refuse(answer)
+        now = version_of(answer.headers, answer.body)
+        return None if now == version else Newer(now, lambda: self._rows(answer, columns))
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         answer = self._ask("GET", self.timeout.total_seconds())
         self._refuse(answer)
+        yield from self._rows(answer, columns)
+
+    def _rows(self, answer: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self.format == "text":
             yield self._whole(answer, columns)
             return
         with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
             path = Path(folder) / "rows"
             path.write_bytes(answer.body)
-            answer = None
             try:
                 yield from self._file(path).read(columns)
             except ComponentError as error:
@@ -133,11 +140,11 @@ class HttpTable(Table):
         given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
         return FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
 
-    def _ask(self, method: str, seconds: float) -> Any:
+    def _ask(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
         from connectors.http.client import Client
 
         with closing(Client(replace(self.access(), timeout=seconds))) as client:
-            return client.ask(method, "")
+            return client.ask(method, "", more=more or {})
 
     def access(self) -> Access:
         """For a client."""

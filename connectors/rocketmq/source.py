@@ -166,6 +166,11 @@ class RocketmqSource(Servers, Source):
         """Ask name servers for the topics, and brokers for their offsets."""
         return probe_topics(self.access(), self.topics)
 
+    @property
+    def skips(self) -> str | None:
+        """Messages that are there already, if the options say so."""
+        return "start: latest" if self.begin == "latest" else None
+
     def start(self) -> Offset:
         """As the options say; topics that do not exist are an error."""
         millis = _millis(self.start_time) if self.start_time else None

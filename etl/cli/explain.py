@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from etl.cli.configured import PipelineFile, configured, environment
-from etl.cli.run import dead_letters
+from etl.cli.planned import dead_letters
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan

@@ -55,6 +55,8 @@ def test(paths: Sequence[str], names: str | None) -> None:
 
     A rule's key `tests` is a list of `{event: {field: value, …}}`, with `matches: false` where the rule must not fire.
     """
+    from etl.rules.said import counted
+
     taxonomy, rules = _read(paths, names)
     for problem in rules.problems:
         click.echo(problem)
@@ -66,7 +68,7 @@ def test(paths: Sequence[str], names: str | None) -> None:
             if wrong:
                 failed += 1
                 click.echo(f"{rule.file}:{rule.line}: {rule.title!r}, test {number}: {wrong}")
-    click.echo(f"{ran} tests of {len(rules.rules):,} rules, {failed} failed", err=True)
+    click.echo(f"{counted(ran, 'test')} of {counted(len(rules.rules), 'rule')}, {failed} failed", err=True)
     if failed or rules.problems:
         click.get_current_context().exit(1)
 

@@ -6,52 +6,33 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from etl.api import EtlError, FrameSource, ReceivingSource, Sink, Source
-from etl.catalogue import installed
+from etl.api import EtlError
 from etl.cli.configured import PipelineFile, configured, environment
 from etl.cli.metrics import MetricsFile
+from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
+from etl.cli.planned import Options, planned_run
 from etl.cli.progress import Progress, count
 from etl.cli.receiving import receiving
 from etl.cli.signals import signals
 from etl.cli.summary import summary
 from etl.config.loader import load
-from etl.config.model import Pipeline, Stream
-from etl.delivery.dead_letters import SCHEMA
+from etl.config.model import Pipeline
 from etl.delivery.waiting import RunEnds
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
-from etl.plan.planner import plan as planned
-from etl.segment import warming
-from etl.spark import cluster, tables
+from etl.segment import opening, warming
 from etl.spark import session as spark
+from etl.spark import tables
 from etl.spark.relay import Ear, follow, listening
-from etl.spark.run import Mode, Run
-from etl.spark.state import State
+from etl.spark.run import Run
 from etl.steps.lookup import tables_of
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line says about all pipelines of a run."""
-
-    once: bool
-    drain: bool
-    limit: int | None
-    state: str | None
-    master: str
-    conf: Mapping[str, str]
-    form: str
-    quiet: bool
-    verbose: bool
-
 
 EXAMPLES = """
 \b
@@ -150,6 +131,8 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
     stack.enter_context(receiving(runs))
     for note in (note for one in runs for note in one.notes):
         progress.say("note", f"note: {note}", "warning")
+    for one in runs:
+        warn_of_nothing(one, progress)
     if all(query.frame is None for one in runs for query in one.plan.queries):
         forbid("pandas")
     progress.say("starting", f"starting Spark ({master})", master=master)
@@ -162,6 +145,7 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
         stack.callback(compiler.wait)
     log = runs[0].state.spark_log
+    opening.leave(_segments(runs) if compiler is None else (), log.with_name("open-first.pickle"))
     session = _session(master, options, log)
     stack.callback(session.stop)
     if compiler is not None:
@@ -186,43 +170,6 @@ def _session(master: str, options: Options, log: Path) -> Any:
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(spark.start, "sluice", master, options.conf, log).result()
-
-
-def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
-    """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
-    state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
-    pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
-    pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
-    closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
-    mode = Mode(
-        options.once and not closes,  # what comes over a pipe is there when the pipe ends
-        options.drain,
-        options.limit,
-        round(pipeline.run.trigger.total_seconds() * 1000),
-        pipeline.run.max_batch_bytes,
-        pipeline.run.parallelism or spark.cores(master),
-    )
-    plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
-    if not spark.is_local(master):
-        cluster.check(plan, options.state)
-    return Run(plan, state, mode)
-
-
-def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:
-    return source.placed(str(state.received(name))) if isinstance(source, ReceivingSource) else source
-
-
-def _with_tables(stream: Stream, state: State) -> Stream:
-    return replace(stream, steps=tuple(step.with_tables({}, str(state.tables)) for step in stream.steps))
-
-
-def dead_letters(pipeline: Pipeline, state: State) -> Sink:
-    """The pipeline's sink for rejected events, else a file in its state folder."""
-    if pipeline.dead_letters is not None:
-        return pipeline.dead_letters
-    sink = installed().families["sink"]["file"].model_validate({"type": "file", "path": str(state.dead_letters)})
-    assert isinstance(sink, Sink)
-    return sink
 
 
 def _prints(one: Run) -> bool:
@@ -266,7 +213,7 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
 
 def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
     for one in runs:
-        lines = "\n".join(summary(one.plan, one.totals, verbose))
+        lines = "\n".join([*summary(one.plan, one.totals, verbose), *silent_sources(one)])
         progress.say(
             "done",
             lines,

@@ -133,6 +133,8 @@ _COMPONENTS = {
     "bad-topic": "No topic has such a name: 1 to 249 letters, digits, dots, underscores and dashes.",
     "duplicate-topic": "A topic is listed twice.",
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
+    "no-files": "`--connect` found no file under the path; the message says what is there instead. A run that follows waits for "
+    "files.",
     "unknown-topic": "`--connect` did not find the topic that is named.",
     "missing-password": "A user is given, and no password.",
     "filter-conflict": "A broker of RocketMQ chooses messages by tags or by a condition, not by both.",

@@ -64,6 +64,9 @@ class Source(Component):
     ordered: ClassVar[bool] = True
     """False when the offsets of a split's events do not grow: they name events, and do not tell their order."""
 
+    probes_here: ClassVar[bool] = False
+    """True when `probe` looks at this host only: every run asks it at its start, and warns of what it finds."""
+
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""
         return ()
@@ -76,6 +79,18 @@ class Source(Component):
         """For `etl lint --connect` and `--require-healthy`: reach the system, log in, look whether what the options name is
         there. Changes nothing; takes seconds at most. Empty when there is nothing to reach."""
         return ()
+
+    @property
+    def skips(self) -> str | None:
+        """The option, as it is written, that makes a new pipeline begin behind what is there; None when it begins before."""
+        return None
+
+    def silence(self, reached: Offset | None) -> str:
+        """For the summary of a run that ended and read nothing of it: why, as a clause. ``reached`` is where earlier runs with
+        the same state folder stood, None before the first. Asks no other host."""
+        if reached is not None:
+            return "nothing is new since the last run with this state folder; another --state reads all of it again"
+        return f"`{self.skips}` begins behind what is there" if self.skips else "there was nothing to read"
 
     def start(self) -> Offset:
         """Where a new pipeline begins."""
@@ -133,6 +148,10 @@ class ReceivingSource(Source):
     def receiver(self) -> Receiver:
         """The receiver, not yet started."""
         raise NotImplementedError
+
+    def silence(self, reached: Offset | None) -> str:
+        """Nobody sent anything."""
+        return "its input ended without an event" if self.closes else "nothing came; a run without --once waits for events"
 
 
 class FrameSource(Component):

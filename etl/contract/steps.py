@@ -92,6 +92,10 @@ class ArrowStep(Step):
     takes_views: ClassVar[bool] = False
     """True when it reads text columns of type ``string_view`` too; any other step gets ordinary strings."""
 
+    remembers: ClassVar[bool] = False
+    """True when opening takes long and a process that has opened an equal step once does so at once: it is then opened before
+    workers are forked. It may start no thread and hold no connection."""
+
     def spark_reason(self, incoming: Schema) -> str | None:
         """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
         return None

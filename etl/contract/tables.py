@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -27,6 +27,14 @@ class Changes:
 
     whole: timedelta | None = None
     """How often it is read whole all the same, for what no changed row tells; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """Rows that may have changed: their version, if it can be told, and the rows, which may be asked for twice."""
+
+    version: str | None
+    read: Callable[[], Iterator[pa.RecordBatch]]
 
 
 class Table(Component):
@@ -68,6 +76,13 @@ class Table(Component):
         """All rows, with these columns in the types of `column`; a value that is none of its type is null. An OSError is
         temporary, a ComponentError says what is wrong with the table: the version before stays in use."""
         raise NotImplementedError
+
+    def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
+        """Its rows as `read` gives them, unless they are still those of ``version``: then None. Raises what `read` raises."""
+        now = self.version()
+        if now is not None and now == version:
+            return None
+        return Newer(now, lambda: self.read(columns))
 
     def changes(self) -> Changes | None:
         """None when it can only be read whole. Otherwise `mark` and `read_since` are there."""

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import with_columns
-from etl.rules.correlation_routes import COUNTS, ROW, Route
+from etl.rules.correlation_names import escaped, escaped_column, joined, joined_columns, packed
+from etl.rules.correlation_routes import COUNTS, Route
 
 if TYPE_CHECKING:
     from etl.rules.program import Matches
@@ -45,7 +46,7 @@ def counting(batch: pa.RecordBatch, found: Matches, along: Sequence[Way], sample
     rule = np.asarray(found.rule)
     parts = [part for way in along if (part := _along(batch, at, rule, way, sample)) is not None]
     events = np.concatenate([part[0] for part in parts]) if parts else np.array([], np.int64)
-    rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], ROW)
+    rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], pa.string())
     order = np.argsort(events, kind="stable")
     kept, counts = np.unique(events, return_counts=True)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
@@ -53,7 +54,7 @@ def counting(batch: pa.RecordBatch, found: Matches, along: Sequence[Way], sample
     return with_columns(batch.take(pa.array(kept)), {COUNTS: lists})
 
 
-def _along(batch: pa.RecordBatch, at: Any, rule: Any, way: Way, sample: str | None) -> tuple[Any, pa.StructArray] | None:
+def _along(batch: pa.RecordBatch, at: Any, rule: Any, way: Way, sample: str | None) -> tuple[Any, pa.StringArray] | None:
     """Which events go along a way, and what of them."""
     hits = np.flatnonzero(np.isin(rule, way.numbers))
     _, first = np.unique(at[hits], return_index=True)
@@ -65,19 +66,17 @@ def _along(batch: pa.RecordBatch, at: Any, rule: Any, way: Way, sample: str | No
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
     place = pa.array([way.places[way.numbers.index(number)] for number in rule[hits]])
     columns = [
-        pa.repeat(pa.scalar(route.head), count),
-        _lists([texts[name] for name in route.group], count),
-        pa.repeat(pa.scalar(route.member), count),
-        _lists([texts[name] for name in route.part], count),
-        pa.array(route.rules, pa.string()).take(place),
-        pa.array(route.orders, pa.int32()).take(place),
-        pa.nulls(count, pa.string()) if value is None else value,
-        pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample)),
+        _named([route.head, *(texts[name] for name in route.group)], count),
+        _named([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),
+        pa.array(map(str, route.orders), pa.string()).take(place),
+        pa.array(map(escaped, route.rules), pa.string()).take(place),
+        escaped_column(pa.nulls(count, pa.string()) if value is None else value),
+        escaped_column(pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample))),
     ]
     whole = [texts[name].is_valid() for name in (*route.group, *route.part)]
     if value is not None:
         whole.append(pc.match_substring_regex(value, _NUMBER).fill_null(False) if route.numeric else value.is_valid())
-    rows = pa.StructArray.from_arrays(columns, fields=list(ROW))
+    rows = packed(columns)
     if not whole:
         return at[hits], rows
     good = _all(whole)
@@ -95,11 +94,8 @@ def _text(column: pa.Array) -> pa.StringArray:
     return column if column.type == pa.string() else column.cast(pa.string())
 
 
-def _lists(texts: Sequence[pa.StringArray], count: int) -> pa.ListArray:
-    """Of each row a list with one text of each column."""
-    width = len(texts)
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)
-    if not texts:
-        return pa.ListArray.from_arrays(offsets, pa.array([], pa.string()))
-    order = np.arange(count * width).reshape(width, count).T.ravel()
-    return pa.ListArray.from_arrays(offsets, pa.concat_arrays(texts).take(pa.array(order)))
+def _named(texts: Sequence[pa.StringArray | str], count: int) -> pa.StringArray:
+    """Of each row its texts joined."""
+    if all(isinstance(text, str) for text in texts):
+        return pa.repeat(pa.scalar(joined([str(text) for text in texts])), count)
+    return joined_columns(texts)

@@ -1,9 +1,8 @@
-"""A family of correlations in one group, from batch to batch, and its memory as text."""
+"""A family of correlations in one group, from batch to batch."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from etl.rules.correlation import Correlation
@@ -20,23 +19,9 @@ class Group:
 
     memories: dict[tuple[str, Part], Memory] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, text: str) -> Group:
-        """The memory that `written` gave."""
-        found = {}
-        for member, part, events, bursts in json.loads(text):
-            memory = Memory([Event(*event) for event in events], [(since, last) for since, last in bursts])
-            found[member, tuple(part)] = memory
-        return cls(found)
-
-    def written(self) -> str:
-        """As JSON; empty when there is nothing to remember."""
-        rows = [(member, part, memory.events, memory.bursts) for (member, part), memory in self.memories.items()]
-        return json.dumps(rows, separators=(",", ":")) if rows else ""
-
-    def advance(self, family: Family, events: Mapping[tuple[str, Part], list[Event]], watermark: int) -> list[Alert]:
-        """Alerts of the family's head, after further events of its members' groups."""
-        coming = {place: list(some) for place, some in events.items()}
+    def advance(self, family: Family, watermark: int) -> list[Alert]:
+        """Alerts of the family's head, after events were put into its memories."""
+        coming: dict[tuple[str, Part], list[Event]] = {}
         alerts: list[Alert] = []
         for member in family.members:
             places = dict.fromkeys((*(place for place in self.memories if place[0] == member.id), *_of(member, coming)))
@@ -47,15 +32,16 @@ class Group:
                     into = coming.setdefault((above.id, _part_above(above, member, place[1])), [])
                     into += (_event(above, member, alert) for alert in found)
                 alerts = found if member is family.head else alerts
-        known = {member.id for member in family.members}
-        self.memories = {place: memory for place, memory in self.memories.items() if memory.events and place[0] in known}
+        self.memories = {place: memory for place, memory in self.memories.items() if memory.events}
         return alerts
 
-    def due(self, family: Family) -> int | None:
-        """The watermark at which to look again."""
+    def ends(self, family: Family) -> Iterator[tuple[bool, int]]:
+        """Of each memory whether it is judged with each event, and the watermark at which to look at it again."""
         members = {member.id: member for member in family.members}
-        times = (due(members[member], memory) for (member, _), memory in self.memories.items())
-        return min((time for time in times if time is not None), default=None)
+        for (member, _), memory in self.memories.items():
+            time = due(members[member], memory)
+            if time is not None:
+                yield members[member].rising, time
 
 
 def _of(member: Correlation, places: Iterable[tuple[str, Part]]) -> Iterator[tuple[str, Part]]:

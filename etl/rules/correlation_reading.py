@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from etl.rules.correlation import KINDS, OF_VALUES, ORDER, Correlation, Expression, Joined, Seen, Threshold, rules_in, words_in
 from etl.rules.rule import Problem
+from etl.rules.said import counted
 
 if TYPE_CHECKING:
     from etl.rules.sigma import Document
@@ -67,7 +68,7 @@ def _condition(kind: str, made: Any, missing: bool) -> Threshold | Expression:
         return _checked(kind, _expression(made.condition.parsed))
     condition = Threshold(made.condition.op.name.lower(), made.condition.count)
     if kind == ORDER and condition != Threshold("gte", count):
-        raise UnsupportedCorrelationError(f"{ORDER} asks for all of its {count} rules: leave the condition out")
+        raise UnsupportedCorrelationError(f"{ORDER} asks for all of its {counted(count, 'rule')}: leave the condition out")
     if kind in ("event_count", "value_count") and condition.number > MOST_EVENTS:
         found = f"the condition asks for {condition.number:,} events"
         raise UnsupportedCorrelationError(f"{found}, and no more than {MOST_EVENTS:,} of a group are remembered")

@@ -10,6 +10,7 @@ from etl.rules.correlation_families import families, hidden
 from etl.rules.correlation_reading import SECOND
 from etl.rules.correlation_routes import routes
 from etl.rules.rule import RuleSet
+from etl.rules.said import counted
 from etl.rules.taxonomy import Taxonomy
 
 
@@ -18,10 +19,13 @@ def correlation_lines(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str]
     if not rules.correlations:
         return
     kinds = Counter(one.kind for one in rules.correlations)
-    yield f"{len(rules.correlations):,} correlations: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    yield f"{counted(len(rules.correlations), 'correlation')}: " + ", ".join(
+        f"{kind} {count}" for kind, count in sorted(kinds.items())
+    )
     silent = hidden(rules.correlations) & {rule.id for rule in rules.rules}
     if silent:
-        yield f"{len(silent):,} rules are parts of correlations only, and give no matches of their own in the step rules"
+        parts = counted(len(silent), "rule is part", "rules are parts")
+        yield f"{parts} of correlations only, without matches in the step rules"
     for one in rules.correlations:
         yield f"correlation: {one.file}:{one.line}: {one.title!r}: {_described(one)}"
     yield from _lacking(rules, taxonomy, columns)
@@ -30,8 +34,7 @@ def correlation_lines(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str]
 def _described(one: Correlation) -> str:
     groups = f" by {', '.join(one.group_by)}" if one.group_by else ""
     when = "with each event" if one.rising else "when its window has closed"
-    count = f"{len(one.rules)} {'rule' if len(one.rules) == 1 else 'rules'}"
-    return f"{one.kind} of {count}{groups} within {one.span_micros // SECOND:,} s, judged {when}"
+    return f"{one.kind} of {counted(len(one.rules), 'rule')}{groups} within {one.span_micros // SECOND:,} s, judged {when}"
 
 
 def _lacking(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | None) -> Iterator[str]:

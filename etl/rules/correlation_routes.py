@@ -15,23 +15,12 @@ if TYPE_CHECKING:
     from etl.rules.correlation_families import Family
     from etl.rules.taxonomy import Taxonomy
 
-NAMES = pa.list_(pa.string())
 COUNTS = "counts"
-"""The field with what an event counts for."""
+"""The field with what an event counts for: of each correlation a text with `PARTS`."""
 
-ROW = pa.struct(
-    [
-        ("correlation", pa.string()),
-        ("group", NAMES),
-        ("member", pa.string()),
-        ("part", NAMES),
-        ("rule", pa.string()),
-        ("order", pa.int32()),
-        ("value", pa.string()),
-        ("sample", pa.string()),
-    ]
-)
-"""``correlation`` gives the alert; ``member`` is the one of its family that counts the event, in its own group ``part``."""
+PARTS = ("group", "member", "order", "rule", "value", "sample")
+"""``group`` is the correlation that gives the alert and the values of its group; ``member`` is the one of its family that counts
+the event and, where that is another one, the values of its own group: both are names. ``value`` and ``sample`` may be null."""
 
 
 @dataclass(frozen=True)

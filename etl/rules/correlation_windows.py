@@ -7,6 +7,7 @@ one another, when the watermark passes their end. Both see events in the order o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -108,12 +109,16 @@ def _forget(one: Correlation, memory: Memory, watermark: int) -> None:
 
 
 def _settled(one: Correlation, events: list[Event], watermark: int) -> list[Event]:
-    """Where only events are counted: of those that none can come before, as many as the condition asks for."""
-    if one.kind != "event_count" or not isinstance(one.condition, Threshold):
-        return events
     old = [event for event in events if event.micros < watermark]
-    wanted = max(1, ceil(one.condition.number) + 1)
+    wanted = settled_events(one)
     return events if len(old) <= wanted else [*old[-wanted:], *events[len(old) :]]
+
+
+def settled_events(one: Correlation) -> int:
+    """How many events that none can come before matter: where only events are counted, as many as the condition asks for."""
+    if one.kind != "event_count" or not isinstance(one.condition, Threshold):
+        return sys.maxsize
+    return max(1, ceil(one.condition.number) + 1)
 
 
 def _bounded(one: Correlation, events: list[Event]) -> list[Event]:

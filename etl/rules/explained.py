@@ -12,7 +12,7 @@ from etl.rules.engine import Engine
 from etl.rules.in_force import InForce
 from etl.rules.predicates import ANY_FIELD, Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.regexes import engine as regex_engine
-from etl.rules.said import LONGEST, cut, said
+from etl.rules.said import LONGEST, counted, cut, said
 
 MOST_FIELDS, MOST_SHARED, MOST_NAMED = 6, 3, 3
 _OTHERS: Mapping[type, tuple[str, str]] = {
@@ -28,7 +28,7 @@ _PLACES = {"contains": "anywhere", "startswith": "at the start", "endswith": "at
 
 def explained(force: InForce, schema: Schema) -> Iterator[str]:
     """Ten lines or so, however many rules."""
-    yield f"{_of(len(force.rules), 'rule')}, version {force.version}" + _others(force)
+    yield f"{counted(len(force.rules), 'rule')}, version {force.version}" + _others(force)
     if not force.rules:
         return
     engine = force.engine(schema)
@@ -63,7 +63,7 @@ def _fields(predicates: Sequence[Predicate]) -> Iterator[str]:
     for name, mine in ordered[:MOST_FIELDS]:
         yield f"{name}: {'; '.join(_decided(mine))}"
     if rest := ordered[MOST_FIELDS:]:
-        yield f"{_of(len(rest), 'further field')}: {_of(sum(len(mine) for _, mine in rest), 'predicate')}"
+        yield f"{counted(len(rest), 'further field')}: {counted(sum(len(mine) for _, mine in rest), 'predicate')}"
 
 
 def _decided(predicates: Sequence[Predicate]) -> Iterator[str]:
@@ -72,14 +72,16 @@ def _decided(predicates: Sequence[Predicate]) -> Iterator[str]:
     if texts:
         kinds = Counter(_PLACES[one.kind] for one in texts)
         places = ", ".join(f"{count:,} {place}" for place, count in kinds.most_common())
-        yield f"{_of(len(texts), 'literal')} in one scan ({places})"
+        yield f"{counted(len(texts), 'literal')} in one scan ({places})"
     tried = [one for one in predicates if isinstance(one, Pattern | Sql)]
     if tried:
         everywhere = [one for one in tried if not one.literals]
         slow = sum(isinstance(one, Pattern) and regex_engine(one.pattern) == "regex" for one in tried)
-        behind = f"{len(tried) - len(everywhere):,} behind {_of(sum(len(one.literals) for one in tried), 'literal')} of the scan"
+        behind = (
+            f"{len(tried) - len(everywhere):,} behind {counted(sum(len(one.literals) for one in tried), 'literal')} of the scan"
+        )
         more = f", {slow:,} backtracking" if slow else ""
-        yield f"{_of(len(tried), 'expression')} ({behind}, {len(everywhere):,} on every distinct text{more})"
+        yield f"{counted(len(tried), 'expression')} ({behind}, {len(everywhere):,} on every distinct text{more})"
     yield from _ordered(predicates)
 
 
@@ -87,7 +89,7 @@ def _ordered(predicates: Iterable[Predicate]) -> Iterator[str]:
     counts = Counter(type(one) for one in predicates)
     for kind, (thing, how) in _OTHERS.items():
         if counts[kind]:
-            yield f"{_of(counts[kind], thing)}{how}"
+            yield f"{counted(counts[kind], thing)}{how}"
 
 
 def _witnesses(force: InForce, engine: Engine) -> Iterator[str]:
@@ -95,11 +97,12 @@ def _witnesses(force: InForce, engine: Engine) -> Iterator[str]:
     without = [rule for rule, mine in enumerate(each) if -1 in mine]
     known = [mine for mine in each if mine and -1 not in mine]
     if known:
-        distinct = _of(len({predicate for mine in known for predicate in mine}), "predicate")
-        yield f"witnesses: {_of(len(known), 'rule')} looked at only where one of {distinct} holds (a run chooses by what it sees)"
+        distinct = counted(len({predicate for mine in known for predicate in mine}), "predicate")
+        looked_at = f"{counted(len(known), 'rule')} looked at only where one of {distinct} holds"
+        yield f"witnesses: {looked_at} (a run chooses by what it sees)"
     if without:
         titles = ", ".join(repr(cut(force.rules[rule].title, LONGEST)) for rule in without[:MOST_NAMED])
-        yield f"without a witness, looked at in every row: {_of(len(without), 'rule')}: {titles}{_more(without)}"
+        yield f"without a witness, looked at in every row: {counted(len(without), 'rule')}: {titles}{_more(without)}"
 
 
 def _never(force: InForce, engine: Engine) -> Iterator[str]:
@@ -107,12 +110,8 @@ def _never(force: InForce, engine: Engine) -> Iterator[str]:
     found = [(title, why) for title, why in each if why]
     if found:
         titles = "; ".join(f"{cut(title, LONGEST)!r}: {cut(why, 2 * LONGEST)}" for title, why in found[:MOST_NAMED])
-        yield f"never true here: {_of(len(found), 'rule')}: {titles}{_more(found)}"
+        yield f"never true here: {counted(len(found), 'rule')}: {titles}{_more(found)}"
 
 
 def _more(all_: Sequence[object]) -> str:
     return ", …" if len(all_) > MOST_NAMED else ""
-
-
-def _of(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -10,7 +10,8 @@ from etl.api import Schema, visible
 from etl.rules.conditions import Condition, leaves
 from etl.rules.predicates import ANY_FIELD, Sql, fields_of
 from etl.rules.rule import Problem, Rule, RuleSet
-from etl.rules.taxonomy import Taxonomy, read_taxonomy
+from etl.rules.taxonomy import Taxonomy
+from etl.rules.taxonomy_standing import standing_taxonomy
 
 if TYPE_CHECKING:
     from etl.rules.engine import Engine, Switches
@@ -25,7 +26,7 @@ class Stream:
 
     def problems(self, rules: RuleSet) -> Sequence[Problem]:
         """What is wrong with the rules here. Raises TaxonomyError."""
-        return in_force(rules, read_taxonomy(self.taxonomy), self.schema).problems
+        return in_force(rules, standing_taxonomy(self.taxonomy).taxonomy, self.schema).problems
 
 
 @dataclass(frozen=True)

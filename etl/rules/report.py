@@ -12,6 +12,7 @@ from etl.rules.in_force import fields_needed
 from etl.rules.predicates import ANY_FIELD, Pattern, Predicate, Sql, fields_of
 from etl.rules.regexes import engine
 from etl.rules.rule import Rule, RuleSet
+from etl.rules.said import counted
 from etl.rules.taxonomy import Taxonomy
 
 MOST_SHOWN = 10
@@ -21,12 +22,12 @@ def report(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | None) ->
     """Counts, fields (``columns``: those of the stream, None when they are not known) and what costs most."""
     adapted = [(rule, taxonomy.adapted(rule)) for rule in rules.rules]
     kept = [one for _, one in adapted if one is not None]
-    yield f"{len(rules.rules):,} rules loaded, {len(rules.problems):,} problems, version {rules.version}"
+    yield f"{counted(len(rules.rules), 'rule')} loaded, {counted(len(rules.problems), 'problem')}, version {rules.version}"
     if len(kept) < len(adapted):
         yield f"{len(adapted) - len(kept):,} of them are for events of other log sources: {_sources(adapted)}"
     each = [list(dict.fromkeys(leaf.predicate for leaf in leaves(rule.condition))) for rule in kept]
     distinct = {predicate for one in each for predicate in one}
-    yield f"{sum(map(len, each)):,} predicates, {len(distinct):,} of them distinct"
+    yield f"{counted(sum(map(len, each)), 'predicate')}, {len(distinct):,} of them distinct"
     yield from _fields(kept, distinct, columns)
     yield from correlation_lines(rules, taxonomy, columns)
     yield from _costs(kept)
@@ -43,7 +44,7 @@ def _fields(rules: Sequence[Rule], distinct: set[Predicate], columns: Sequence[s
         yield "fields: " + ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))
     missing = Counter(name for rule in rules for name in fields_needed([rule]) if columns is not None and name not in columns)
     for name, count in missing.most_common():
-        yield f"the stream has no field {name!r}, which {count} rules ask for"
+        yield f"the stream has no field {name!r}, which {counted(count, 'rule asks', 'rules ask')} for"
 
 
 def _costs(rules: Sequence[Rule]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Predicates in words, for people."""
+"""Predicates and numbers in words, for people."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ def said(predicate: Predicate) -> str:
 def cut(text: str, most: int) -> str:
     """The text, or its beginning."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def counted(number: int, thing: str, things: str = "") -> str:
+    """``1 rule``, ``2 rules``."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"

@@ -51,8 +51,8 @@ def kernels() -> Path:
 
 
 def tidy() -> None:
-    """Remove what nobody has written to for a month: kernels and scanners of earlier versions."""
-    for old in [*folder().glob("kernels-*"), *folder().glob("scanners/*")]:
+    """Remove what nobody has written to for a month: kernels, scanners and archives of earlier versions."""
+    for old in [*folder().glob("kernels-*"), *folder().glob("scanners/*"), *folder().glob("jvm/*")]:
         with suppress(OSError):
             if old.stat().st_mtime < time.time() - KEPT_SECONDS:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, ArrowStep, Counting, Outcome
+from etl.api import OFFSET, ArrowStep, Counting, Outcome, with_columns
 from etl.delivery.detour import Detour
 from etl.delivery.outlet import Outlet
 from etl.plan.model import Branch, StepNode
@@ -84,7 +84,8 @@ class _Step:
         return look(batch if self.takes_views else owned(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        outcome = self._open(batch if self.takes_views else owned(batch))
+        batch = batch if self.takes_views else owned(batch)
+        outcome, made = self._multiplied(batch) if self._multiplies else (self._open(batch), 0)
         counts, dead = self.counts, 0
         for rejects in outcome.rejects:
             dead += rejects.events.num_rows
@@ -93,15 +94,27 @@ class _Step:
         counts.came += batch.num_rows
         counts.left += outcome.events.num_rows
         counts.dead += dead
-        made = _made(outcome.events) if self._multiplies else 0
         counts.made += made
         counts.filtered += batch.num_rows + made - outcome.events.num_rows - dead
         return outcome.events
 
+    def _multiplied(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
+        """What became of the events, and how many were made of others. Those that were made of one before are told apart by
+        the numbers of their rows, meanwhile."""
+        offsets = batch.column(OFFSET)
+        if not _repeats(offsets):
+            outcome = self._open(batch)
+            return outcome, _repeats(outcome.events.column(OFFSET))
+        outcome = self._open(with_columns(batch, {OFFSET: pa.array(range(batch.num_rows), pa.int64())}))
+        rejects = [replace(one, events=_placed(one.events, offsets)) for one in outcome.rejects]
+        return Outcome(_placed(outcome.events, offsets), rejects), _repeats(outcome.events.column(OFFSET))
 
-def _made(events: pa.RecordBatch) -> int:
-    """How many came out of an event that left already: they lie behind each other."""
-    if not events.num_rows:
-        return 0
-    offsets = events.column(OFFSET)
-    return int(pc.sum(pc.equal(offsets.slice(1), offsets.slice(0, len(offsets) - 1)), min_count=0).as_py())
+
+def _placed(events: pa.RecordBatch, offsets: pa.Array) -> pa.RecordBatch:
+    """Events whose offsets are numbers of rows, with the offsets of these rows."""
+    return with_columns(events, {OFFSET: offsets.take(events.column(OFFSET))})
+
+
+def _repeats(offsets: pa.Array) -> int:
+    """How many events have the offset of the one before them: they were made of the same."""
+    return int(pc.sum(pc.equal(offsets.slice(1), offsets.slice(0, max(len(offsets) - 1, 0))), min_count=0).as_py())

@@ -14,9 +14,11 @@ if __name__ == "__main__":
     import etl.spark.splits  # noqa: F401
     from etl.scanner.shed import shed_compiler
     from etl.scanner.warm import compile_apart, warm
+    from etl.segment.opening import open_first
 
     compile_apart()
     warm()
+    open_first()
     shed_compiler()
     gc.freeze()  # what is loaded stays: a worker's collector that looks at it would copy its pages
     runpy.run_module("pyspark.daemon", run_name="__main__")

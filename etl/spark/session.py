@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etl.spark.archive import Launch, launch
 from etl.spark.java import home_for_spark, java_home
 
 if TYPE_CHECKING:
@@ -88,13 +89,15 @@ def local_master(master: str) -> str:
 def start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds."""
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
-    os.environ["JAVA_HOME"] = str(home_for_spark(java_home(), log.parent / "java"))
+    home = java_home()
+    os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = NO_LOOKUP
     settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
     jvm = settings.pop("spark.driver.extraJavaOptions", "")
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM} {jvm} {_logging()}" pyspark-shell'
-    with _printing_to(log), _deaf_to_termination():
+    how = launch(home, _jars(), options) if is_local(master) else Launch()
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM} {how.options} {jvm} {_logging()}" pyspark-shell'
+    with _printing_to(log), _launching(how):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName(name)
@@ -133,28 +136,37 @@ def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
 
+def _jars() -> Path:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()) / "jars"
+
+
 @contextmanager
-def _deaf_to_termination() -> Iterator[None]:
-    """A JVM that starts inside ignores SIGTERM, and so do its workers: service managers send it to all processes of a run,
-    and they must outlive the micro-batch that this process still finishes. They end when it does."""
+def _launching(how: Launch) -> Iterator[None]:
+    """A JVM that starts inside starts as said, and ignores SIGTERM, and so do its workers: service managers send it to all
+    processes of a run, and they must outlive the micro-batch that this process still finishes. They end when it does."""
     from pyspark import java_gateway
 
     gateway: Any = java_gateway
     popen = gateway.Popen
+    jvm: list[Any] = []
 
-    def deaf(*args: Any, preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
+    def started(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
         def before() -> None:
             if preexec_fn:
                 preexec_fn()
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-        return popen(*args, preexec_fn=before, **more)
+        jvm.append(popen([*how.wrapper, *command], preexec_fn=before, pass_fds=how.held, **more))
+        return jvm[0]
 
-    gateway.Popen = deaf
+    gateway.Popen = started
     try:
         yield
     finally:
         gateway.Popen = popen
+        how.ended(jvm[0].pid if jvm else None)
 
 
 @contextmanager

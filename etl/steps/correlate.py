@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, nearest, visible
-from etl.steps.rules import OwnRule, Rules
+from etl.steps.rule_sources import RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation_force import Correlating
@@ -40,13 +40,14 @@ TOLD = pa.schema(
 """Fields of every alert; those of its group stand beside them."""
 
 
-class Correlate(Step):
+class Correlate(RuleSources):
     """Give one alert for each burst of events that meets a Sigma correlation rule.
 
-    ``files`` and ``correlations`` hold correlation rules of Sigma's specification 2.1 (``event_count``, ``value_count``,
-    ``temporal``, ``temporal_ordered``, and ``value_sum``, ``value_avg``, ``value_median``, ``value_percentile``), and the
-    rules that they name: Sigma's, by ``name`` or ``id``, or ours, by ``name``. The step matches these rules itself; other
-    events go no further. A correlation that cannot be run is left out and named by ``etl rules check``; the others run.
+    ``files``, ``tables`` and ``correlations`` hold correlation rules of Sigma's specification 2.1 (``event_count``,
+    ``value_count``, ``temporal``, ``temporal_ordered``, and ``value_sum``, ``value_avg``, ``value_median``,
+    ``value_percentile``), and the rules that they name: Sigma's, by ``name`` or ``id``, or ours, by ``name``; they are taken
+    from there, and change, as those of the step `rules`. The step matches these rules itself; other events go no further. A
+    correlation that cannot be run is left out and named by ``etl rules check``; the others run.
 
     Windows slide with the events. A condition that more events can only make true (``gt``, ``gte``, ``temporal`` without
     ``not``, ``temporal_ordered``) is judged with each event, over the events less than a timespan older: the alert comes
@@ -62,8 +63,10 @@ class Correlate(Step):
 
     State holds, for each correlation and group, the events of a timespan that may still count: where events are counted,
     about as many as the condition asks for and those of the last ``late``; otherwise at most 10,000, the latest of each rule
-    or value first. It is given up when a group is silent for the timespan. Exactly-once across restarts; rules may change
-    while it runs or between runs, and count from the next micro-batch on, but for new group fields, which need a restart.
+    or value first. It is kept in 64 parts, each of which is written again when one of its groups has events, and is given up
+    when no group of its part had events for the timespan. Exactly-once across restarts, tested by killing runs at random
+    moments; rules may change while it runs or between runs, and count from the next micro-batch on, but for new group fields,
+    which need a restart.
 
     ```yaml
     type: correlate
@@ -78,30 +81,15 @@ class Correlate(Step):
     """
 
     type: Literal["correlate"] = "correlate"
-    files: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        default=(),
-        description="Files of rules, or patterns of their names: correlations and the rules that they name.",
-        examples=[["rules/**/*.yml"]],
-    )
-    rules: tuple[OwnRule, ...] = Field(
-        default=(), description="Rules of our own that correlations may name, beside those in files."
-    )
     correlations: tuple[dict[str, Any], ...] = Field(
         default=(),
         description="Correlation rules, written as in Sigma's files, beside those in files.",
         examples=[[{"title": "Brute force", "correlation": {"type": "event_count"}}]],
     )
-    taxonomy: str | None = Field(
-        default=None,
-        alias="fields",
-        min_length=1,
-        description="File that maps Sigma's names of fields and log sources to the stream's.",
-        examples=["sigma/windows.yml"],
-    )
-    placeholders: dict[str, tuple[str, ...]] = Field(
-        default={},
-        description="What stands for `%name%` in Sigma rules, beside those of the file of fields.",
-        examples=[{"admins": ["alice", "bob"]}],
+    group_fields: tuple[FieldName, ...] = Field(
+        default=(),
+        description="Fields by which correlations of tables group, which alerts then have; those in files are known.",
+        examples=[["source.ip"]],
     )
     time: FieldName = Field(description="Event time field, a timestamp.")
     late: Duration = Field(
@@ -118,17 +106,18 @@ class Correlate(Step):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What the step `rules` says of them, unknown fields, correlations that cannot be decided, none at all."""
-        found = [finding for finding in self.matching().check(incoming) if finding.code != "bad-rule"]
+        found = [finding for finding in self.rule_findings(incoming) if finding.code != "bad-rule"]
         yield from found
         yield from self._check_fields(incoming)
         if not any(finding.severity == "error" for finding in found):
             yield from self._check_correlations(incoming)
 
     def _check_fields(self, incoming: Schema) -> Iterator[Finding]:
-        for option, name in (("time", self.time), ("sample", self.sample)):
+        named = [(("group_fields", place), name) for place, name in enumerate(self.group_fields)]
+        for path, name in ((("time",), self.time), (("sample",), self.sample), *named):
             if name is not None and name not in incoming.names:
                 hint = nearest(name, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}"
-                yield Finding("unknown-field", f"there is no field {name!r} here", (option,), hint)
+                yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
         known = incoming.field(self.time).type if self.time in incoming.names else pa.null()
         if not (pa.types.is_timestamp(known) or pa.types.is_null(known)):
             hint = "put a timestamp step in front that reads it"
@@ -138,10 +127,10 @@ class Correlate(Step):
         found = self._written(incoming)
         for problem in found.problems:
             yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")
-        if not found.families:
+        if not found.families and not self.tables:
             hint = "a correlation rule has a 'correlation'; for matches of single events take the step rules"
             yield Finding("no-correlations", "there is no correlation rule that can run", ("files",), hint)
-        for name in found.groups.names:
+        for name in (*found.groups.names, *self.group_fields):
             if name in TOLD.names:
                 message = f"correlations group by {name!r}, which alerts have already"
                 yield Finding("name-conflict", message, ("files",), "map the field to another name")
@@ -150,11 +139,12 @@ class Correlate(Step):
         """What is told of an alert, and the fields that correlations group by."""
         from etl.rules.taxonomy import TaxonomyError
 
+        own = [incoming.field(name) for name in self.group_fields if name in incoming.names]
         try:
-            groups = self._written(incoming).groups
+            groups = {field.name: field for field in (*own, *self._written(incoming).groups) if field.name not in TOLD.names}
         except TaxonomyError:
             return TOLD
-        return pa.schema([*TOLD, *(field for field in groups if field.name not in TOLD.names)])
+        return pa.schema([*TOLD, *groups.values()])
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
         """The rules matched on Arrow, then the windows on Spark."""
@@ -167,33 +157,30 @@ class Correlate(Step):
             time=self.time, late=self.late, idle=self.idle, of=self, reaches=reach, to=to, incoming=incoming
         )
 
-    def matching(self) -> Rules:
-        """The step that has the same rules."""
-        return Rules(files=self.files, rules=self.rules, fields=self.taxonomy, placeholders=self.placeholders)
-
     def correlating(self, incoming: Schema) -> Correlating:
         """The correlations as they are published now, in front of these fields; kept while they stay the same.
 
         Raises TaxonomyError.
         """
-        return _correlating(self.model_dump_json(by_alias=True), self._state(), incoming, Correlate._published)
+        return _correlating(_Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming, Correlate._now))
 
     def _written(self, incoming: Schema) -> Correlating:
-        """The correlations as the files have them, good or bad. Raises TaxonomyError."""
-        return _correlating(self.model_dump_json(by_alias=True), self._state(), incoming, Correlate._read)
+        """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
+        state = self.model_copy(update={"tables": {}}).rule_state()
+        return _correlating(_Asked(self, self.model_dump_json(by_alias=True), state, incoming, Correlate._read))
 
-    def _published(self, incoming: Schema) -> RuleSet:
-        return self._with_written(self.matching().rule_set(incoming))
+    def _now(self, incoming: Schema) -> RuleSet:
+        return self._with_correlations(self.rule_set(incoming))
 
     def _read(self, _: Schema) -> RuleSet:
         from etl.rules.files import read_rules, rule_files
         from etl.rules.taxonomy import read_taxonomy
 
-        own = [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.rules]
-        placeholders = {**read_taxonomy(self.taxonomy).placeholders, **self.placeholders}
-        return self._with_written(read_rules(rule_files(self.files), own, placeholders))
+        return self._with_correlations(
+            read_rules(rule_files(self.files), self.written(), self.filled(read_taxonomy(self.taxonomy)))
+        )
 
-    def _with_written(self, found: RuleSet) -> RuleSet:
+    def _with_correlations(self, found: RuleSet) -> RuleSet:
         """The rules, and the correlations that the pipeline itself holds."""
         from etl.rules.correlation_families import resolved
         from etl.rules.files import rules_of
@@ -204,17 +191,22 @@ class Correlate(Step):
         correlations, problems = (*found.correlations, *written.correlations), (*found.problems, *written.problems)
         return resolved(replace(found, correlations=correlations, problems=problems))
 
-    def _state(self) -> object:
-        from etl.rules.files import state_of
-        from etl.rules.taxonomy import found
 
-        return state_of([*self.files, *([found(self.taxonomy)] if self.taxonomy else [])])
+@dataclass(frozen=True)
+class _Asked:
+    """Correlations in front of fields, and what they are made of now."""
+
+    step: Correlate = field(compare=False)
+    options: str
+    state: tuple[object, ...]
+    incoming: Schema
+    rules: Callable[[Correlate, Schema], RuleSet]
 
 
 @lru_cache(maxsize=8)
-def _correlating(options: str, state: object, incoming: Schema, rules: Callable[[Correlate, Schema], RuleSet]) -> Correlating:
+def _correlating(asked: _Asked) -> Correlating:
     from etl.rules.correlation_force import correlating
-    from etl.rules.taxonomy import read_taxonomy
+    from etl.rules.taxonomy_standing import standing_taxonomy
 
-    step = Correlate.model_validate_json(options)
-    return correlating(rules(step, incoming), read_taxonomy(step.taxonomy), incoming)
+    names = standing_taxonomy(asked.step.taxonomy).taxonomy
+    return correlating(asked.rules(asked.step, asked.incoming), names, asked.incoming)

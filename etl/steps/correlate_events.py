@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,10 +11,8 @@ import pyarrow as pa
 
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
 from etl.rules.correlation_force import Correlating
-from etl.rules.correlation_routes import COUNTS, ROW
+from etl.rules.correlation_routes import COUNTS
 from etl.steps.correlate import Correlate
-
-log = logging.getLogger("sluice.rules")
 
 
 class CorrelateEvents(ArrowStep):
@@ -26,7 +23,7 @@ class CorrelateEvents(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The time, and what correlations need."""
-        return pa.schema([incoming.field(self.of.time), (COUNTS, pa.list_(ROW))])
+        return pa.schema([incoming.field(self.of.time), (COUNTS, pa.list_(pa.string()))])
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""
@@ -63,11 +60,11 @@ def _compiled(asked: _Asked) -> tuple[Any, Any]:
     from etl.rules.correlation_events import ways
     from etl.rules.in_force import in_force
     from etl.rules.rule import RuleSet
-    from etl.rules.taxonomy import read_taxonomy
+    from etl.rules.taxonomy_standing import standing_taxonomy
+    from etl.steps.rule_sources import say_left_out
 
     known = visible(asked.incoming)
-    base = in_force(RuleSet(asked.force.base), read_taxonomy(asked.of.taxonomy), known)
-    if problems := [*asked.force.problems, *base.problems]:
-        log.warning("%d rules are left out, the first: %s; `etl rules check` lists them", len(problems), problems[0])
+    base = in_force(RuleSet(asked.force.base), standing_taxonomy(asked.of.taxonomy).taxonomy, known)
+    say_left_out([*asked.force.problems, *base.problems])
     routes = [route for some in asked.force.ways.values() for route in some]
     return base.engine(known), ways(routes, base.rules)

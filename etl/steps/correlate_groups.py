@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -13,10 +14,12 @@ from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
 from etl.expressions import quoted
+from etl.rules.correlation_bucket import Bucket
+from etl.rules.correlation_columns import ROWS, rows_of
 from etl.rules.correlation_force import Correlating
-from etl.rules.correlation_groups import Group
+from etl.rules.correlation_names import PART, parted
 from etl.rules.correlation_routes import COUNTS
-from etl.rules.correlation_windows import Alert, Event
+from etl.rules.correlation_windows import Alert
 from etl.steps.correlate import TOLD, Correlate
 from etl.steps.heartbeats import without_heartbeats
 
@@ -25,8 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.state import GroupState
 
-COLUMNS = ["member", "part", "micros", OFFSET, "order", "rule", "value", "sample"]
-"""What Spark hands to a group of each event."""
+BUCKETS = 64
+"""Into so many parts the groups are divided. A call from Spark costs milliseconds whatever it brings, so that one for each group
+is slow; and a part is written again as a whole when one of its groups has events, so that one for all groups would be, too."""
+
+_DELAY = "spark.watermarkDelayMs"
+"""By this Spark knows the column that goes by the watermark: a number may, which goes to Python faster than a timestamp."""
 
 ALERT = (
     "id string, title string, level string, tags array<string>, author string, version string, type string, "
@@ -46,6 +53,7 @@ class CorrelateGroups(SparkStep):
     time: FieldName
     late: timedelta
     idle: timedelta | None = None
+    buckets: int = BUCKETS
     of: Correlate = Field(exclude=True)
     reaches: timedelta = Field(exclude=True)
     to: pa.Schema = Field(exclude=True)
@@ -75,21 +83,16 @@ class CorrelateGroups(SparkStep):
 
         time = F.col(quoted(self.time))
         offset = F.col(OFFSET) if OFFSET in events.columns else F.lit(0).cast("bigint").alias(OFFSET)
-        counted = without_heartbeats(events, self.time).select(time.alias("time"), offset, F.explode(COUNTS).alias("one"))
+        counted = without_heartbeats(events, self.time).select(time.alias("time"), offset, F.explode(COUNTS).alias("event"))
         rows = counted.select(
-            "one.correlation",
-            F.to_json("one.group").alias("group"),
-            "one.member",
-            F.to_json("one.part").alias("part"),
-            F.unix_micros("time").alias("micros"),
-            OFFSET,
-            *(F.col(f"one.{name}") for name in ("order", "rule", "value", "sample")),
-            "time",
+            F.pmod(F.xxhash64(F.substring_index("event", PART, 1)), F.lit(self.buckets)).alias("bucket"),
+            "event",
+            F.col(OFFSET).alias("offset"),
+            F.unix_micros("time").alias("micros", metadata={_DELAY: self.late // timedelta(milliseconds=1)}),
         )
-        grouped = rows.groupBy("correlation", "group")
-        run = partial(correlated, self.of.model_dump_json(by_alias=True), self.incoming)
-        alerts = grouped.applyInPandasWithState(
-            run, "alert string", "memory string", "append", GroupStateTimeout.EventTimeTimeout
+        run = partial(correlated, Asked(self.of, self.of.model_dump_json(by_alias=True), self.incoming))
+        alerts = rows.groupBy("bucket").applyInPandasWithState(
+            run, "alert string", "memory binary", "append", GroupStateTimeout.EventTimeTimeout
         )
         one = alerts.select(F.from_json("alert", ALERT).alias("alert"))
         return one.select(*(self._column(field).alias(field.name) for field in self.to))
@@ -107,44 +110,35 @@ class CorrelateGroups(SparkStep):
 _KEYS = {"window_start": "start", "window_end": "end", "last_seen": "last"}
 
 
-def correlated(
-    options: str, incoming: Schema, key: tuple[str, str], frames: Iterable[pd.DataFrame], state: GroupState
-) -> Iterator[pd.DataFrame]:
-    """One group of one correlation: its events of a micro-batch, or a time that has come → alerts."""
+def correlated(asked: Asked, _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """The groups of a bucket: their events of a micro-batch, or a time that has come → alerts."""
     import pandas as pd
 
-    force = _force(options, incoming, _task())
-    family = force.families.get(key[0])
-    if family is None:  # the rule was removed
-        state.remove()
-        return
-    group = Group.read(state.get[0]) if state.exists else Group()
+    force = _force(asked, _task())
+    bucket = Bucket.read(state.get[0]) if state.exists else Bucket()
     watermark = state.getCurrentWatermarkMs()
-    alerts = group.advance(family, _events(frames), watermark * 1000)
-    due = group.due(family)
-    if due is None:
+    alerts = bucket.advance(force.families, _events(frames), watermark * 1000)
+    if bucket.due is None:
         state.remove()
     else:
-        state.update((group.written(),))
-        state.setTimeoutTimestamp(max(-(-due // 1000), watermark + 1))
+        state.update((bucket.written(),))
+        state.setTimeoutTimestamp(max(-(-bucket.due // 1000), watermark + 1))
     if alerts:
-        yield pd.DataFrame({"alert": [told(force, key, alert) for alert in alerts]})
+        yield pd.DataFrame({"alert": [told(force, group, alert) for group, alert in alerts]})
 
 
-def _events(frames: Iterable[pd.DataFrame]) -> dict[tuple[str, tuple[str, ...]], list[Event]]:
-    found: dict[tuple[str, tuple[str, ...]], list[Event]] = {}
-    parts: dict[str, tuple[str, ...]] = {}
-    for frame in frames:
-        for member, part, *event in zip(*(frame[name].tolist() for name in COLUMNS), strict=True):
-            if part not in parts:
-                parts[part] = tuple(json.loads(part))
-            found.setdefault((member, parts[part]), []).append(Event(*event))
-    return found
+def _events(frames: Iterable[pd.DataFrame]) -> pa.Table:
+    types = {"event": pa.string(), "micros": pa.int64(), "offset": pa.int64()}
+    found = [
+        rows_of(*(pa.array(frame[name].to_numpy(), type_) for name, type_ in types.items())) for frame in frames if len(frame)
+    ]
+    return pa.concat_tables(found) if found else ROWS.empty_table()
 
 
-def told(force: Correlating, key: tuple[str, str], alert: Alert) -> str:
+def told(force: Correlating, group: str, alert: Alert) -> str:
     """An alert as JSON."""
-    head = force.families[key[0]].head
+    correlation, *values = parted(group)
+    head = force.families[correlation].head
     names = [force.shown[head.id][place] for place in range(len(head.group_by))]
     return json.dumps(
         {
@@ -155,7 +149,7 @@ def told(force: Correlating, key: tuple[str, str], alert: Alert) -> str:
             "author": head.author,
             "version": force.version,
             "type": head.kind,
-            "group": dict(zip(names, json.loads(key[1]), strict=True)),
+            "group": dict(zip(names, values, strict=True)),
             "start": alert.start_micros,
             "end": alert.start_micros + head.span_micros,
             "last": alert.last_micros,
@@ -175,7 +169,16 @@ def _task() -> int:
     return context.taskAttemptId() if context else 0
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Correlations in front of fields."""
+
+    of: Correlate = field(compare=False)
+    options: str
+    incoming: Schema = field(compare=False)
+
+
 @lru_cache(maxsize=4)
-def _force(options: str, incoming: Schema, task: int) -> Correlating:
-    """The correlations as a task finds them published when it begins."""
-    return Correlate.model_validate_json(options).correlating(incoming)
+def _force(asked: Asked, _: int) -> Correlating:
+    """The correlations as a task, which has a number of its own, finds them published when it begins."""
+    return asked.of.correlating(asked.incoming)

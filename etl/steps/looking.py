@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import ComponentError, Counted, Outcome, Rejects, with_columns
-from etl.scanner.texts import LARGEST, filtered, owned_array, taken
+from etl.scanner.texts import LARGEST, filtered, owned_array
+from etl.steps.each import each
 
 if TYPE_CHECKING:
     from etl.steps.lookup import Lookup
@@ -71,7 +72,7 @@ class Looking:
                 {name: _lists(table.values(column, rows), counts) for name, column in self._step.add.items()},
                 counts == 0,
             )
-        batch, rows = _each(batch, counts, rows)
+        batch, rows = each(batch, counts, rows)
         return batch, {name: table.values(column, rows) for name, column in self._step.add.items()}, rows < 0
 
     def _rejected(self, missed: pa.RecordBatch) -> Rejects:
@@ -80,17 +81,6 @@ class Looking:
         return Rejects(
             missed, "lookup-miss", pc.binary_join_element_wise(f"table {self._step.table!r} has no row for", said, " ")
         )
-
-
-def _each(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.RecordBatch, Any]:
-    """An event for each row, and its row (int64[n]); one without rows stays one, with -1."""
-    times = np.maximum(counts, 1)
-    at = np.full(int(times.sum()), -1, np.int64)
-    at[np.repeat(counts > 0, times)] = rows
-    if len(at) == batch.num_rows:
-        return batch, at
-    origin = np.repeat(np.arange(batch.num_rows), times)
-    return pa.RecordBatch.from_arrays([taken(column, origin) for column in batch.columns], names=batch.schema.names), at
 
 
 def _lists(values: pa.Array, counts: Any) -> pa.Array:

@@ -47,10 +47,10 @@ class Reading:
 
 
 def reading(table: Table, names: Sequence[str], file: Path, before: Path | None, since: Since | None) -> Reading | None:
-    """The rows for ``file``: all of them, or those of the version ``before`` and what changed ``since``. None if nothing did."""
+    """The rows for ``file`` of a table that tells its changes: all of them, or those of the version ``before`` and what changed
+    ``since``. None if nothing did."""
     told = table.changes()
-    if told is None:
-        return Reading(lambda: table.read(names))
+    assert told is not None
     columns = list(dict.fromkeys([*names, *told.id, *([told.gone] if told.gone else [])]))
     mark, now = table.mark(), time.time()
     kept = before.with_suffix(SUFFIX) if before is not None else None

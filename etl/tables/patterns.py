@@ -66,7 +66,12 @@ class GatheredPatterns:
             text = "%d of %d patterns have no text of two letters that they cannot do without: each is tried on every event"
             log.warning(text, always, len(self._forms))
         if self._wrong:
-            log.warning("%d patterns cannot be read and are left out; the first: %s", len(self._wrong), self._wrong[0])
+            wrong = (
+                "1 pattern cannot be read and is"
+                if len(self._wrong) == 1
+                else f"{len(self._wrong):,} patterns cannot be read and are"
+            )
+            log.warning("%s left out; the first: %s", wrong, self._wrong[0])
 
 
 class Patterns:

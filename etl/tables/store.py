@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from etl.api import Table
-from etl.tables.increments import SUFFIX, Since, reading
+from etl.tables.increments import SUFFIX, Reading, Since, reading
 from etl.tables.sections import BrokenError, Sections
 from etl.tables.table import Built, Shape, build
 from etl.tables.table import Table as Mapped
@@ -84,20 +84,24 @@ def refresh(wanted: Wanted, root: Path) -> tuple[Current, bool]:
     folder.mkdir(parents=True, exist_ok=True)
     known = current(folder)
     before = folder / known.file if known and _is_whole(folder / known.file) else None
-    version = wanted.table.version()
-    if known and before and version is not None and version == known.version:
-        return known, False
-    file = f"{int(known.file.partition('.')[0]) + 1 if known else 1:06d}.table"
     shape = wanted.shape
     names = list(dict.fromkeys([*shape.key, *shape.columns.names]))
-    rows = reading(wanted.table, names, folder / file, before, known.since if known else None)
+    newer = wanted.table.newer(names, known.version if known and before else None)
+    if newer is None:
+        assert known is not None
+        return known, False
+    file = f"{int(known.file.partition('.')[0]) + 1 if known else 1:06d}.table"
+    rows: Reading | None = Reading(newer.read)
+    if wanted.table.changes() is not None:
+        rows = reading(wanted.table, names, folder / file, before, known.since if known else None)
     if rows is None:
         assert known is not None
         return known, False
     built = build(folder / file, rows.batches, shape)
     if rows.id == shape.key and built.again:
-        log.warning("%d rows share a key, and one that changes replaces all of its key: tell them apart by `id`", built.again)
-    made = Current(file, version, time.time(), built, rows.since)
+        again = "1 row has a key" if built.again == 1 else f"{built.again:,} rows have keys"
+        log.warning("%s that came before, and a row that changes replaces all of its key: tell them apart by `id`", again)
+    made = Current(file, newer.version, time.time(), built, rows.since)
     _use(folder, made)
     _tidy(folder, {file, Path(file).with_suffix(SUFFIX).name, known.file if known else file})
     return made, True

@@ -29,7 +29,8 @@ class Session:
 
     def __call__(self, plan: Plan, state: Path, drain: bool) -> None:
         """Run the queries of a plan that need Spark to their end. Raises RunError."""
-        from etl.spark.run import Mode, Run
+        from etl.spark.mode import Mode
+        from etl.spark.run import Run
         from etl.spark.state import State
 
         queries = tuple(query for query in plan.queries if query.frame is not None)

@@ -45,8 +45,8 @@ class Json(Parser):
     converted in Python, each distinct value once.
 
     Where a text has several objects, one behind the other or in an array, the first gives the fields and ``more`` gets
-    the texts of the others (null when there are none), as an event is never made into several: explode the array with
-    the step ``sql``, or cut the objects into lines at the source.
+    the texts of the others (null when there are none): the step ``unnest`` makes events of an array's elements, or cut the
+    objects into lines at the source.
 
     ```yaml
     type: json

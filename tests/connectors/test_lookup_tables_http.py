@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_http import FakeServer, Reply
+from fake_http import FakeServer, Reply, Request
 
 from connectors.lookup_tables.http import HttpTable
 from etl.api import ComponentError
@@ -67,18 +67,50 @@ def test_credentials_go_along_and_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "version"),
+    ("headers", "asked"),
     [
-        (Reply(headers={"ETag": '"7"', "Last-Modified": "today"}), '"7"'),
-        (Reply(headers={"Last-Modified": "today"}), "today"),
-        (Reply(), None),
-        (Reply(405), None),
+        ({"ETag": '"7"', "Last-Modified": "Sun, 22 Nov 2026 06:00:00 GMT"}, {"if-none-match": '"7"'}),
+        ({"ETag": 'W/"7"'}, {"if-none-match": 'W/"7"'}),
+        ({"Last-Modified": "Sun, 22 Nov 2026 06:00:00 GMT"}, {"if-modified-since": "Sun, 22 Nov 2026 06:00:00 GMT"}),
+        ({}, {}),
     ],
 )
-def test_headers_say_whether_rows_changed(reply: Reply, version: str | None) -> None:
-    with FakeServer(lambda request: reply).running() as server:
-        assert table(server).version() == version
-        assert [request.method for request in server.requests] == ["HEAD"]
+@pytest.mark.parametrize("heeds", [True, False])
+def test_a_server_is_asked_for_rows_that_changed(headers: dict[str, str], asked: dict[str, str], heeds: bool) -> None:
+    def answer(request: Request) -> Reply:
+        conditions = {name: value for name, value in request.headers.items() if name.startswith("if-")}
+        seen.append(conditions)
+        return Reply(304, headers=headers) if heeds and conditions else Reply(body=CSV, headers=headers)
+
+    seen: list[dict[str, str]] = []
+    with FakeServer(answer).running() as server:
+        of = table(server)
+        first = of.newer(["ip"], None)
+        assert first is not None
+        assert [batch.to_pydict() for batch in first.read()] == [{"ip": ["192.0.2.7", "198.51.100.1"]}]
+        assert of.newer(["ip"], first.version) is None
+        assert [request.method for request in server.requests] == ["GET", "GET"]
+    assert seen == [{}, asked]
+
+
+@pytest.mark.parametrize("name", ["ETag", "Last-Modified", None])
+def test_rows_that_changed_are_another_version(name: str | None) -> None:
+    replies = iter(
+        [Reply(body=CSV, headers={name: "1"} if name else {}), Reply(body=CSV * 2, headers={name: "2"} if name else {})]
+    )
+    with FakeServer(lambda request: next(replies)).running() as server:
+        first = table(server).newer(["ip"], None)
+        assert first is not None
+        second = table(server).newer(["ip"], first.version)
+
+    assert second is not None
+    assert second.version != first.version
+    assert sum(batch.num_rows for batch in second.read()) == 5
+
+
+def test_a_server_that_says_unchanged_to_no_condition_is_refused() -> None:
+    with FakeServer(lambda request: Reply(304)).running() as server, pytest.raises(ComponentError, match="answers 304"):
+        table(server).newer(["ip"], None)
 
 
 @pytest.mark.parametrize(

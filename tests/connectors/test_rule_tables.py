@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,14 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
+from databases import Database
 from fake_http import FakeServer, Reply, Request
 from running import Etl, wait_for
 from streaming import Stream, own, streaming
 
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import ComponentError
+from etl.api import TIMESTAMP, ComponentError
+from etl.steps.correlate import Correlate
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
@@ -70,6 +74,42 @@ def test_a_table_that_no_run_has_read_is_missing(tmp_path: Path) -> None:
         step.open(SCHEMA)
 
 
+CORRELATION = """
+title: Shells
+correlation: {type: event_count, rules: [shell], group-by: [process], timespan: 5m, condition: {gte: 2}}
+---
+name: shell
+where: process = 'sh'
+"""
+
+
+def test_correlations_come_from_tables_too() -> None:
+    # given
+    schema = SCHEMA.append(pa.field("time", TIMESTAMP))
+    table = InlineTable.model_validate({"key": "id", "rows": [{"id": "1", "rule": CORRELATION}]})
+    given = {"tables": {"hunt": "rule"}, "time": "time", "group_fields": ["process"]}
+    step = Correlate.model_validate(given).with_tables({"hunt": table})
+
+    # when
+    force = step.correlating(schema)
+
+    # then
+    assert list(step.check(schema)) == []
+    assert ([one.head.title for one in force.families.values()], force.problems) == (["Shells"], ())
+    assert step.fields(schema).names[-1] == "process"
+    matched = step.parts(schema)[0].open(schema)(EVENTS.append_column("time", pa.array([0, 0], TIMESTAMP))).events
+    assert matched.column("counts").to_pylist() == [["\x1f".join(["Shells", "sh", "\x1eShells", "\x1e0\x1eshell\x1e\\0\x1e\\0"])]]
+
+
+def test_fields_that_correlations_of_tables_group_by_are_there() -> None:
+    step = Correlate.model_validate({"tables": {"hunt": "rule"}, "time": "n", "group_fields": ["procss"]})
+
+    assert [(one.code, one.path) for one in step.check(SCHEMA)] == [
+        ("unknown-field", ("group_fields", 0)),
+        ("wrong-type", ("time",)),
+    ]
+
+
 # ── A stream ──────────────────────────────────────────────────────────────────────────────────────
 
 PIPELINE = """
@@ -95,8 +135,10 @@ class Feed:
     asked: list[str] = field(default_factory=list)
 
     def __call__(self, request: Request) -> Reply:
-        self.asked.append(request.method)
-        return Reply(self.status, self.text.encode(), {"ETag": f'"{abs(hash(self.text))}"'})
+        tag = f'"{abs(hash(self.text))}"'
+        same = self.status == 200 and request.headers.get("if-none-match") == tag
+        self.asked.append(f"{request.method} {304 if same else self.status}")
+        return Reply(304, headers={"ETag": tag}) if same else Reply(self.status, self.text.encode(), {"ETag": tag})
 
 
 @pytest.fixture
@@ -143,8 +185,37 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
 
     # then
     assert sorted(stream.delivered()) == list(range(stream.total()))
-    assert {"GET", "HEAD"} == set(answer.asked)
+    assert set(answer.asked) == {"GET 200", "GET 304", "GET 503"}
     assert {'sluice_table_rows{pipeline="hot",table="feed"} 1', 'sluice_table_rows{pipeline="hot",table="store"} 1'} <= tables
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.servers
+@pytest.mark.parametrize("name", ["mariadb"])
+def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl, request: pytest.FixtureRequest) -> None:
+    for store in databases.of(name, request):
+        store.run("CREATE TABLE {t} (id varchar(20), rule text)")
+        insert(store, "1", own("first"))
+        options = json.dumps({**store.options, "type": "database", "table": store.table, "key": "id", "refresh": "1s"})
+        pipeline = (
+            PIPELINE[: PIPELINE.index("      feed:")] + f"      store: {options}\n" + PIPELINE[PIPELINE.index("    source:") :]
+        )
+        with streaming(etl, pipeline.replace("feed: text, store: rule", "store: rule")) as stream:
+            assert stream.now()[0] == ["first"]
+
+            insert(store, "2", own("second"))
+            wait_for(lambda stream=stream: meets(stream, ["first", "second"]), what="the new rule")
+
+            store.run("DELETE FROM {t} WHERE id = '1'")
+            wait_for(lambda stream=stream: meets(stream, ["second"]), what="the end of a rule")
+
+        assert sorted(stream.delivered()) == list(range(stream.total()))
+
+
+def insert(store: Database, id_: str, rule: str) -> None:
+    quoted = rule.replace("'", "''")
+    store.run(f"INSERT INTO {{t}} VALUES ('{id_}', '{quoted}')")
 
 
 def refused(stream: Stream) -> set[str]:

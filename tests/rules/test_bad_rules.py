@@ -68,7 +68,7 @@ def test_a_bad_rule_is_named_and_the_others_run(
     # then
     assert found == [["good"], [], [], []]
     assert said in caplog.text
-    assert "1 rules are left out, the first: " in caplog.text
+    assert "1 rule is left out, the first: " in caplog.text
     assert len(caplog.text) < 2000
 
 

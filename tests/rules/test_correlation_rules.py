@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from etl.rules.correlation import Correlation, Joined, Seen, Threshold
 from etl.rules.correlation_families import families, standing
 from etl.rules.correlation_force import correlating
-from etl.rules.correlation_groups import Group
 from etl.rules.correlation_reading import MOST_EVENTS, SECOND
 from etl.rules.correlation_windows import Alert, Event, Memory, advance, due
 from etl.rules.files import read_rules
@@ -158,7 +157,7 @@ def test_what_the_check_of_rules_says_of_correlations(tmp_path: Path) -> None:
     lines = list(report(rules, Taxonomy({"user": "user.name"}), ["user.name", "action"]))
 
     assert "2 correlations: event_count 2" in lines
-    assert "1 rules are parts of correlations only, and give no matches of their own in the step rules" in lines
+    assert "1 rule is part of correlations only, without matches in the step rules" in lines
     assert (
         f"correlation: {tmp_path}/rules.yml:13: 'It': event_count of 1 rule by user within 300 s, judged with each event" in lines
     )
@@ -275,20 +274,6 @@ def test_rules_in_order_and_out_of_order() -> None:
     found = {why: advance(one, Memory(), [event(n, n, rule) for n, rule in enumerate(text)], 0) for why, text in names.items()}
 
     assert {why: seconds(alerts) for why, alerts in found.items()} == {"ordered": [(0, 3, 4)], "too late": [], "reversed": []}
-
-
-def test_memory_survives_as_text() -> None:
-    from etl.rules.correlation_families import Family
-
-    family = Family((counted("value_count", Threshold("gte", 2)),))
-    whole, before = Group(), Group()
-    first, second = [event(1, 7, value="ü\"'")], [event(2, 8, value="x")]
-
-    before.advance(family, {("c", ()): first}, 0)
-    after = Group.read(before.written())
-
-    assert after == before
-    assert after.advance(family, {("c", ()): second}, 0) == whole.advance(family, {("c", ()): [*first, *second]}, 0)
 
 
 # ── A law ─────────────────────────────────────────────────────────────────────────────────────────

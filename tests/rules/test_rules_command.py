@@ -57,8 +57,8 @@ def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
     # then
     assert told.exit_code == 0
     assert f"{folder}/sigma.yml:11: 'Broken': " in told.output
-    assert "3 rules loaded, 1 problems" in told.output
-    assert "the stream has no field 'Args', which 1 rules ask for" in told.output
+    assert "3 rules loaded, 1 problem," in told.output
+    assert "the stream has no field 'Args', which 1 rule asks for" in told.output
     assert "slower: " in told.output
 
 

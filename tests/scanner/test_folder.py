@@ -94,14 +94,17 @@ def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -
         "kernels-new/scan.nbi",
         "scanners/old.tables",
         "scanners/new.tables",
+        "jvm/old.jsa",
+        "jvm/new.jsa",
         "mine",
     ):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).touch()
-    for name in ("kernels-old", "scanners/old.tables", "mine"):
+    for name in ("kernels-old", "scanners/old.tables", "jvm/old.jsa", "mine"):
         os.utime(home / name, (0, 0))
     monkeypatch.setattr("etl.scanner.folder.folder", lambda: home)
 
     tidy()
 
-    assert sorted(path.name for path in home.rglob("*")) == ["kernels-new", "mine", "new.tables", "scan.nbi", "scanners"]
+    left = sorted(path.name for path in home.rglob("*"))
+    assert left == ["jvm", "kernels-new", "mine", "new.jsa", "new.tables", "scan.nbi", "scanners"]

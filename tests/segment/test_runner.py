@@ -57,7 +57,7 @@ class Keep(ArrowStep):
 
 
 class Copies(ArrowStep):
-    """As many events as the number says."""
+    """As many events as the number says, none of less than nothing."""
 
     type: str = "copies"
 
@@ -70,7 +70,9 @@ class Copies(ArrowStep):
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:
             rows = [row for row, n in enumerate(batch.column("n").to_pylist()) for _ in range(n)]
-            return Outcome(batch.take(pa.array(rows, pa.int64())))
+            bad = pc.less(batch.column("n"), 0)
+            rejects = (Rejects(batch.filter(bad), "negative", "below zero"),) if bad.true_count else ()
+            return Outcome(batch.take(pa.array(rows, pa.int64())), rejects)
 
         return run
 
@@ -164,6 +166,33 @@ def test_events_that_a_step_makes_are_no_filtered_ones_taken_back(tmp_path: Path
     sink = totals.sinks["out"]
     assert written("out") == [3, 3, 3, 2, 2]
     assert (sink.came, sink.made, sink.taken, sink.filtered) == (6, 3, 5, 4)
+    assert sink.balanced
+
+
+def test_events_that_were_made_before_are_not_made_again(tmp_path: Path) -> None:
+    root = Branch((node(Copies()), node(Copies())), FIELDS, ("out",))
+
+    running, segment, _ = run(root, tmp_path, numbers(0, 1, 3))
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    sink = totals.sinks["out"]
+    assert written("out") == [1] + [3] * 9
+    assert written("out", OFFSET) == [1] + [2] * 9
+    assert (sink.came, sink.made, sink.taken, sink.filtered) == (3, 2 + 6, 10, 1)
+    assert sink.balanced
+
+
+def test_one_of_several_events_of_one_may_be_a_dead_letter(tmp_path: Path) -> None:
+    came = pa.RecordBatch.from_pydict({"n": pa.array([2, -1, 0, 1], pa.int64()), OFFSET: [7, 7, 7, 8]})
+
+    running, segment, _ = run(Branch((node(Copies()),), FIELDS, ("out",)), tmp_path, came)
+
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    sink = totals.sinks["out"]
+    assert (written("out"), written("out", OFFSET), written("dead_letters", "offset")) == ([2, 2, 1], [7, 7, 8], [7])
+    assert (sink.came, sink.made, sink.taken, sink.filtered, sink.dead) == (4, 1, 3, 1, 1)
     assert sink.balanced
 
 

@@ -13,6 +13,8 @@ from servers.cache import MissingError
 from servers.command import CommandError, find, run
 
 POMS = Path(__file__).parent / "jars"
+SHARED = POMS / "shared"
+"""Java files that those of several poms use."""
 OLDEST = 17
 """The version of Java where a pom asks for none."""
 ATTEMPTS = 3
@@ -46,6 +48,7 @@ def release(recipe: Path) -> int:
 
 def _digest(recipe: Path) -> str:
     parts = [path.read_bytes() for path in sorted(recipe.iterdir())]
+    parts += [path.read_bytes() for path in sorted(SHARED.iterdir()) if any(path.stem.encode() + b"." in one for one in parts)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:8]
 
 
@@ -56,7 +59,8 @@ def _fill(recipe: Path, part: Path) -> None:
     shutil.copytree(recipe, work)
     _copy_jars(recipe.name, maven, work / "pom.xml", part / "lib")
     if sources := sorted(work.glob("*.java")):
-        run(javac, "-nowarn", "--release", wanted, "-cp", f"{part / 'lib'}/*", "-d", part / "classes", *sources)
+        places = ["-cp", f"{part / 'lib'}/*", "-sourcepath", SHARED, "-d", part / "classes"]
+        run(javac, "-nowarn", "--release", wanted, *places, *sources)
     shutil.rmtree(work)
 
 

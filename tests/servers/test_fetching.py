@@ -138,6 +138,22 @@ def test_another_pom_is_another_folder(tmp_path: Path) -> None:
     assert (maven.version(tmp_path), maven._digest(tmp_path) == before) == ("1.2.3", False)
 
 
+def test_a_change_of_what_java_files_share_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, shared = tmp_path / "recipe", tmp_path / "shared"
+    recipe.mkdir()
+    shared.mkdir()
+    (shared / "Both.java").write_text("class Both {}")
+    monkeypatch.setattr(maven, "SHARED", shared)
+
+    def changes(source: str) -> bool:
+        (recipe / "Main.java").write_text(source)
+        before = maven._digest(recipe)
+        (shared / "Both.java").write_text((shared / "Both.java").read_text() + "//")
+        return maven._digest(recipe) != before
+
+    assert (changes("class Main { int x = Both.x; }"), changes("class Main {}")) == (True, False)
+
+
 APT = """
 case " $* " in
   *" --simulate "*) echo 'Inst libneeded (1.2 Debian:12 [amd64])';;

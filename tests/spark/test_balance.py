@@ -12,7 +12,7 @@ import pytest
 from running import Engine
 
 from etl.api import ComponentError, EtlError
-from etl.cli.run import Options, planned_run
+from etl.cli.planned import Options, planned_run
 from etl.config.loader import load
 from etl.spark.run import Run
 from etl.spark.state import State, locked

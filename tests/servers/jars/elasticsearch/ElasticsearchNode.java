@@ -1,8 +1,6 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.Paths;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
 import org.elasticsearch.common.logging.LogConfigurator;
 import org.elasticsearch.common.settings.Settings;
 import org.elasticsearch.env.Environment;
@@ -13,29 +11,15 @@ import org.elasticsearch.plugins.PluginsLoader;
 /** One node with the modules of HOME/modules: java -cp 'lib/*:classes' ElasticsearchNode HOME PORT [setting=value …] */
 public class ElasticsearchNode {
     public static void main(String[] words) throws Exception {
-        Path home = Paths.get(words[0]).toAbsolutePath();
-        Path config = Files.createDirectories(home.resolve("config"));
+        Path config = Files.createDirectories(SearchNode.home(words).resolve("config"));
         LogConfigurator.configureESLogging();
-        Settings.Builder settings = Settings.builder()
-            .put("path.home", home.toString()).put("path.data", home.resolve("data").toString())
-            .put("cluster.name", "sluice-tests").put("node.name", "node").put("discovery.type", "single-node")
-            .put("network.host", "127.0.0.1").put("http.port", words[1]).put("transport.port", "0")
-            .put("http.type", "netty4").put("transport.type", "netty4")
-            .put("cluster.routing.allocation.disk.threshold_enabled", false);
-        for (int word = 2; word < words.length; word++) {
-            String[] pair = words[word].split("=", 2);
-            settings.put(pair[0], pair[1]);
-        }
+        Settings.Builder settings = Settings.builder().put("http.type", "netty4").put("transport.type", "netty4");
+        SearchNode.settings(words).forEach((name, value) -> settings.put(name, value));
         Environment environment = InternalSettingsPreparer.prepareEnvironment(settings.build(), Map.of(), config, () -> "node");
         PluginsLoader plugins = PluginsLoader.createPluginsLoader(
-            PluginsLoader.loadModulesBundles(Files.createDirectories(home.resolve("modules"))),
-            PluginsLoader.loadPluginsBundles(Files.createDirectories(home.resolve("plugins"))), Map.of(), false);
+            PluginsLoader.loadModulesBundles(Files.createDirectories(SearchNode.home(words).resolve("modules"))),
+            PluginsLoader.loadPluginsBundles(Files.createDirectories(SearchNode.home(words).resolve("plugins"))), Map.of(), false);
         Node node = new Node(environment, plugins);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            try { node.close(); } catch (Exception error) { error.printStackTrace(); }
-        }));
-        node.start();
-        System.out.println("READY");
-        new CountDownLatch(1).await();
+        SearchNode.run(node, node::start);
     }
 }

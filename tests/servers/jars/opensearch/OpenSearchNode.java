@@ -1,10 +1,8 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.node.InternalSettingsPreparer;
@@ -33,24 +31,11 @@ public class OpenSearchNode extends Node {
     }
 
     public static void main(String[] words) throws Exception {
-        Path home = Paths.get(words[0]).toAbsolutePath();
-        Path config = Files.createDirectories(home.resolve("config"));
-        Settings.Builder settings = Settings.builder()
-            .put("path.home", home.toString()).put("path.data", home.resolve("data").toString())
-            .put("cluster.name", "sluice-tests").put("node.name", "node").put("discovery.type", "single-node")
-            .put("network.host", "127.0.0.1").put("http.port", words[1]).put("transport.port", "0")
-            .put("cluster.routing.allocation.disk.threshold_enabled", false);
-        for (int word = 2; word < words.length; word++) {
-            String[] pair = words[word].split("=", 2);
-            settings.put(pair[0], pair[1]);
-        }
+        Path config = Files.createDirectories(SearchNode.home(words).resolve("config"));
+        Settings.Builder settings = Settings.builder();
+        SearchNode.settings(words).forEach((name, value) -> settings.put(name, value));
         Environment environment = InternalSettingsPreparer.prepareEnvironment(settings.build(), Map.of(), config, () -> "node");
         Node node = new OpenSearchNode(environment);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            try { node.close(); } catch (Exception error) { error.printStackTrace(); }
-        }));
-        node.start();
-        System.out.println("READY");
-        new CountDownLatch(1).await();
+        SearchNode.run(node, node::start);
     }
 }

@@ -1,0 +1,27 @@
+"""Saying that a source has nothing to read: when a run starts, and when it has ended and read nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from etl.cli.progress import Progress
+from etl.spark.run import Run
+
+
+def warn_of_nothing(one: Run, progress: Progress) -> None:
+    """What is not there, of sources that know without asking another host."""
+    then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
+    for name, source in one.plan.sources().items():
+        for finding in source.probe() if source.probes_here else ():
+            said = "; ".join([finding.message, *([finding.hint] if finding.hint else []), then])
+            progress.say("source", f"source {name!r}: {said}", "warning", source=name)
+
+
+def silent_sources(one: Run) -> Iterator[str]:
+    """Lines about the sources of which a run that ended by itself read nothing."""
+    if one.stopped:
+        return
+    for name, source in one.plan.sources().items():
+        counts = one.totals.read.get(name)
+        if counts is None or not counts.came:
+            yield f"  nothing was read of source {name!r}: {source.silence(one.reached.get(name))}"

@@ -1,0 +1,70 @@
+"""From a pipeline and what the command line says to a run that can start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from etl.api import FrameSource, ReceivingSource, Sink, Source
+from etl.catalogue import installed
+from etl.config.model import Pipeline, Stream
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.planner import plan as planned
+from etl.spark import cluster
+from etl.spark import session as spark
+from etl.spark.mode import Mode
+from etl.spark.run import Run
+from etl.spark.state import State
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says about all pipelines of a run."""
+
+    once: bool
+    drain: bool
+    limit: int | None
+    state: str | None
+    master: str
+    conf: Mapping[str, str]
+    form: str
+    quiet: bool
+    verbose: bool
+
+
+def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
+    """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
+    state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
+    pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
+    pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
+    closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
+    mode = Mode(
+        options.once and not closes,  # what comes over a pipe is there when the pipe ends
+        options.drain,
+        options.limit,
+        round(pipeline.run.trigger.total_seconds() * 1000),
+        pipeline.run.max_batch_bytes,
+        pipeline.run.parallelism or spark.cores(master),
+    )
+    plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
+    if not spark.is_local(master):
+        cluster.check(plan, options.state)
+    return Run(plan, state, mode)
+
+
+def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:
+    return source.placed(str(state.received(name))) if isinstance(source, ReceivingSource) else source
+
+
+def _with_tables(stream: Stream, state: State) -> Stream:
+    return replace(stream, steps=tuple(step.with_tables({}, str(state.tables)) for step in stream.steps))
+
+
+def dead_letters(pipeline: Pipeline, state: State) -> Sink:
+    """The pipeline's sink for rejected events, else a file in its state folder."""
+    if pipeline.dead_letters is not None:
+        return pipeline.dead_letters
+    sink = installed().families["sink"]["file"].model_validate({"type": "file", "path": str(state.dead_letters)})
+    assert isinstance(sink, Sink)
+    return sink

@@ -1,0 +1,117 @@
+"""A run's queries: what Spark computes for each, and how it is started, as a stream or once as a whole."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from etl.api import BatchId
+from etl.plan.model import Plan, QueryPlan, Read, Segment, leaves
+from etl.receipts import Receipt
+from etl.spark.commit import Batches, Commits
+from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
+from etl.spark.job import Job
+from etl.spark.mode import Mode
+from etl.spark.reports import Reports
+from etl.spark.splits import splits_source
+from etl.spark.state import State, read_json, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class RunStops(Exception):  # noqa: N818
+    """Raised in front of a micro-batch that a stopping run leaves to the next."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The queries of one run on one session."""
+
+    session: SparkSession
+    commits: Commits
+    plan: Plan
+    state: State
+    mode: Mode
+    run: str
+    """The run's id."""
+    reports: Reports
+    """Where the run's sums are, too."""
+    stop: threading.Event
+    """Set when the run is to end."""
+
+    def started(self, plan: QueryPlan) -> StreamingQuery:
+        """A stream at work."""
+        job = self._job(plan)
+        frame, segment = self._frame(plan, job)
+        batches = Batches(replace(plan, segment=segment), job, self.commits, self.reports.totals)
+
+        def batch_done(frame: DataFrame, number: int) -> None:
+            if self.stop.is_set():
+                raise RunStops
+            query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+            rows = (receipts(frame, segment, job, plan.parts) if plan.frame is not None else frame).collect()
+            batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+
+        trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
+        writer = frame.writeStream.queryName(plan.name).foreachBatch(batch_done).outputMode(plan.output_mode)
+        checkpoint = self.state.checkpoint(plan.name).as_uri()
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+    def whole(self, plan: QueryPlan) -> None:
+        """A query over sources that end by themselves: one micro-batch. A killed run is repeated under its number."""
+        path = self.state.query(plan.name) / "runs.json"
+        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path) or {})}
+        number = known["done"]
+        write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
+        batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
+        job = replace(self._job(plan), whole=batch)
+        frame, segment = self._frame(plan, job)
+        ran = receipts(frame, segment, job, plan.parts)
+        rows = ran.collect()
+        batches = Batches(replace(plan, segment=segment), job, self.commits, self.reports.totals)
+        batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
+        self.reports.read_by_spark(plan, number, observed(ran))
+        write_json(path, {**known, "done": number + 1})
+
+    def _frame(self, plan: QueryPlan, job: Job) -> tuple[DataFrame, Segment]:
+        if plan.frame is None:
+            source = splits_source(job, plan.sources, plan.segment, None)
+            self.session.dataSource.register(source)
+            return self.session.readStream.format(source.name()).load(), plan.segment
+        frame = build(plan.frame, self.session, job)
+        return frame, retyped(plan.segment, arrow_schema(frame))
+
+    def _job(self, plan: QueryPlan) -> Job:
+        self.state.ended(plan.name).unlink(missing_ok=True)
+        if self.mode.limit is not None:
+            write_json(self.state.query(plan.name) / "limit.json", self.mode.limit)
+        return Job(
+            self.plan.pipeline,
+            plan.name,
+            self.run,
+            self.state,
+            self.plan.dead_letters,
+            self.mode.parallelism,
+            self.mode.max_batch_bytes,
+            self.mode.once,
+            self.mode.drain,
+            self.mode.limit is not None,
+            self._readers,
+        )
+
+    @cached_property
+    def _readers(self) -> Mapping[str, int]:
+        """How many reads of all queries share each source."""
+        found: Counter[str] = Counter()
+        for query in self.plan.queries:
+            reads = [leaf.sources for leaf in leaves(query.frame) if isinstance(leaf, Read)]
+            for sources in reads if query.frame is not None else [query.sources]:
+                found.update(list(sources))
+        return found

@@ -1,0 +1,24 @@
+"""Several events of one: each copied as often as there are rows for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.scanner.texts import taken
+
+
+def each(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.RecordBatch, Any]:
+    """An event for each row, and its row (int64[n]); one without rows stays one, with -1.
+
+    ``counts`` (int64[events]) says how many of ``rows`` belong to each event, one event's behind the other's.
+    """
+    times = np.maximum(counts, 1)
+    at = np.full(int(times.sum()), -1, np.int64)
+    at[np.repeat(counts > 0, times)] = rows
+    if len(at) == batch.num_rows:
+        return batch, at
+    origin = np.repeat(np.arange(batch.num_rows), times)
+    return pa.RecordBatch.from_arrays([taken(column, origin) for column in batch.columns], names=batch.schema.names), at

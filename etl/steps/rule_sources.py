@@ -1,0 +1,147 @@
+"""Where rules come from: the options that the steps `rules` and `correlate` have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from etl.api import Expression, Finding, Schema, Step, Table, visible
+
+if TYPE_CHECKING:
+    from etl.rules.published import Text
+    from etl.rules.rule import Problem, RuleSet
+    from etl.rules.taxonomy import Taxonomy
+    from etl.tables.store import Wanted
+
+log = logging.getLogger("sluice.rules")
+
+
+class OwnRule(BaseModel):
+    """A rule of ours: a name and a condition."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, description="The rule's name, which is its id too.", examples=["root login"])
+    where: Expression = Field(description="The condition, in Spark SQL.", examples=["user_name = 'root'"])
+    level: Literal["informational", "low", "medium", "high", "critical"] | None = Field(
+        default=None, description="How serious a match is."
+    )
+    tags: tuple[str, ...] = Field(default=(), description="Words to find the rule's matches by.")
+    author: str | None = Field(default=None, description="Who wrote the rule.")
+    metadata: dict[str, Any] = Field(default={}, description="Anything else that is to stand beside the rule.")
+
+
+class RuleSources(Step):
+    """A step that goes by rules: of files, of tables, and its own."""
+
+    files: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), description="Files of rules, or patterns of their names.", examples=[["rules/**/*.yml"]]
+    )
+    rules: tuple[OwnRule, ...] = Field(default=(), description="Rules of our own, beside those in files.")
+    tables: Mapping[str, str] = Field(
+        default={},
+        description="Tables whose rows are rules: the table, as `tables` of the file names it → the column with their YAML.",
+        examples=[{"hunting": "rule"}],
+    )
+    taxonomy: str | None = Field(
+        default=None,
+        alias="fields",
+        min_length=1,
+        description="File that maps Sigma's names of fields and log sources to the stream's.",
+        examples=["sigma/windows.yml"],
+    )
+    placeholders: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="What stands for `%name%` in Sigma rules, beside those of the file of fields.",
+        examples=[{"admins": ["alice", "bob"]}],
+    )
+
+    _tables: Mapping[str, Table] = PrivateAttr(default_factory=dict)
+    _folder: str | None = PrivateAttr(default=None)
+
+    def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
+        return {("tables", name): name for name in self.tables}
+
+    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+        step = self.model_copy()
+        step._tables = {**self._tables, **{name: table for name, table in tables.items() if name in self.tables}}
+        step._folder = folder
+        return step
+
+    def wanted(self) -> Iterable[Wanted]:
+        """What it needs of its tables."""
+        from etl.steps.rule_tables import wanted
+
+        return [wanted(name, self._tables[name], column) for name, column in self.tables.items()]
+
+    def rule_findings(self, incoming: Schema) -> Iterator[Finding]:
+        """No rules, a bad file of fields, conditions that do not go with these fields, rules that cannot be loaded."""
+        from etl.rules.taxonomy import TaxonomyError, read_taxonomy
+        from etl.steps.rule_checks import file_findings, own_findings, table_findings
+
+        if not self.files and not self.rules and not self.tables:
+            hint = "give files of rules, tables of them, or rules themselves"
+            yield Finding("no-rules", "there are neither files nor tables nor rules", (), hint)
+        yield from own_findings([(rule.name, rule.where) for rule in self.rules], visible(incoming))
+        yield from table_findings(self.tables, self._tables)
+        try:
+            placeholders = self.filled(read_taxonomy(self.taxonomy))
+        except TaxonomyError as error:
+            yield Finding("bad-taxonomy", str(error), ("fields",))
+        else:
+            yield from file_findings(self.files, placeholders)
+
+    def rule_state(self) -> tuple[object, ...]:
+        """Is another when what is published is another: of files when they changed, of tables their rows."""
+        from etl.rules.files import state_of
+        from etl.rules.taxonomy_standing import state
+
+        return state_of(self.files), state(self.taxonomy), self._texts()
+
+    def rule_set(self, incoming: Schema) -> RuleSet:
+        """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""
+        from etl.rules.correlation_families import resolved
+        from etl.rules.taxonomy_standing import standing_taxonomy
+
+        return resolved(self._published(standing_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        """Its own rules, as documents."""
+        return [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.rules]
+
+    def filled(self, taxonomy: Taxonomy) -> dict[str, Any]:
+        """What stands for placeholders."""
+        return {**taxonomy.placeholders, **self.placeholders}
+
+    def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
+        from etl.rules.files import read_rules
+        from etl.rules.in_force import Stream
+        from etl.rules.published import published
+        from etl.rules.rule import RuleSet
+
+        own = read_rules((), self.written())
+        if not self.files and not self.tables:
+            return own
+        filled = tuple(sorted((name, tuple(values)) for name, values in self.filled(taxonomy).items()))
+        found = published(self.files, self._texts(), filled, Stream(self.taxonomy, incoming))
+        return RuleSet((*own.rules, *found.rules), (*own.problems, *found.problems), found.refused, found.correlations)
+
+    def _texts(self) -> tuple[Text, ...]:
+        """The rules of tables."""
+        if not self.tables:
+            return ()
+        from etl.steps.rule_tables import texts
+
+        return tuple(text for one in self.wanted() for text in texts(one, self.tables[one.name], self._folder))
+
+
+def say_left_out(problems: Sequence[Problem]) -> None:
+    """Log that rules are left out, if some are."""
+    from etl.rules.said import counted
+
+    if problems:
+        left_out = counted(len(problems), "rule is", "rules are")
+        log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, problems[0])

@@ -1,0 +1,133 @@
+"""What a run says of sources that have nothing for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fakes import Lines, made
+from running import Etl
+
+from connectors.elasticsearch.source import ElasticsearchSource
+from connectors.kafka.source import KafkaSource
+from connectors.stdin import StdinSource
+from connectors.syslog_receiver.source import SyslogSource
+from etl.api import Finding, Source
+from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
+from etl.cli.progress import Progress
+from etl.receipts import Counts
+from etl.spark.mode import Mode
+from etl.spark.reached import reached
+from etl.spark.run import Run
+from etl.spark.state import State
+
+
+class Here(Lines):
+    """Looks at this host."""
+
+    probes_here = True
+
+    def probe(self) -> Iterable[Finding]:
+        yield Finding("no-files", "no file is there", (), "make one")
+
+
+class Far(Lines):
+    """Looks at another."""
+
+    def probe(self) -> Iterable[Finding]:
+        raise AssertionError("a run that starts asks no other host")
+
+
+def run(tmp_path: Path, source: Source, once: bool = True) -> Run:
+    return Run(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), State(tmp_path), Mode(once=once))
+
+
+@pytest.mark.parametrize(
+    ("once", "then"), [(True, "with --once this run does not wait for it"), (False, "this run waits for it")]
+)
+def test_a_run_begins_with_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str], once: bool, then: str) -> None:
+    progress = Progress("text", False, False)
+
+    warn_of_nothing(run(tmp_path, Here(), once), progress)
+    warn_of_nothing(run(tmp_path, Far(), once), progress)
+
+    assert capsys.readouterr().err == f"source 'log': no file is there; make one; {then}\n"
+
+
+def test_only_sources_that_gave_nothing_are_named(tmp_path: Path) -> None:
+    one = run(tmp_path, Lines())
+
+    assert list(silent_sources(one)) == ["  nothing was read of source 'log': there was nothing to read"]
+    one.totals.read["log"] = Counts(3, 3)
+    assert list(silent_sources(one)) == []
+
+
+def test_a_run_that_was_stopped_does_not_wonder(tmp_path: Path) -> None:
+    one = run(tmp_path, Lines())
+    one.stop()
+
+    assert list(silent_sources(one)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "first"),
+    [
+        (KafkaSource(servers=["x:1"], topics=["a"]), "there was nothing to read"),
+        (KafkaSource(servers=["x:1"], topics=["a"], start="latest"), "`start: latest` begins behind what is there"),
+        (ElasticsearchSource(urls=["http://x"], index="a", start="latest"), "`start: latest` begins behind what is there"),
+    ],
+)
+def test_a_source_that_begins_behind_what_is_there_says_so_once(source: Source, first: str) -> None:
+    again = "nothing is new since the last run with this state folder; another --state reads all of it again"
+
+    assert (source.silence(None), source.silence({})) == (first, again)
+
+
+def test_receivers_have_nothing_until_somebody_sends() -> None:
+    assert StdinSource().silence(None) == "its input ended without an event"
+    assert SyslogSource(listen=["udp://127.0.0.1:5514"]).silence({}) == "nothing came; a run without --once waits for events"
+
+
+def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) -> None:
+    (query,) = run(tmp_path, Lines()).plan.queries
+    state = State(tmp_path)
+    assert reached(state, [query]) == {}
+
+    folder = state.checkpoint(query.name) / "offsets"
+    folder.mkdir(parents=True)
+    for number, lines in {9: ['{"sources": {"log": 1}}'], 10: ['{"sources": {"log": 2}}', "-", '{"n": 1}', "5"]}.items():
+        (folder / str(number)).write_text("\n".join(["v1", "{}", *lines]))
+    (folder / ".11.tmp").touch()
+
+    assert cast(Any, reached(state, [query])) == {"log": 2}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, tmp_path: Path) -> None:
+    pipeline = etl.pipeline("""
+        source: {type: file, path: "{here}/*.log"}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """)
+    missing = f"no file matches '{tmp_path}/*.log'"
+
+    linted, refused, empty = (
+        etl("lint", "--connect", pipeline),
+        etl("run", pipeline, "--require-healthy"),
+        etl.run(pipeline, "--once"),
+    )
+    (tmp_path / "a.log").write_text("one\n")
+    full, again = etl.run(pipeline, "--once"), etl.run(pipeline, "--once")
+
+    assert (linted.status, refused.status, empty.status, full.status, again.status) == (1, 1, 0, 0, 0)
+    assert "no-files" in linted.out
+    assert missing in linted.out
+    assert missing in refused.err
+    warnings = [json.loads(line) for line in empty.err.splitlines() if '"source"' in line]
+    assert [(one["level"], missing in one["message"]) for one in warnings] == [("warning", True)]
+    assert f"nothing was read of source 'main': {missing}" in empty.done["message"]
+    assert "nothing was read" not in full.done["message"]
+    assert f"'main': 1 file matches '{tmp_path}/*.log'; nothing is new since the last run" in again.done["message"]

@@ -1,0 +1,154 @@
+"""What the `file` source says of its files before a run, and after one that read nothing."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.file.source import FileSource
+from etl.api import Limit
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(path: str | Path, **options: Any) -> list[tuple[str, str | None]]:
+    findings = list(FileSource(path=str(path), **options).probe())
+    assert all((one.severity, one.path) == ("error", ("path",)) for one in findings)
+    return [(one.message, one.hint) for one in findings]
+
+
+def test_files_that_can_be_read_are_no_finding(here: Path) -> None:
+    (here / "a.log").write_text("one\n")
+    (here / "empty.log").touch()
+
+    assert said("*.log") == said("a.log") == said(here / "a.log") == []
+
+
+def test_a_folder_that_is_missing_is_told_with_the_nearest_that_is_there(here: Path) -> None:
+    (here / "var").mkdir()
+
+    assert said("var/log/app/*.log") == [
+        (
+            f"no file matches 'var/log/app/*.log' in working directory {str(here)!r}",
+            f"there is no folder 'var/log/app'; the nearest that exists is {str(here / 'var')!r}",
+        )
+    ]
+
+
+def test_an_absolute_path_needs_no_working_directory(here: Path) -> None:
+    assert said(here / "*.log") == [
+        (f"no file matches {str(here / '*.log')!r}", f"folder {str(here)!r} is there, with 0 other names in it")
+    ]
+
+
+def test_a_name_that_is_nearly_right_is_named(here: Path) -> None:
+    (here / "auth.log").touch()
+
+    assert said(here / "auht.log") == [(f"there is no file {str(here / 'auht.log')!r}", "did you mean 'auth.log'?")]
+
+
+def test_what_exclude_leaves_out_is_said_so(here: Path) -> None:
+    (here / "a.log").touch()
+
+    ((message, hint),) = said(here / "*.log", exclude=["a.*"])
+
+    assert message == f"exclude leaves out all that matches {str(here / '*.log')!r}"
+    assert hint == "make `exclude` narrower: a.*"
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_folder_is_no_glob(here: Path, slash: str) -> None:
+    (here / "logs").mkdir()
+
+    assert said(f"{here}/logs{slash}") == [
+        (
+            f"'{here}/logs{slash}' is a folder",
+            f"write '{here}/logs/*' for the files in it, '{here}/logs/**' for those in all folders below, too",
+        )
+    ]
+
+
+def test_a_pipe_is_no_file(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+
+    ((message, _),) = said(here / "pipe")
+
+    assert message == f"{str(here / 'pipe')!r} is no regular file"
+
+
+@pytest.mark.parametrize(("path", "hint"), [("~/x.log", "write ${HOME}"), ("{a,b}.log", "braces stand for themselves")])
+def test_signs_that_shells_know_are_letters_here(here: Path, path: str, hint: str) -> None:
+    ((_, found),) = said(path)
+
+    assert found is not None
+    assert hint in found
+
+
+def test_files_that_cannot_be_opened_are_counted_and_one_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        (here / f"{name}.log").write_text("one\n")
+    usual = builtins.open
+
+    def refuse(path: Any, *rest: Any, **more: Any) -> Any:
+        if str(path).endswith(("a.log", "b.log")):
+            raise PermissionError(13, "Permission denied")
+        return usual(path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", refuse)
+        found = said(here / "*.log")
+
+    (message, hint) = found[0]
+    assert message == f"3 files match '{here}/*.log', of which 2 cannot be opened: '{here}/a.log': Permission denied"
+    assert hint is not None
+    assert len(found) == 1
+
+
+def silence(path: Path, **options: Any) -> tuple[str, str]:
+    """What a first run says that reads nothing, and what a second one says."""
+    source = FileSource(path=str(path), **options)
+    start = source.start()
+    return source.silence(None), source.silence(source.latest(start, Limit(1 << 40, bounded=True)))
+
+
+def test_silence_of_missing_and_of_empty_files(here: Path) -> None:
+    assert silence(here / "*.log") == (f"no file matches '{here}/*.log'",) * 2
+
+    (here / "a.log").touch()
+    assert silence(here / "*.log") == (f"1 file matches '{here}/*.log', with nothing in it",) * 2
+
+
+def test_silence_of_a_compressed_file_without_a_line(here: Path) -> None:
+    (here / "a.gz").write_bytes(gzip.compress(b""))
+
+    assert silence(here / "*.gz")[0] == f"1 file matches '{here}/*.gz'; there was nothing to read"
+
+
+def test_silence_of_files_that_were_read(here: Path) -> None:
+    for name in "ab":
+        (here / f"{name}.log").write_text("one\n")
+
+    _, again = silence(here / "*.log")
+
+    assert again.startswith(
+        f"2 files match '{here}/*.log'; nothing is new since the last run with this state folder; another --st"
+    )
+
+
+def test_silence_of_a_source_that_starts_behind_what_is_there(here: Path) -> None:
+    (here / "a.log").write_text("one\n")
+
+    first, again = silence(here / "a.log", start="end")
+
+    assert first == f"1 file matches '{here}/a.log'; `start: end` begins behind what is there"
+    assert "nothing is new" in again

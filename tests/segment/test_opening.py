@@ -1,0 +1,83 @@
+"""Steps that are opened before workers are forked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+from etl.api import ArrowStep, Outcome, Schema
+from etl.plan.model import Branch, Segment, StepNode
+from etl.segment import opening
+from etl.steps.filter import Filter
+from etl.steps.rules import Rules
+
+SCHEMA = pa.schema([("message", pa.string()), ("_offset", pa.int64())])
+
+
+def segment(*steps: ArrowStep) -> Segment:
+    nodes = tuple(StepNode(f"main[{at}]", step, SCHEMA, SCHEMA) for at, step in enumerate(steps))
+    return Segment({"main": Branch(nodes, SCHEMA)}, {})
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("SLUICE_OPEN_FIRST", raising=False)
+    return tmp_path / "logs" / "open-first.pickle"
+
+
+class Slow(ArrowStep):
+    """One whose openings are counted."""
+
+    type: str = "slow"
+    bad: bool = False
+    remembers: ClassVar[bool] = True
+    opened: ClassVar[list[Schema]] = []
+
+    def open(self, incoming: Schema) -> object:  # type: ignore[override]
+        if self.bad:
+            raise ValueError("not like this")
+        self.opened.append(incoming)
+        return Outcome
+
+
+def test_what_remembers_its_opening_is_opened(place: Path) -> None:
+    Slow.opened.clear()
+    opening.leave([segment(Filter(where="message = 'a'"), Slow(bad=True), Slow())], place)
+
+    assert opening.open_first() == 1
+    assert Slow.opened == [SCHEMA]
+
+
+def test_rules_are_compiled_once(place: Path) -> None:
+    from etl.steps.rules import _engine
+
+    rules = Rules.model_validate({"rules": [{"name": "opened first", "where": "message = 'a'"}]})
+    opening.leave([segment(rules)], place)
+    assert opening.open_first() == 1
+    before = _engine.cache_info()
+
+    rules.model_copy().open(SCHEMA)
+
+    after = _engine.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
+
+
+@pytest.mark.parametrize("left", [b"", b"\x80\x05junk", None])
+def test_what_cannot_be_read_is_left_to_workers(place: Path, left: bytes | None) -> None:
+    opening.leave([segment(Slow())], place)
+    place.unlink()
+    if left is not None:
+        place.write_bytes(left)
+
+    assert opening.open_first() == 0
+
+
+def test_nothing_is_left_where_nothing_takes_long(place: Path) -> None:
+    opening.leave([segment(Slow())], place)
+    opening.leave([segment(Filter(where="message = 'a'"))], place.with_name("other"))
+
+    assert not place.with_name("other").exists()
+    assert opening.open_first() == 0
