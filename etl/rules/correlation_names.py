@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -64,5 +63,7 @@ def packed(parts: Sequence[pa.StringArray]) -> pa.StringArray:
 
 def unpacked(texts: pa.StringArray, parts: int) -> list[pa.StringArray]:
     """What `packed` was given."""
+    import numpy as np
+
     flat = pc.split_pattern(texts, PART).flatten()
     return [flat.take(pa.array(np.arange(place, len(flat), parts))) for place in range(parts)]

@@ -33,7 +33,8 @@ def leave(segments: Iterable[Segment], file: Path) -> None:
 
 
 def open_first() -> int:
-    """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it."""
+    """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it; what
+    one logs does not."""
     place = Path(os.environ.get(_PLACE, ""))
     opened = 0
     if place.is_file():

@@ -15,9 +15,11 @@ if __name__ == "__main__":
     from etl.scanner.shed import shed_compiler
     from etl.scanner.warm import compile_apart, warm
     from etl.segment.opening import open_first
+    from etl.spark.relay import send
 
     compile_apart()
     warm()
+    send()
     open_first()
     shed_compiler()
     gc.freeze()  # what is loaded stays: a worker's collector that looks at it would copy its pages

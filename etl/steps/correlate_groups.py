@@ -14,8 +14,6 @@ from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
 from etl.expressions import quoted
-from etl.rules.correlation_bucket import Bucket
-from etl.rules.correlation_columns import ROWS, rows_of
 from etl.rules.correlation_force import Correlating
 from etl.rules.correlation_names import PART, parted
 from etl.rules.correlation_routes import COUNTS
@@ -114,6 +112,8 @@ def correlated(asked: Asked, _: tuple[int], frames: Iterable[pd.DataFrame], stat
     """The groups of a bucket: their events of a micro-batch, or a time that has come → alerts."""
     import pandas as pd
 
+    from etl.rules.correlation_bucket import Bucket
+
     force = _force(asked, _task())
     bucket = Bucket.read(state.get[0]) if state.exists else Bucket()
     watermark = state.getCurrentWatermarkMs()
@@ -128,6 +128,8 @@ def correlated(asked: Asked, _: tuple[int], frames: Iterable[pd.DataFrame], stat
 
 
 def _events(frames: Iterable[pd.DataFrame]) -> pa.Table:
+    from etl.rules.correlation_columns import ROWS, rows_of
+
     types = {"event": pa.string(), "micros": pa.int64(), "offset": pa.int64()}
     found = [
         rows_of(*(pa.array(frame[name].to_numpy(), type_) for name, type_ in types.items())) for frame in frames if len(frame)
