@@ -8,10 +8,9 @@ import pickle
 import platform
 import tempfile
 from contextlib import suppress
+from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TypeVar
-
-import numpy as np
 
 from etl.scanner.folder import folder, version
 
@@ -20,7 +19,7 @@ Kept = TypeVar("Kept")
 
 def place(of: str) -> Path:
     """Where what was made of ``of`` is kept: depends on this package's code, numpy, Python and the machine's kind."""
-    key = (version(), np.__version__, platform.python_version(), platform.machine(), of)
+    key = (version(), installed("numpy"), platform.python_version(), platform.machine(), of)
     return folder() / "scanners" / hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
