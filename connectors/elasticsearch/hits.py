@@ -78,5 +78,5 @@ def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     parsed = Json.model_validate({"type": "json", "fields": PARTS}).compile()(texts)
     if parsed.failed is not None and parsed.failed.true_count:
         raise ValueError("a hit is no JSON object")
-    index, id_, source = (parsed.columns[name] for name in PARTS)
+    index, id_, source = (owned_array(parsed.columns[name]) for name in PARTS)
     return index, id_, source.fill_null("{}") if source.null_count else source
