@@ -32,5 +32,6 @@ def edges(count: Count, low: int, high: int, parts: int) -> list[int]:
     total = count(low, high)
     found = [low]
     for part in range(1, parts):
-        found.append(max(found[-1], cut(count, found[-1], high, -(-total * part // parts) - -(-total * (part - 1) // parts))))
+        share = -(-total * part // parts) - -(-total * (part - 1) // parts)
+        found.append(min(high, cut(count, found[-1], high, share)))
     return [*found, high]

@@ -73,6 +73,7 @@ def _hits(body: bytes, most: int) -> Hits:
 
 
 def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    from etl.scanner.texts import owned_array
     from parsers.json.parser import Json
 
     parsed = Json.model_validate({"type": "json", "fields": PARTS}).compile()(texts)
