@@ -1,7 +1,7 @@
 """Steps that take long to open are opened once a host: by the process that Spark's workers are forked from.
 
-What such a step remembers of its opening (see `ArrowStep.remembers`) is then in every worker, and its memory is shared. The
-driver leaves the steps in a file and its place in the environment; where that file is not, as on a cluster, workers open for
+What such a step remembers of its opening (see `ArrowStep.remembers`) is then in every worker, and its memory is shared; it is
+tried, too, so that its kernels are loaded. The driver leaves the steps in a file and its place in the environment; where that file is not, as on a cluster, workers open for
 themselves.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from etl.api import ArrowStep, Schema
 from etl.plan.model import Segment
-from etl.segment.warming import nodes
+from etl.segment.warming import attempt, nodes
 
 _PLACE = "SLUICE_OPEN_FIRST"
 
@@ -41,6 +41,7 @@ def open_first() -> int:
         for step, incoming in _left(place):
             with suppress(Exception):
                 step.open(incoming)
+                attempt(step, incoming)
                 opened += 1
     return opened
 

@@ -71,12 +71,12 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
     warm.warm()
     for mark, node in missing:
         if isinstance(node.step, ArrowStep):
-            _try(node.step, node.incoming)
+            attempt(node.step, node.incoming)
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
 
-def _try(step: ArrowStep, incoming: Schema) -> None:
+def attempt(step: ArrowStep, incoming: Schema) -> None:
     """Run a step on the lines. What it raises would come again in the run, where it is reported."""
     for text in [pa.string(), pa.string_view()] if step.takes_views else [pa.string()]:
         columns = {field.name: _column(field.type, text) for field in incoming}
