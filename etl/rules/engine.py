@@ -47,8 +47,8 @@ class Switches:
     """Witnesses are chosen by what was seen, not by a guess."""
 
 
-LEARN_AT = frozenset(16**n for n in range(8))
-"""After so many batches witnesses are chosen anew."""
+FIRST_LEARNT, LEARNT_AGAIN = 512, 16
+"""Rows after which witnesses are chosen by what was seen, and how many times as many until they are chosen anew."""
 
 _ROWS, _BITS = 1 << 16, 1 << 27
 """Most rows at once, and most rows times predicates: bounds the bit sets to 16 MiB."""
@@ -85,7 +85,7 @@ class Engine:
         self.program = Program(bound, self.numbers, self._switches.witnesses)
         self.program.choose(None)
         self._bits = Bits.empty(len(self.predicates), 0)
-        self._seen, self._rows, self._batches = np.zeros(len(self.predicates), np.int64), 0, 0
+        self._seen, self._rows, self._learn_at = np.zeros(len(self.predicates), np.int64), 0, FIRST_LEARNT
 
     def _numbered(self, bound: Sequence[Condition]) -> list[dict[Predicate, int]]:
         """Of each condition the numbers of its predicates: equal ones have one number, unless that is switched off."""
@@ -148,9 +148,9 @@ class Engine:
         """Note how often predicates hold, and now and then choose witnesses by it."""
         self._seen += bits.hits
         self._rows += bits.rows
-        self._batches += 1
-        if self._switches.measured and self._batches in LEARN_AT and self._rows:
+        if self._switches.measured and self._rows >= self._learn_at:
             self.program.choose(self._seen / self._rows)
+            self._learn_at = LEARNT_AGAIN * self._rows
 
 
 def _bound(condition: Condition, schema: Schema) -> Condition:

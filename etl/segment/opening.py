@@ -1,8 +1,8 @@
 """Steps that take long to open are opened once a host: by the process that Spark's workers are forked from.
 
 What such a step remembers of its opening (see `ArrowStep.remembers`) is then in every worker, and its memory is shared; it is
-tried, too, so that its kernels are loaded. The driver leaves the steps in a file and its place in the environment; where that file is not, as on a cluster, workers open for
-themselves.
+tried, too, so that its kernels are loaded. The driver leaves the steps in a file and its place in the environment; where that
+file is not, as on a cluster, workers open for themselves.
 """
 
 from __future__ import annotations
