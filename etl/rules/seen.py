@@ -16,6 +16,8 @@ MOST_TEXTS, MOST_BYTES = 1 << 14, 2 << 20
 
 MOSTLY_NEW = 0.7
 """A batch with more new texts than this part of its values was not worth remembering,"""
+TELLING = 256
+"""unless it had fewer values, which tell little,"""
 PAUSE = 16
 """and after so many batches without memory it is tried again."""
 
@@ -57,7 +59,7 @@ class Seen:
         if known < 0:
             self._room, self._pause = False, PAUSE
             return None
-        if known - self._known > MOSTLY_NEW * len(array):
+        if len(array) >= TELLING and known - self._known > MOSTLY_NEW * len(array):
             self._pause = PAUSE
         self._learn(known, look)
         return code, Hits(self._first, self._predicates)
