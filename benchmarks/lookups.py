@@ -46,6 +46,7 @@ def run(settings: Settings) -> Result:
         "like": Row("100,000 LIKE patterns, 100-byte lines", "/CPU s", at_least=300_000),
         "like_build": Row("100,000 LIKE patterns: built", "CPU s"),
         "like_file": Row("100,000 LIKE patterns: file", "MB"),
+        "like_open": Row("100,000 LIKE patterns: mapped by a worker", "s", at_most=1),
         "regex": Row("100,000 regular expressions, 100-byte lines", "/CPU s", at_least=300_000),
         "regex_build": Row("100,000 regular expressions: built", "CPU s"),
         "regex_file": Row("100,000 regular expressions: file", "MB"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from etl.rules import seen
-from etl.rules.seen import Hits, Seen
+from etl.rules.seen import TELLING, Hits, Seen
 
 WORDS = ["a", "bb", "ccc", "", "dddd", "é" * 5, "x" * 30, "y" * 31]
 
@@ -75,8 +75,21 @@ def test_new_texts_all_the_time_are_not_remembered() -> None:
 
     # when
     for number in range(5):
-        held(memory, [f"{number} {n}" for n in range(100)], look)
+        held(memory, [f"{number} {n}" for n in range(TELLING)], look)
     held(memory, ["same"] * 50, look)
 
     # then
-    assert look.looked == 550
+    assert look.looked == 5 * TELLING + 50
+
+
+def test_few_new_texts_tell_nothing() -> None:
+    # given
+    memory, look = Seen(), Counting()
+
+    # when
+    for number in range(5):
+        held(memory, [f"{number} {n}" for n in range(TELLING - 1)], look)
+    held(memory, ["same"] * 50, look)
+
+    # then
+    assert look.looked == 5 * (TELLING - 1) + 1
