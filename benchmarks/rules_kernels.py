@@ -233,7 +233,7 @@ def ablation(folder: Path) -> dict[str, float]:
     """R4: each optimisation switched off alone, and the memory of texts beside the others."""
     batches = parsed(folder)[:2]
     off = {"nothing": Switches(), **{name: replace(Switches(), **{name: False}) for name in Switches.__dataclass_fields__}}
-    found = {name: alone(sigma(), batches, switches, 2) for name, switches in off.items()}
+    found = {name: alone(sigma(), batches, switches, 2 * TIMES) for name, switches in off.items()}
     fresh = {name: replace(switches, distinct=False) for name, switches in off.items() if name != "distinct"}
     return found | {f"{name}, nothing remembered": alone(sigma(), batches, switches, 2) for name, switches in fresh.items()}
 
