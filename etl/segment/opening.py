@@ -28,13 +28,15 @@ def leave(segments: Iterable[Segment], file: Path) -> None:
     os.environ.pop(_PLACE, None)
     if steps:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(steps))
+        file.unlink(missing_ok=True)
+        with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as left:
+            pickle.dump(steps, left)
         os.environ[_PLACE] = str(file)
 
 
 def open_first() -> int:
-    """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it; what
-    one logs does not."""
+    """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it. What
+    one logs must be passed on from here: a worker that finds it open does not log it again."""
     place = Path(os.environ.get(_PLACE, ""))
     opened = 0
     if place.is_file():
@@ -53,4 +55,5 @@ def _left(place: Path) -> list[Opened]:
 
 
 def _remembers(step: object) -> bool:
-    return isinstance(step, ArrowStep) and step.remembers
+    """Without tables: those are not read yet, and may hold passwords, which are for no file."""
+    return isinstance(step, ArrowStep) and step.remembers and not step.named_tables()

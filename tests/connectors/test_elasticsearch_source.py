@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fake_http import FakeServer, Reply
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.elasticsearch.following import ENOUGH, cut, edges
@@ -127,6 +127,7 @@ def test_a_cut_has_at_most_what_was_asked_for_and_enough_of_it(there: list[int],
 
 @settings(deadline=None, max_examples=60)
 @given(times, st.integers(1, 8))
+@example([0, 0], 7)
 def test_splits_cover_all_times_once(there: list[int], parts: int) -> None:
     found = edges(counting(there), 0, 2001, parts)
 

@@ -75,6 +75,22 @@ def test_what_cannot_be_read_is_left_to_workers(place: Path, left: bytes | None)
     assert opening.open_first() == 0
 
 
+def test_nothing_of_tables_is_left_in_a_file(place: Path) -> None:
+    opening.leave([segment(Rules.model_validate({"tables": {"hunting": "rule"}}))], place)
+
+    assert not place.exists()
+    assert opening.open_first() == 0
+
+
+def test_what_is_left_is_for_its_owner_alone(place: Path) -> None:
+    place.parent.mkdir()
+    place.touch(0o644)
+
+    opening.leave([segment(Slow())], place)
+
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
 def test_nothing_is_left_where_nothing_takes_long(place: Path) -> None:
     opening.leave([segment(Slow())], place)
     opening.leave([segment(Filter(where="message = 'a'"))], place.with_name("other"))
