@@ -147,8 +147,9 @@ class Search:
 def _refused(answer: Answer, keep_alive: str) -> Exception:
     if b"search_context_missing" in answer.body:
         return ComponentError(
-            f"{answer.place} has given up the point in time, which it keeps for {keep_alive}: raise keep_alive, and begin again "
-            "with a new --state; documents that are read again have the same identities"
+            f"{answer.place} has given up the point in time, which it keeps for {keep_alive} or until one of its nodes ends: "
+            "begin again with a new --state, and a longer keep_alive if it was too short; documents that are read again have the "
+            "same identities"
         )
     try:
         refuse(answer)

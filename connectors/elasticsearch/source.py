@@ -33,7 +33,8 @@ class ElasticsearchSource(Cluster, Source):
 
     Without ``time_field`` the documents that are there when the run begins are read once, from a point in time that the
     server keeps, in slices side by side, and the run ends. A run that was killed goes on from the same point, as long as the
-    server keeps it (``keep_alive`` after the last request); then it must begin again.
+    server keeps it (``keep_alive`` after the last request, and not beyond the restart of a node that has a shard of it); then
+    it must begin again.
 
     With ``time_field`` documents are followed by their time, which is a ``date``: each micro-batch reads those from the end of
     the last to before now less ``lag``, so a document must arrive within ``lag`` of its own time, or it is never seen; with

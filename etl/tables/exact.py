@@ -117,14 +117,14 @@ class Exact:
         found = np.empty(len(keys), np.int64)
         if self.form == "text":
             texts = Texts.of(keys)
-            find_texts(texts.address, texts.length, self._index, found)
+            find_texts(texts.address, texts.length, self._index, np.empty((2, len(keys)), np.uint64), found)
             return found
         if self.form == "address":
             numbers, _ = as_addresses(Texts.of(keys))
             valid = numbers >= 0
         else:
             numbers, valid = as_numbers(keys)
-        find_numbers(numbers, valid, self._firsts, self._shift, self._keys, found)
+        find_numbers(numbers, valid, self._firsts, self._shift, self._keys, np.empty(len(keys), np.uint32), found)
         return found
 
 

@@ -79,41 +79,79 @@ def addresses(address: Any, length: Any, numbers: Any) -> Any:
 
 
 @kernel
-def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, rows: Any) -> None:
-    """int64[n]: the first row whose key is each number, or `ABSENT`. ``keys`` lie bucket by bucket."""
+def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, begins: Any, rows: Any) -> Any:
+    """int64[n]: the row whose key is each number, or `ABSENT`. ``keys`` lie bucket by bucket, each once.
+
+    One pass a table, none with a branch that waits for memory: a processor has many loads under way as long as it need not
+    guess. ``begins`` (uint32[n]) is scratch. The number that is returned means nothing; it keeps the loads of the third pass,
+    which brings the keys near.
+    """
     for row in range(numbers.shape[0]):
-        rows[row] = ABSENT
-        if valid[row]:
-            bucket = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
-            for at in range(firsts[bucket], firsts[bucket + _ONE]):
-                if np.int64(keys[at]) == numbers[row]:
-                    rows[row] = at
-                    break
+        begins[row] = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
+    for row in range(numbers.shape[0]):
+        bucket = np.uint64(begins[row])
+        rows[row] = np.int64(firsts[bucket + _ONE]) if valid[row] else np.int64(0)
+        begins[row] = firsts[bucket]
+    last, near = keys.shape[0] - 1, np.int64(0)
+    for row in range(numbers.shape[0] if last >= 0 else 0):
+        near ^= np.int64(keys[min(np.int64(begins[row]), last)])
+    for row in range(numbers.shape[0]):
+        found = ABSENT
+        for at in range(np.int64(begins[row]), rows[row]):
+            found = np.int64(at) if np.int64(keys[at]) == numbers[row] else found
+        rows[row] = found
+    return near
 
 
 @part
 def _key(at: Any, size: Any, index: Any) -> Any:
     """The row of a text, or `ABSENT`."""
-    firsts, shift, tags, ends, base = index
+    firsts, shift, tags = index[0], index[1], index[2]
     hash_ = hash_of(at, size)
     bucket, tag = hash_ >> shift, np.uint16(hash_ & TAG)
     for row in range(firsts[bucket], firsts[bucket + _ONE]):
-        if tags[row] == tag:
-            begin = ends[row]
-            if np.int64(ends[row + 1] - begin) == size and _same(at, base + np.uint64(begin), size):
-                return np.int64(row)
+        if tags[row] == tag and _is_key(at, size, index, row):
+            return np.int64(row)
     return ABSENT
 
 
+@part
+def _is_key(at: Any, size: Any, index: Any, row: Any) -> Any:
+    """Whether a text is the key of a row."""
+    ends, base = index[3], index[4]
+    begin = ends[row]
+    return np.int64(ends[row + 1] - begin) == size and _same(at, base + np.uint64(begin), size)
+
+
 @kernel
-def find_texts(address: Any, length: Any, index: Any, rows: Any) -> None:
-    """int64[n]: the row whose key is each text, or `ABSENT`.
+def find_texts(address: Any, length: Any, index: Any, scratch: Any, rows: Any) -> Any:
+    """int64[n]: the row whose key is each text, or `ABSENT`; in passes, as `find_numbers` does.
 
     ``index`` is where each bucket begins, by how much a hash is shifted to name one, 16 bits of each key's hash, where its
-    bytes end behind those of the key before, and where the first key's are.
+    bytes end behind those of the key before, and where the first key's are. ``scratch`` is uint64[2, n].
     """
+    firsts, shift, tags, ends, _ = index
+    hashes, begins = scratch[0], scratch[1]
     for row in range(address.shape[0]):
-        rows[row] = _key(address[row], length[row], index) if length[row] >= 0 else ABSENT
+        hashes[row] = hash_of(address[row], length[row]) if length[row] >= 0 else _ZERO
+    for row in range(address.shape[0]):
+        bucket = hashes[row] >> shift
+        rows[row] = np.int64(firsts[bucket + _ONE]) if length[row] >= 0 else np.int64(0)
+        begins[row] = np.uint64(firsts[bucket])
+    last, near = tags.shape[0] - 1, np.int64(0)
+    for row in range(address.shape[0] if last >= 0 else 0):
+        near ^= np.int64(tags[min(np.int64(begins[row]), last)])
+    for row in range(address.shape[0]):
+        found, tag = ABSENT, np.uint16(hashes[row] & TAG)
+        for at in range(np.int64(begins[row]), rows[row]):
+            found = np.int64(at) if found < 0 and tags[at] == tag else found
+        rows[row] = found
+    for row in range(address.shape[0]):
+        near ^= np.int64(ends[max(rows[row], np.int64(0))])
+    for row in range(address.shape[0]):
+        if rows[row] >= 0 and not _is_key(address[row], length[row], index, rows[row]):
+            rows[row] = _key(address[row], length[row], index)
+    return near
 
 
 @kernel

@@ -15,6 +15,8 @@ from servers.search_node import SearchNode
 PAGE = 10_000
 BATCH = 500
 """Documents in a request: several in each split."""
+BULK = 20_000
+"""Documents put in at once: a node of a small heap takes no requests of many megabytes."""
 MAPPING = {"settings": {"number_of_replicas": 0}, "mappings": {"properties": {"n": {"type": "long"}, "t": {"type": "date"}}}}
 
 
@@ -40,9 +42,11 @@ class IndexFeed:
 
     def fill(self, first: int, last: int) -> None:
         now = time.time_ns() // 1_000_000
-        made = (f'{{"index":{{"_id":"{n}"}}}}\n{{"n":{n},"text":"event number {n}","t":{now}}}\n' for n in range(first, last))
-        answer = asked(self.node, "POST", f"/{self.index}/_bulk?refresh=true", "".join(made), "application/x-ndjson")
-        assert not answer["errors"]
+        for begin in range(first, last, BULK):
+            page = range(begin, min(begin + BULK, last))
+            made = (f'{{"index":{{"_id":"{n}"}}}}\n{{"n":{n},"text":"event number {n}","t":{now}}}\n' for n in page)
+            answer = asked(self.node, "POST", f"/{self.index}/_bulk?refresh=true", "".join(made), "application/x-ndjson")
+            assert not answer["errors"]
 
 
 class IndexCatch:

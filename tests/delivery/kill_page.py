@@ -27,7 +27,8 @@ are counted, one by one.
 *Missing* are events that did not come out, *repeats* those that came out again. A row whose claim is *exactly once* has none
 of either; *at least once* has none that are missing. `upsert` and the ids of documents hide repeats by their nature: there,
 *unseen* stands for what cannot be counted. A source that is *whole* is read once, each run from a place of its own and then to
-its end. A strike that came after a run's end, or found no worker, is not counted. How it is done: `tests/delivery/killing.py`.
+its end; a point in time of Elasticsearch is lost with its node, which is not struck there. A strike that came after a run's
+end, or found no worker, is not counted. How it is done: `tests/delivery/killing.py`.
 
 On {machine}.
 

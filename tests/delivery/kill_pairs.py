@@ -26,7 +26,7 @@ SOURCES = (
     SourceRow("opensearch", elasticsearch.followed("opensearch"), ("opensearch",)),
     SourceRow("syslog", SyslogFeed, receives=True, ordered=True),
     SourceRow("mariadb-whole", database.whole("mariadb"), ("mariadb",), whole=True),
-    SourceRow("elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True),
+    SourceRow("elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, forgetful=True),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),
 )
 SINKS = (
@@ -68,6 +68,11 @@ class Pair:
     @property
     def servers(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.source.servers + self.sink.servers))
+
+    @property
+    def spared(self) -> tuple[str, ...]:
+        """Servers that are not to be struck."""
+        return self.source.servers if self.source.forgetful else ()
 
     @property
     def ordered(self) -> bool:

@@ -73,6 +73,8 @@ class SourceRow:
     receives: bool = False
     ordered: bool = False
     """Its events reach a sink that is ordered, too, in their order."""
+    forgetful: bool = False
+    """What it reads is lost when its server ends, which is therefore not struck: a point in time is a node's memory."""
 
 
 @dataclass(frozen=True)
