@@ -8,6 +8,7 @@ import numpy as np
 
 from etl.scanner.compiled import kernel, part
 from etl.scanner.intrinsics import load_byte, load_long, store_byte, store_long
+from etl.scanner.same_bytes import same_bytes
 
 EIGHT, ONE = np.uint64(8), np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -28,22 +29,6 @@ def _hash(at: Any, size: Any) -> Any:
         at += ONE
     hash_ = (hash_ ^ rest) * _MIX
     return hash_ ^ (hash_ >> _HALF)
-
-
-@part
-def _equal(one: Any, other: Any, size: Any) -> Any:
-    end = one + np.uint64(size)
-    while end - one >= EIGHT:
-        if load_long(one) != load_long(other):
-            return False
-        one += EIGHT
-        other += EIGHT
-    while one < end:
-        if load_byte(one) != load_byte(other):
-            return False
-        one += ONE
-        other += ONE
-    return True
 
 
 @part
@@ -88,7 +73,7 @@ def number(
                 known += 1
                 break
             alike = hashes[text] == hash_ and ends[text + 1] - ends[text] == size
-            if alike and _equal(arena + np.uint64(ends[text]), address[n], size):
+            if alike and same_bytes(arena + np.uint64(ends[text]), address[n], size):
                 code[n] = text
                 break
             slot = (slot + ONE) & mask

@@ -8,6 +8,7 @@ import numpy as np
 
 from etl.scanner.compiled import kernel, part
 from etl.scanner.intrinsics import load_byte, load_long
+from etl.scanner.same_bytes import same_bytes
 from etl.tables.address_kernel import ipv4
 
 _ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)
@@ -120,7 +121,7 @@ def _is_key(at: Any, size: Any, index: Any, row: Any) -> Any:
     """Whether a text is the key of a row."""
     ends, base = index[3], index[4]
     begin = ends[row]
-    return np.int64(ends[row + 1] - begin) == size and _same(at, base + np.uint64(begin), size)
+    return np.int64(ends[row + 1] - begin) == size and same_bytes(at, base + np.uint64(begin), size)
 
 
 @kernel
@@ -176,25 +177,6 @@ def find_endings(address: Any, length: Any, longest: Any, index: Any, rows: Any)
             if at == 0 or load_byte(begin) == _DOT or load_byte(begin - _ONE) == _DOT:
                 rows[row] = _key(begin, length[row] - at, index)
             at += 1
-
-
-@part
-def _same(one: Any, other: Any, size: Any) -> Any:
-    end = one + np.uint64(size)
-    if size >= 8:
-        last = end - _EIGHT
-        while one < last:
-            if load_long(one) != load_long(other):
-                return False
-            one += _EIGHT
-            other += _EIGHT
-        return load_long(last) == load_long(other - (one - last))
-    while one < end:
-        if load_byte(one) != load_byte(other):
-            return False
-        one += _ONE
-        other += _ONE
-    return True
 
 
 @kernel

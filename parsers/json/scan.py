@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from etl.scanner.compiled import part
-from etl.scanner.intrinsics import any_of_three, load_byte, load_long, trailing_zeros
+from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.scanner.same_bytes import same_bytes
 
 ONE = np.uint64(1)
-BLOCK, _LONG = np.uint64(16), np.uint64(8)
+BLOCK = np.uint64(16)
 QUOTE, BACKSLASH, COLON, COMMA = np.uint8(0x22), np.uint8(0x5C), np.uint8(0x3A), np.uint8(0x2C)
 OPEN, CLOSE = np.uint8(0x7B), np.uint8(0x7D)
 OPEN_LIST, CLOSE_LIST = np.uint8(0x5B), np.uint8(0x5D)
@@ -103,18 +104,6 @@ def value_end(at: Any, end: Any) -> Any:
 
 
 @part
-def _same(at: Any, name: Any, length: Any) -> Any:
-    behind = at + np.uint64(length)
-    while behind - at >= _LONG:
-        if load_long(at) != load_long(name):
-            return False
-        at, name = at + _LONG, name + _LONG
-    while at < behind and load_byte(at) == load_byte(name):
-        at, name = at + ONE, name + ONE
-    return at == behind
-
-
-@part
 def name_end(at: Any, end: Any) -> Any:
     """Behind the quote that ends the name whose first character is at ``at``; 0 where it has an escape or no end."""
     at = _mark(at, end)
@@ -139,7 +128,7 @@ def member(at: Any, length: Any, node: Any, first: Any, bounds: Any, names: Any)
     """
     for number in range(first[node], first[node + 1]):
         begin = bounds[number]
-        if bounds[number + 1] - begin == length and _same(at, names + np.uint64(begin), length):
+        if bounds[number + 1] - begin == length and same_bytes(at, names + np.uint64(begin), length):
             return np.int64(number)
     return UNKNOWN
 
@@ -171,7 +160,7 @@ def known(at: Any, length: Any, node: Any, first: Any, slots: Any, bounds: Any, 
     while slots[slot] >= 0:
         number = slots[slot]
         here = first[node] <= number < first[node + 1]
-        if here and bounds[number + 1] - bounds[number] == length and _same(at, names + np.uint64(bounds[number]), length):
+        if here and bounds[number + 1] - bounds[number] == length and same_bytes(at, names + np.uint64(bounds[number]), length):
             return number
         slot = (slot + 1) & mask
     return UNKNOWN

@@ -1,0 +1,32 @@
+"""Whether two runs of bytes of one size are the same, for kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.scanner.compiled import part
+from etl.scanner.intrinsics import load_byte, load_long
+
+_ONE, _EIGHT = np.uint64(1), np.uint64(8)
+
+
+@part
+def same_bytes(one: Any, other: Any, size: Any) -> Any:
+    """Eight at a time, the last eight once more where they are not full."""
+    end = one + np.uint64(size)
+    if size >= 8:
+        last = end - _EIGHT
+        while one < last:
+            if load_long(one) != load_long(other):
+                return False
+            one += _EIGHT
+            other += _EIGHT
+        return load_long(last) == load_long(other - (one - last))
+    while one < end:
+        if load_byte(one) != load_byte(other):
+            return False
+        one += _ONE
+        other += _ONE
+    return True
