@@ -32,7 +32,8 @@ ABOUT = (
     f"state, by {GROUPS:,} addresses, of which {ATTACKERS} guess and make {GUESSES:.0%} of the failures. `file` → `json` → "
     f"`timestamp` → `correlate` with one rule, {THRESHOLD} failures (`event_count`) or users (`value_count`) of an address "
     f"within {SPAN_SECONDS // 60} minutes → JSON lines; two cores. *Into state* is failures by the CPU seconds of all processes, "
-    "less those of the same run in which no event matches. The alerts are compared with those of a plain loop over the events."
+    "less those of the same run in which no event matches. The last rows are the most PSS of all processes with one core "
+    "(`local[1]`). The alerts are compared with those of a plain loop over the events."
 )
 
 PIPELINE = """
@@ -87,6 +88,7 @@ def run(settings: Settings) -> Result:
                 said = f"{state.values[-1]:,.0f} into state a CPU s, {whole.values[-1]:,.0f} in all a second"
                 print(f"  run {number + 1}: {what}: {said}", file=sys.stderr, flush=True)
             rows += [state, whole]
+        rows.append(_memory(folder, _Asked(kind, max(BATCHES), expected), settings.runs))
     return Result("correlate", TITLE, ABOUT, rows)
 
 
@@ -142,13 +144,30 @@ def _measure(folder: Path, asked: _Asked, state: Row, whole: Row) -> None:
         row.wall.append(cost.wall)
 
 
-def _run(folder: Path, asked: _Asked, outcome: str) -> tuple[measure.Cost, float]:
+def _memory(folder: Path, asked: _Asked, runs: int) -> Row:
+    """Of all processes, with one core."""
+    row = Row(f"{asked.kind}, {asked.batches} micro-batches: memory on one core", "MB PSS", at_most=1_000)
+    row.values += [_run(folder, asked, "failure", cores=1)[0].peak for _ in range(runs)]
+    return row
+
+
+def _run(folder: Path, asked: _Asked, outcome: str, cores: int = 2) -> tuple[measure.Cost, float]:
     """Events of that outcome count."""
     shutil.rmtree(folder / "state", ignore_errors=True)
     (folder / "alerts.json").unlink(missing_ok=True)
     options = {"kind": asked.kind, "condition": CONDITIONS[asked.kind], "span": SPAN_SECONDS, "size": BATCHES[asked.batches]}
     pipeline = folder / "correlation.yaml"
     pipeline.write_text(PIPELINE.format(folder=folder, outcome=outcome, **options))
-    argv = ["run", str(pipeline), "--once", "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
+    argv = [
+        "run",
+        str(pipeline),
+        "--once",
+        "--master",
+        f"local[{cores}]",
+        "--state",
+        str(folder / "state"),
+        "--log-format",
+        "json",
+    ]
     cost, out, err = measure.run([sys.executable, "-m", "etl", *argv], folder)
     return cost, done(out, err)

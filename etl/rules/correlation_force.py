@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from etl.api import Schema, visible
+from etl.rules.correlation import Correlation
 from etl.rules.correlation_families import Family, families
 from etl.rules.correlation_routes import Route, group_types, groupable, routes, shown
 from etl.rules.rule import Problem, Rule, RuleSet
@@ -32,6 +33,8 @@ class Correlating:
     titles: Mapping[str, str]
     version: str
     problems: tuple[Problem, ...]
+    untold: tuple[Problem, ...] = ()
+    """Of correlations that group by what alerts cannot show."""
 
     @property
     def longest_micros(self) -> int:
@@ -58,6 +61,20 @@ def correlating(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> Correlati
     groups = group_types(heads, ways, taxonomy, schema)
     titles = {rule.id: rule.title for rule in rules.rules} | {one.id: one.title for one in rules.correlations}
     return Correlating(base, good, ways, groups, shown_as, titles, rules.version, tuple(problems))
+
+
+def only_told(force: Correlating, told: Collection[str]) -> Correlating:
+    """Without correlations whose groups no alert could tell: they group by what is not among the fields ``told``."""
+    wrong = {head: [name for name in names if name not in told] for head, names in force.shown.items()}
+    untold = tuple(_untold(force.families[head].head, names) for head, names in wrong.items() if names)
+    good = {head: family for head, family in force.families.items() if not wrong[head]}
+    return replace(force, families=good, ways={head: force.ways[head] for head in good}, untold=untold)
+
+
+def _untold(one: Correlation, names: Sequence[str]) -> Problem:
+    listed = " and ".join(repr(name) for name in names)
+    why = f"it groups by {listed}, for which alerts of this run have no field"
+    return Problem(one.file, one.line, f"{why}; start it anew, for a rule of a table with the name in `group_fields`", one.title)
 
 
 def _missing(family: Family, here: Sequence[Rule]) -> str | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Literal
 
 from etl.expressions.java_characters import NoFormError
 from etl.expressions.java_regex import parse
@@ -17,14 +20,30 @@ SHORTEST = 2
 MOST = 256
 """Alternatives; with more, every text is tried."""
 
+Dialect = Literal["re2", "regex", "java"]
+"""Who reads the expression: RE2, the package ``regex``, or Java."""
+
+Alike = Mapping[str, str]
+"""Letters of ASCII → the other letter that each equals without regard to case."""
+
+_ALIKE: Mapping[Dialect, Alike] = {
+    "re2": {"k": "\u212a", "s": "\u017f"},
+    "regex": {"k": "\u212a", "s": "\u017f", "i": "\u0130"},
+    "java": {},
+}
+
+_MOST_FORMS = 8
+"""Texts that one makes with the letters that equal those in it; a longer text is cut."""
+
 _AMBIGUOUS = re.compile(r"&&|\[[^\]]*\[")
 """In a class, what Java, RE2 and Python read each in its own way."""
 
 
-def required(pattern: str) -> tuple[str, ...]:
-    """One of these texts, in some case, is in every text the pattern is found in; empty when no such are known."""
+def required(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
+    """One of these texts, in some case of ASCII's letters, is in every text the pattern is found in; empty when no such are
+    known."""
     tree = _tree(pattern)
-    found = _required(tree) if tree is not None else ()
+    found = _required(tree, _ALIKE[dialect]) if tree is not None else ()
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
 
 
@@ -55,16 +74,16 @@ def _least(node: Node) -> int:
     return _least(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
-def _required(node: Node) -> tuple[str, ...]:
+def _required(node: Node, alike: Alike) -> tuple[str, ...]:
     if isinstance(node, Choice):
-        found = [_required(part) for part in node.parts]
+        found = [_required(part, alike) for part in node.parts]
         return tuple(dict.fromkeys(text for one in found for text in one)) if all(found) else ()
     if isinstance(node, Repeat):
-        return _required(node.part) if node.least else ()
+        return _required(node.part, alike) if node.least else ()
     if isinstance(node, Group | Capture | Atomic):
-        return _required(node.part)
+        return _required(node.part, alike)
     if isinstance(node, Parts | Chars):
-        return max(_runs(list(_flat([node]))), key=_worth, default=())
+        return max(_runs(list(_flat([node])), alike), key=_worth, default=())
     return ()
 
 
@@ -83,28 +102,36 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             yield part
 
 
-def _runs(parts: Sequence[Node]) -> Iterator[tuple[str, ...]]:
+def _runs(parts: Sequence[Node], alike: Alike) -> Iterator[tuple[str, ...]]:
     """What a sequence asks for: each run of single characters, and what each other part asks for."""
-    run = ""
+    run: list[str] = []
     for part in parts:
-        char = _single(part)
-        run += char
-        if not char:
-            yield (run,) if run else ()
-            run = ""
-            if not isinstance(part, Chars):
-                yield _required(part)
-    yield (run,) if run else ()
+        forms = _single(part, alike)
+        if run and (not forms or prod(map(len, [*run, forms])) > _MOST_FORMS):
+            yield _texts(run)
+            run = []
+        if forms:
+            run.append(forms)
+        elif not isinstance(part, Chars):
+            yield _required(part, alike)
+    if run:
+        yield _texts(run)
 
 
-def _single(node: Node) -> str:
-    """The one character it stands for, or one letter in both cases."""
+def _texts(run: Sequence[str]) -> tuple[str, ...]:
+    return tuple("".join(forms) for forms in product(*run))
+
+
+def _single(node: Node, alike: Alike) -> str:
+    """The one character it stands for, or one letter in both cases, and with it a letter that equals that."""
     if not isinstance(node, Chars) or node.of.wide or node.of.others or not node.of.ascii:
         return ""
     mask = node.of.ascii
     char = chr(mask.bit_length() - 1)
+    if mask & (mask - 1) == 0:
+        return char
     both_cases = char.isalpha() and mask == (1 << ord(char)) | (1 << ord(char.upper()))
-    return char if mask & (mask - 1) == 0 or both_cases else ""
+    return char + alike.get(char, "") if both_cases else ""
 
 
 def _worth(texts: Sequence[str]) -> int:

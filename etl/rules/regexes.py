@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,8 @@ LARGE = 16
 
 _COUNT = re.compile(r"\{(?P<least>\d+)(?:,(?P<most>\d*))?\}")
 
+Engine = Literal["re2", "regex"]
+
 Test: TypeAlias = Callable[[pa.StringArray], pa.BooleanArray]
 
 TIMEOUT_SECONDS = 0.1
@@ -33,7 +35,7 @@ class BadRegexError(ValueError):
 
 
 @lru_cache(maxsize=8192)
-def engine(pattern: str) -> str:
+def engine(pattern: str) -> Engine:
     """Which engine takes it: ``re2`` or ``regex``. Raises BadRegexError."""
     try:
         pc.match_substring_regex(pa.array([""], pa.string()), pattern)
@@ -54,7 +56,7 @@ def _is_large(pattern: str) -> bool:
     return any(int(found["most"] or found["least"]) >= LARGE for found in _COUNT.finditer(pattern))
 
 
-def _slow_engine(pattern: str) -> str:
+def _slow_engine(pattern: str) -> Literal["regex"]:
     import regex
 
     try:

@@ -86,6 +86,9 @@ def _merged(parts: Sequence[str | tuple[str]]) -> list[str | tuple[str]]:
     return merged
 
 
+_APART = {char: f"(?-i:[{both}])" for both in ("kK", "sS", "\u017f", "\u212a") for char in both}
+"""Letters that RE2 takes for one another without regard to case, one of ASCII and one beyond, each for itself."""
+
 _SIMPLE: Mapping[str, TextKind] = {"x": "equals", "x*": "startswith", "*x": "endswith", "*x*": "contains", "": "equals"}
 
 
@@ -100,7 +103,7 @@ def _matched(field: str, parts: Sequence[str | tuple[str]], cased: bool) -> Cond
 
 def _wild(field: str, parts: Sequence[str | tuple[str]], cased: bool) -> Pattern:
     """Wildcards inside of a text: a regular expression, and its longest text to look for first."""
-    inner = "".join({MANY: ".*", ONE: "."}[part] if isinstance(part, str) else _escaped(part[0]) for part in parts)
+    inner = "".join({MANY: ".*", ONE: "."}[part] if isinstance(part, str) else _escaped(part[0], cased) for part in parts)
     start = "" if parts[0] == MANY else r"\A"
     end = "" if parts[-1] == MANY else r"\z"
     inner = inner.removeprefix(".*") if not start else inner
@@ -111,9 +114,11 @@ def _wild(field: str, parts: Sequence[str | tuple[str]], cased: bool) -> Pattern
     )
 
 
-def _escaped(text: str) -> str:
-    """A text as RE2 reads it: signs behind a backslash, control characters by number."""
-    return re.sub(r"(?a:[\x00-\x1f\x7f]|[!-/:-@\[-^`{-~])", lambda found: f"\\x{ord(found[0]):02x}", text)
+def _escaped(text: str, cased: bool) -> str:
+    """A text as RE2 reads it: signs by number; letters that it takes for ones of ASCII, and these for them, as texts are
+    compared."""
+    signs = re.sub(r"(?a:[\x00-\x1f\x7f]|[!-/:-@\[-^`{-~])", lambda found: f"\\x{ord(found[0]):02x}", text)
+    return signs if cased else "".join(_APART.get(char, char) for char in signs)
 
 
 def _regex(field: str, value: Any, placeholders: Placeholders) -> Condition:
@@ -124,10 +129,8 @@ def _regex(field: str, value: Any, placeholders: Placeholders) -> Condition:
     letters = {Flag.IGNORECASE: "i", Flag.MULTILINE: "m", Flag.DOTALL: "s"}
     flags = "".join(sorted(letters[flag] for flag in value.flags))
     pattern = (f"(?{flags})" if flags else "") + str(value.regexp)
-    engine(pattern)
-    return Leaf(
-        Pattern(field, pattern, required(f"(?{flags.replace('m', '')}){value.regexp}" if flags.strip("m") else str(value.regexp)))
-    )
+    known = f"(?{flags.replace('m', '')}){value.regexp}" if flags.strip("m") else str(value.regexp)
+    return Leaf(Pattern(field, pattern, required(known, engine(pattern))))
 
 
 def _number(field: str, value: Any, placeholders: Placeholders) -> Condition:

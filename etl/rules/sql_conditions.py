@@ -119,7 +119,7 @@ def _part(text: str, schema: Schema, truth: bool) -> Condition:
         if made is not None:
             return made if truth else _false(made, fields[0])
         if truth and type(node).__name__ == "RegexpLike" and _on_text(node, schema.field(fields[0]).type):
-            return Leaf(Sql(text, fields, True, required(str(node.expression.this))))
+            return Leaf(Sql(text, fields, True, required(str(node.expression.this), "java")))
     return Leaf(Sql(text, fields, truth))
 
 

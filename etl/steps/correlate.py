@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, nearest, visible
-from etl.steps.rule_sources import RuleSources
+from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation_force import Correlating
@@ -63,10 +63,11 @@ class Correlate(RuleSources):
 
     State holds, for each correlation and group, the events of a timespan that may still count: where events are counted,
     about as many as the condition asks for and those of the last ``late``; otherwise at most 10,000, the latest of each rule
-    or value first. It is kept in 64 parts, each of which is written again when one of its groups has events, and is given up
+    or value first. It is kept in 16 parts, each of which is written again when one of its groups has events, and is given up
     when no group of its part had events for the timespan. Exactly-once across restarts, tested by killing runs at random
-    moments; rules may change while it runs or between runs, and count from the next micro-batch on, but for new group fields,
-    which need a restart.
+    moments; rules may change while it runs or between runs, and count from the next micro-batch on. A correlation by a group
+    field that alerts of this run have not is left out with a warning: one of a file runs from the next start on, one of a
+    table when ``group_fields`` names the field.
 
     ```yaml
     type: correlate
@@ -153,21 +154,21 @@ class Correlate(RuleSources):
 
         reach = timedelta(microseconds=self._written(incoming).longest_micros)
         to = self.fields(incoming)
-        return CorrelateEvents(of=self), CorrelateGroups(
+        return CorrelateEvents(of=self, told=frozenset(to.names)), CorrelateGroups(
             time=self.time, late=self.late, idle=self.idle, of=self, reaches=reach, to=to, incoming=incoming
         )
 
-    def correlating(self, incoming: Schema) -> Correlating:
-        """The correlations as they are published now, in front of these fields; kept while they stay the same.
+    def correlating(self, incoming: Schema, told: frozenset[str] | None = None) -> Correlating:
+        """The correlations as they are published now, in front of these fields; kept while they stay the same. Those that
+        group by what is not among the fields ``told`` of alerts, if these are given, are left out.
 
         Raises TaxonomyError.
         """
-        return _correlating(_Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming, Correlate._now))
+        return _correlating(self.asked(incoming), Correlate._now, told)
 
     def _written(self, incoming: Schema) -> Correlating:
         """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
-        state = self.model_copy(update={"tables": {}}).rule_state()
-        return _correlating(_Asked(self, self.model_dump_json(by_alias=True), state, incoming, Correlate._read))
+        return _correlating(self.model_copy(update={"tables": {}}).asked(incoming), Correlate._read, None)
 
     def _now(self, incoming: Schema) -> RuleSet:
         return self._with_correlations(self.rule_set(incoming))
@@ -192,21 +193,14 @@ class Correlate(RuleSources):
         return resolved(replace(found, correlations=correlations, problems=problems))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Correlations in front of fields, and what they are made of now."""
-
-    step: Correlate = field(compare=False)
-    options: str
-    state: tuple[object, ...]
-    incoming: Schema
-    rules: Callable[[Correlate, Schema], RuleSet]
+Reading: TypeAlias = "Callable[[Correlate, Schema], RuleSet]"
 
 
 @lru_cache(maxsize=8)
-def _correlating(asked: _Asked) -> Correlating:
-    from etl.rules.correlation_force import correlating
+def _correlating(asked: Asked[Correlate], read: Reading, told: frozenset[str] | None) -> Correlating:
+    from etl.rules.correlation_force import correlating, only_told
     from etl.rules.taxonomy_standing import standing_taxonomy
 
     names = standing_taxonomy(asked.step.taxonomy).taxonomy
-    return correlating(asked.rules(asked.step, asked.incoming), names, asked.incoming)
+    found = correlating(read(asked.step, asked.incoming), names, asked.incoming)
+    return found if told is None else only_told(found, told)

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
-from etl.rules.correlation_force import Correlating
 from etl.rules.correlation_routes import COUNTS
 from etl.steps.correlate import Correlate
+from etl.steps.rule_sources import Asked, log, say_left_out
+
+if TYPE_CHECKING:
+    from etl.tables.store import Wanted
 
 
 class CorrelateEvents(ArrowStep):
     """Match the rules that correlations name, and keep of each event what they look at."""
 
+    remembers = True
+
     type: Literal["correlate (matching)"] = "correlate (matching)"
     of: Correlate
+    told: frozenset[str] | None = Field(default=None, exclude=True)
+    """The fields of alerts."""
+
+    def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
+        """Those with its rules."""
+        return self.of.named_tables()
+
+    def wanted(self) -> Iterable[Wanted]:
+        """What its rules need of them."""
+        return self.of.wanted()
 
     def fields(self, incoming: Schema) -> Schema:
         """The time, and what correlations need."""
@@ -31,10 +46,9 @@ class CorrelateEvents(ArrowStep):
         from etl.rules.taxonomy import TaxonomyError
 
         try:
-            force = self.of.correlating(incoming)
+            engine, along = _compiled(self.of.asked(incoming), self.told)
         except TaxonomyError as error:
             raise ComponentError(f"correlate: {error}") from error
-        engine, along = _compiled(_Asked(force, self.of, incoming))
 
         def run(batch: pa.RecordBatch) -> Outcome:
             return Outcome(counting(batch, engine.run(batch), along, self.of.sample))
@@ -42,29 +56,19 @@ class CorrelateEvents(ArrowStep):
         return run
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Correlations in front of fields. The same ones are the same object."""
-
-    force: Correlating
-    of: Correlate = field(compare=False)
-    incoming: Schema = field(compare=False)
-
-    def __hash__(self) -> int:
-        return id(self.force)
-
-
 @lru_cache(maxsize=8)
-def _compiled(asked: _Asked) -> tuple[Any, Any]:
+def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
     from etl.rules.correlation_events import ways
     from etl.rules.in_force import in_force
     from etl.rules.rule import RuleSet
     from etl.rules.taxonomy_standing import standing_taxonomy
-    from etl.steps.rule_sources import say_left_out
 
+    force = asked.step.correlating(asked.incoming, told)
     known = visible(asked.incoming)
-    base = in_force(RuleSet(asked.force.base), standing_taxonomy(asked.of.taxonomy).taxonomy, known)
-    say_left_out([*asked.force.problems, *base.problems])
-    routes = [route for some in asked.force.ways.values() for route in some]
+    base = in_force(RuleSet(force.base), standing_taxonomy(asked.step.taxonomy).taxonomy, known)
+    say_left_out([*force.problems, *base.problems])
+    for problem in force.untold:
+        log.warning("%s; the rule is left out", problem)
+    routes = [route for some in force.ways.values() for route in some]
     return base.engine(known), ways(routes, base.rules)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -94,6 +95,10 @@ class RuleSources(Step):
         else:
             yield from file_findings(self.files, placeholders)
 
+    def asked(self, incoming: Schema) -> Asked[Self]:
+        """By this what is made of its rules is kept in a process, until they are others."""
+        return Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming)
+
     def rule_state(self) -> tuple[object, ...]:
         """Is another when what is published is another: of files when they changed, of tables their rows."""
         from etl.rules.files import state_of
@@ -136,6 +141,19 @@ class RuleSources(Step):
         from etl.steps.rule_tables import texts
 
         return tuple(text for one in self.wanted() for text in texts(one, self.tables[one.name], self._folder))
+
+
+StepT = TypeVar("StepT", bound=RuleSources)
+
+
+@dataclass(frozen=True)
+class Asked(Generic[StepT]):
+    """A step in front of fields, and what its rules are made of now."""
+
+    step: StepT = field(compare=False)
+    options: str
+    state: tuple[object, ...]
+    incoming: Schema
 
 
 def say_left_out(problems: Sequence[Problem]) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Counting, Finding, Schema, visible
-from etl.steps.rule_sources import RuleSources, say_left_out
+from etl.steps.rule_sources import Asked, RuleSources, say_left_out
 
 if TYPE_CHECKING:
     from etl.rules.in_force import InForce
@@ -88,7 +88,7 @@ class Rules(RuleSources, ArrowStep):
         from etl.rules.taxonomy import TaxonomyError
 
         try:
-            force, engine = _engine(_Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming))
+            force, engine = _engine(self.asked(incoming))
         except TaxonomyError as error:
             raise ComponentError(f"rules: {error}") from error
         return Matching(force, engine, self.output)
@@ -104,18 +104,8 @@ class Rules(RuleSources, ArrowStep):
         return replace(found, refused=(*names.refused, *found.refused))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Rules in front of fields, and what they are made of now."""
-
-    step: Rules = field(compare=False)
-    options: str
-    state: tuple[object, ...]
-    incoming: Schema
-
-
 @lru_cache(maxsize=8)
-def _engine(asked: _Asked) -> tuple[InForce, Any]:
+def _engine(asked: Asked[Rules]) -> tuple[InForce, Any]:
     """Rules compiled once in a process, until they are others."""
     from etl.rules.collector import paused
 

@@ -87,13 +87,10 @@ def _trait(place: int, count: int) -> int:
 
 
 def _regex(pattern: str) -> _Draft:
-    found = required(pattern.replace("(?P<", "(?<"))
+    reader = engine(pattern)
+    found = required(pattern.replace("(?P<", "(?<"), reader)
     literals = [(text, int(TESTED | FOLDED)) for text in found]
-    return _Draft([literals] if literals else [], _engine(pattern), pattern)
-
-
-def _engine(pattern: str) -> Engine:
-    return "re2" if engine(pattern) == "re2" else "regex"
+    return _Draft([literals] if literals else [], reader, pattern)
 
 
 _DRAFTS: Mapping[str, Callable[[str], _Draft]] = {"like": _like, "regex": _regex}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +18,13 @@ from fake_http import FakeServer, Reply, Request
 from running import Etl, wait_for
 from streaming import Stream, own, streaming
 
+from connectors.lookup_tables.database import DatabaseTable
+from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import TIMESTAMP, ComponentError
+from etl.api import TIMESTAMP, ComponentError, Table
+from etl.rules.correlation_names import PART, parted
 from etl.steps.correlate import Correlate
+from etl.steps.correlate_events import CorrelateEvents
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
@@ -83,6 +87,9 @@ where: process = 'sh'
 """
 
 
+SHELL = {"name": "shell", "where": "process = 'sh'"}
+
+
 def test_correlations_come_from_tables_too() -> None:
     # given
     schema = SCHEMA.append(pa.field("time", TIMESTAMP))
@@ -108,6 +115,61 @@ def test_fields_that_correlations_of_tables_group_by_are_there() -> None:
         ("unknown-field", ("group_fields", 0)),
         ("wrong-type", ("time",)),
     ]
+
+
+TIMED = SCHEMA.append(pa.field("time", TIMESTAMP))
+BY_NUMBER = CORRELATION.replace("Shells", "Numbers").replace("[process]", "[process, n]").partition("---")[0]
+
+
+def file_table(tmp_path: Path) -> FileTable:
+    lines = [json.dumps({"id": id_, "rule": rule}) for id_, rule in (("1", CORRELATION), ("2", BY_NUMBER))]
+    (tmp_path / "rules.jsonl").write_text("\n".join(lines))
+    return FileTable.model_validate({"path": f"{tmp_path}/rules.jsonl", "key": "id", "columns": {"rule": "string"}})
+
+
+def database_table(tmp_path: Path) -> DatabaseTable:
+    with closing(sqlite3.connect(tmp_path / "rules.db", isolation_level=None)) as store:
+        store.execute("create table rules (id text primary key, rule text)")
+        store.executemany("insert into rules values (?, ?)", [("1", CORRELATION), ("2", BY_NUMBER)])
+    return DatabaseTable.model_validate({"url": f"sqlite:///{tmp_path}/rules.db", "table": "rules", "key": "id"})
+
+
+@pytest.mark.parametrize("table", [file_table, database_table])
+def test_a_correlation_of_a_table_whose_group_alerts_cannot_tell_is_refused(
+    table: Callable[[Path], Table], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given
+    given = {"tables": {"hunt": "rule"}, "time": "time", "group_fields": ["process"]}
+    step = Correlate.model_validate(given).with_tables({"hunt": table(tmp_path)})
+    events = EVENTS.append_column("time", pa.array([0, 0], TIMESTAMP))
+
+    # when
+    matching = step.parts(TIMED)[0]
+    assert isinstance(matching, CorrelateEvents)
+    counted = matching.open(TIMED)(events).events.column("counts").to_pylist()
+
+    # then
+    assert [[parted(text.split(PART)[0]) for text in texts] for texts in counted] == [[("Shells", "sh")]]
+    assert "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; start" in caplog.text
+    assert caplog.text.count("group_fields") == 1
+
+
+def test_a_correlation_is_not_refused_for_fields_that_files_or_options_name() -> None:
+    inline = InlineTable.model_validate({"key": "id", "rows": [{"id": "2", "rule": BY_NUMBER}]})
+    given = {"tables": {"hunt": "rule"}, "time": "time", "group_fields": ["process", "n"], "rules": [SHELL]}
+    step = Correlate.model_validate(given).with_tables({"hunt": inline})
+
+    force = step.correlating(TIMED, frozenset(step.fields(TIMED).names))
+
+    assert ([one.head.title for one in force.families.values()], force.untold) == (["Numbers"], ())
+
+
+def test_what_tables_may_say_is_not_left_for_the_workers_daemon() -> None:
+    inline = InlineTable.model_validate({"key": "id", "rows": [{"id": "1", "rule": CORRELATION}]})
+    of = Correlate.model_validate({"tables": {"hunt": "rule"}, "time": "time"}).with_tables({"hunt": inline})
+
+    assert CorrelateEvents.remembers
+    assert list(CorrelateEvents(of=of).named_tables().values()) == ["hunt"]
 
 
 # ── A stream ──────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +254,7 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.servers
-@pytest.mark.parametrize("name", ["mariadb"])
+@pytest.mark.parametrize("name", ["mariadb", "postgres"])
 def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl, request: pytest.FixtureRequest) -> None:
     for store in databases.of(name, request):
         store.run("CREATE TABLE {t} (id varchar(20), rule text)")
@@ -211,6 +273,59 @@ def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl
             wait_for(lambda stream=stream: meets(stream, ["second"]), what="the end of a rule")
 
         assert sorted(stream.delivered()) == list(range(stream.total()))
+
+
+ALERTS = """
+    name: hot
+    tables:
+      store: {type: database, url: "sqlite:///{here}/rules.db", table: rules, key: id, refresh: 1s}
+    sources:
+      log: {type: file, path: "{here}/in.log"}
+    streams:
+      parsed:
+        from: log
+        steps:
+          - {type: regex, patterns: ['^(?<n>[0-9]+) (?<process>\\S+)$']}
+          - {type: set, fields: {time: "timestamp_seconds(cast(n as bigint))", host: "'web'"}}
+      all:
+        from: parsed
+        steps: [{type: rules, rules: [{name: shell, where: "process = 'sh'"}], output: annotate}]
+      bursts:
+        from: parsed
+        steps: [{type: correlate, tables: {store: rule}, group_fields: [process], time: time}]
+    sinks:
+      kept: {from: all, type: file, path: "{here}/out.jsonl"}
+      alerts: {from: bursts, type: file, path: "{here}/alerts.jsonl"}
+    run: {trigger: 100ms}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_correlations_of_a_table_change_in_a_running_stream(etl: Etl) -> None:
+    def told() -> set[str]:
+        out = etl.folder / "alerts.jsonl"
+        lines = out.read_text().splitlines(keepends=True) if out.exists() else []
+        return {json.loads(line)["rule"]["title"] for line in lines if line.endswith("\n")}
+
+    with closing(sqlite3.connect(etl.folder / "rules.db", isolation_level=None)) as store:
+        store.execute("create table rules (id text primary key, rule text)")
+        store.execute("insert into rules values ('1', ?)", [CORRELATION])
+        with streaming(etl, ALERTS) as stream:
+            wait_for(lambda: told() == {"Shells"}, what="the first alert")
+
+            # when one groups by what alerts cannot tell, and another does not
+            by_host = BY_NUMBER.replace("Numbers", "Hosts").replace("process, n", "host")
+            store.execute("insert into rules values ('2', ?)", [by_host])
+            store.execute("insert into rules values ('3', ?)", [BY_NUMBER.replace("process, n", "process")])
+
+            # then
+            wait_for(lambda: told() == {"Shells", "Numbers"}, what="the alert of the new correlation")
+            wait_for(lambda: any("'Hosts': it groups by 'host'" in line for line in stream.said), what="the word about the other")
+
+    # then
+    assert told() == {"Shells", "Numbers"}
+    assert sorted(stream.delivered()) == list(range(stream.total()))
 
 
 def insert(store: Database, id_: str, rule: str) -> None:

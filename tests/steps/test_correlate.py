@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,13 @@ from running import Engine, Etl
 from connectors.discard import DiscardSink
 from etl.api import OFFSET, TIMESTAMP, PlanError
 from etl.config.loader import load
+from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
 from etl.rules.correlation_names import PART, parted
+from etl.segment import opening
 from etl.steps.correlate import Correlate
-from etl.steps.correlate_events import CorrelateEvents
+from etl.steps.correlate_events import CorrelateEvents, _compiled
 
 RULES = """
 title: Failed login
@@ -289,3 +292,21 @@ def test_events_that_count_for_nothing_stay_out_of_spark(rules: Path) -> None:
         (1, ["many", "Many users", "many"]),
         (4, ["Login and command", "Guessed"]),
     ]
+
+
+def test_rules_are_compiled_before_workers_are_forked(rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    monkeypatch.setenv("SLUICE_OPEN_FIRST", "")  # what is left here is forgotten afterwards
+    matching = step(rules).parts(SCHEMA)[0]
+    assert isinstance(matching, CorrelateEvents)
+    node = StepNode("main[0]", matching, SCHEMA, matching.fields(SCHEMA))
+    opening.leave([Segment({"main": Branch((node,), node.outgoing)}, {})], tmp_path / "open-first.pickle")
+
+    # when
+    assert opening.open_first() == 1
+    before = _compiled.cache_info()
+    pickle.loads(pickle.dumps(matching)).open(SCHEMA)
+
+    # then
+    after = _compiled.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)
