@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks import data
+from benchmarks import data, measure
 from benchmarks.follow import follow_argv, wait_until
 from benchmarks.measure import Command
 from benchmarks.places import ROOT, fresh
@@ -19,7 +19,7 @@ TITLE = "Start-up"
 ABOUT = (
     "From the command to the first line in the output, following a file of 2,000 lines on `local[1]`. Cold: the pages of "
     "Python's environment, of Java and of this checkout are given back to the system first (`posix_fadvise`), as far as "
-    "nobody else has them mapped."
+    "nobody else has them mapped. To the end: the same lines with `--once`, until the command has ended."
 )
 LIMIT_SECONDS = 12.0
 PATIENCE_SECONDS = 120.0
@@ -28,18 +28,19 @@ PATIENCE_SECONDS = 120.0
 def run(settings: Settings) -> Result:
     """Cold and warm by turns."""
     cold, warm = Row("start to first output, cold", "s", at_most=LIMIT_SECONDS), Row("start to first output, warm", "s")
+    whole = Row("start to end with --once, warm", "s")
     for number in range(settings.runs):
         _evict(_program_files())
         _measure(cold)
         _measure(warm)
-        print(f"  run {number + 1}: cold {cold.values[-1]:.1f} s, warm {warm.values[-1]:.1f} s", file=sys.stderr, flush=True)
-    return Result("startup", TITLE, ABOUT, [cold, warm])
+        _measure_whole(whole)
+        said = f"cold {cold.values[-1]:.1f} s, warm {warm.values[-1]:.1f} s, to the end {whole.values[-1]:.1f} s"
+        print(f"  run {number + 1}: {said}", file=sys.stderr, flush=True)
+    return Result("startup", TITLE, ABOUT, [cold, warm, whole])
 
 
 def _measure(row: Row) -> None:
-    folder = fresh("startup")
-    source, output = folder / "start.log", folder / "out.json"
-    source.write_text("".join(f"{line}\n" for line in data.seed()))
+    folder, source, output = _given()
     with Command(follow_argv(source, output, folder), folder) as command:
         wait_until(lambda: output.exists() and output.stat().st_size > 0, command, PATIENCE_SECONDS)
         row.values.append(time.monotonic() - command.began)
@@ -47,6 +48,22 @@ def _measure(row: Row) -> None:
         cost = command.wait(60)
     row.cpu.append(cost.cpu)
     row.pss.append(cost.peak)
+
+
+def _measure_whole(row: Row) -> None:
+    folder, source, output = _given()
+    cost, _, _ = measure.run([*follow_argv(source, output, folder), "--once"], folder)
+    row.values.append(cost.wall)
+    row.cpu.append(cost.cpu)
+    row.pss.append(cost.peak)
+
+
+def _given() -> tuple[Path, Path, Path]:
+    """A folder, the log in it, and where the output will be."""
+    folder = fresh("startup")
+    source, output = folder / "start.log", folder / "out.json"
+    source.write_text("".join(f"{line}\n" for line in data.seed()))
+    return folder, source, output
 
 
 def _program_files() -> Iterable[Path]:

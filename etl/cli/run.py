@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,8 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
         forbid("pandas")
     progress.say("starting", f"starting Spark ({master})", master=master)
     for one in runs:
-        wanted = tables_of([node.step for segment in _segments([one]) for node in warming.nodes(segment)])
+        looking = [node.step for segment in _segments([one]) for node in warming.nodes(segment) if node.step.named_tables()]
+        wanted = tables_of(looking) if looking else {}  # what reads tables loads the compiler of kernels
         say = lambda kind, text: progress.say("table", text, kind)  # noqa: E731
         stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
     compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
@@ -146,7 +148,7 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
         stack.callback(compiler.wait)
     log = runs[0].state.spark_log
     opening.leave(_segments(runs) if compiler is None else (), log.with_name("open-first.pickle"))
-    session = _session(master, options, log)
+    session = _session(master, options, log, compiled=compiler is None)
     stack.callback(session.stop)
     if compiler is not None:
         compiler.wait()  # workers that start before it ends would compile the same
@@ -164,12 +166,15 @@ def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
         yield from (segment for segment, _ in segments(query.frame))
 
 
-def _session(master: str, options: Options, log: Path) -> Any:
+def _session(master: str, options: Options, log: Path, compiled: bool) -> Any:
     """Started in a thread of its own: Spark then leaves this one's signals to us."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(spark.start, "sluice", master, options.conf, log).result()
+        session = pool.submit(spark.start, "sluice", master, options.conf, log, compiled)
+        with suppress(ModuleNotFoundError):  # forbidden where no query needs it; else its first micro-batch would load it
+            import_module("pandas")
+        return session.result()
 
 
 def _prints(one: Run) -> bool:

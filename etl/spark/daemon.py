@@ -8,19 +8,14 @@ from etl.lean import obey
 if __name__ == "__main__":
     obey()
 
-    import pyarrow.compute  # noqa: F401
-
-    import etl.segment.runner
-    import etl.spark.splits  # noqa: F401
     from etl.scanner.shed import shed_compiler
-    from etl.scanner.warm import compile_apart, warm
     from etl.segment.opening import open_first
+    from etl.spark.prepared import prepare
     from etl.spark.relay import send
 
-    compile_apart()
-    warm()
+    prepare()
     send()
-    open_first()
-    shed_compiler()
+    if open_first():
+        shed_compiler()
     gc.freeze()  # what is loaded stays: a worker's collector that looks at it would copy its pages
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etl.spark.archive import Launch, launch
+from etl.spark.interpreter import interpreter
 from etl.spark.java import home_for_spark, java_home
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ ENGINE = {
     "spark.driver.memory": "512m",
 }
 
+_LOG = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+LOCAL_FILES = {"spark.sql.streaming.checkpointFileManagerClass": _LOG}
+"""How checkpoints are written on this machine: to rename a file, Spark's other way starts ``readlink`` eight times, which
+takes 20 ms. Both write the same files."""
+
 
 def is_local(master: str) -> bool:
     """Whether all tasks run on this host."""
@@ -86,18 +92,28 @@ def local_master(master: str) -> str:
     return f"local[{cores(master)}]" if master in ("local[*]", "local") else master
 
 
-def start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
-    """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds."""
+def start(name: str, master: str, options: Mapping[str, str], log: Path, compiled: bool = False) -> SparkSession:
+    """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds.
+
+    ``compiled``: all kernels that its tasks need have been compiled on this machine.
+    """
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
+    with _printing_to(log):
+        os.environ["PYSPARK_PYTHON"] = interpreter(compiled) if is_local(master) else sys.executable
+        return _started(name, master, options, log)
+
+
+def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     home = java_home()
     os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = NO_LOOKUP
     settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
     jvm = settings.pop("spark.driver.extraJavaOptions", "")
     how = launch(home, _jars(), options) if is_local(master) else Launch()
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM} {how.options} {jvm} {_logging()}" pyspark-shell'
-    with _printing_to(log), _launching(how):
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        f'--driver-java-options "{JVM} {_crash_report(log)} {how.options} {jvm} {_logging()}" pyspark-shell'
+    )
+    with _launching(how):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName(name)
@@ -129,11 +145,17 @@ def _place(master: str) -> dict[str, str]:
     if not is_local(master):
         return {f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()}
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # it otherwise listens on every interface
-    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **LOCAL_FILES}
 
 
 def _logging() -> str:
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+
+
+def _crash_report(log: Path) -> str:
+    """Where a JVM that crashes says why: beside the log, not in the folder where the user happens to be."""
+    place = str(log.absolute().parent).replace("%", "%%")
+    return "" if set(place) & set("'\"\\\n") else f"'-XX:ErrorFile={place}/hs_err_pid%p.log'"
 
 
 def _jars() -> Path:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from etl.api import EtlError
 from etl.spark.measured import TableInUse
-from etl.tables.building import Answer, built
-from etl.tables.store import Wanted
+
+if TYPE_CHECKING:
+    from etl.tables.building import Answer
+    from etl.tables.store import Wanted
 
 Say = Callable[[str, str], None]
 """A level (``info`` or ``warning``) and a text for the user."""
@@ -28,7 +31,7 @@ def kept(
     Raises EtlError when a table that was never read cannot be read.
     """
     keeper = _Keeper(root, say, {} if in_use is None else in_use)
-    for answer in built(list(wanted.values()), root) if wanted else ():
+    for answer in _built(list(wanted.values()), root) if wanted else ():
         if answer.error and answer.current is None and not _usable(answer, wanted, root):
             raise EtlError(f"table {answer.name!r}: {answer.error}")
         keeper.take(answer)
@@ -45,6 +48,13 @@ def kept(
         done.set()
 
 
+def _built(wanted: Sequence[Wanted], root: Path) -> Iterator[Answer]:
+    """Loaded where there are tables: it brings the compiler of kernels."""
+    from etl.tables.building import built
+
+    return built(wanted, root)
+
+
 def _usable(answer: Answer, wanted: Mapping[str, Wanted], root: Path) -> bool:
     """Whether every shape of a table that cannot be read now has been read by a run before."""
     from etl.tables.store import current
@@ -56,7 +66,7 @@ def _refresh(wanted: Sequence[Wanted], keeper: _Keeper, done: threading.Event) -
     due = {one.id: time.monotonic() + _seconds(one) for one in wanted}
     while not done.wait(max(0.0, min(due.values()) - time.monotonic())):
         now = [one for one in wanted if due[one.id] <= time.monotonic()]
-        for answer in built(now, keeper.root):
+        for answer in _built(now, keeper.root):
             keeper.take(answer)
         due |= {one.id: time.monotonic() + _seconds(one) for one in now}
 

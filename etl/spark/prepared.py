@@ -1,0 +1,20 @@
+"""What every worker needs, made ready once in the process that workers are forked from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+
+@cache
+def prepare() -> None:
+    """Load kernels; a fork of a process that did so has them."""
+    import pyarrow.compute  # noqa: F401
+
+    import etl.segment.runner
+    import etl.spark.splits  # noqa: F401
+    from etl.scanner.shed import shed_compiler
+    from etl.scanner.warm import compile_apart, warm
+
+    compile_apart()
+    warm()
+    shed_compiler()

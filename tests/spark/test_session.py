@@ -1,0 +1,106 @@
+"""The session that a run starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+from running import Engine, Etl, wait_for
+
+from etl.spark.session import LOCAL_FILES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+CRASH = """
+import os, signal, sys
+from pathlib import Path
+from etl.spark import session
+started = session.start("crash", "local[1]", {}, Path(sys.argv[1]))
+jvm = started.sparkContext._gateway.proc
+os.kill(jvm.pid, signal.SIGSEGV)
+print(jvm.pid, jvm.wait(60), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_jvm_that_crashes_says_why_beside_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "a folder, 100% ours" / "spark.log"
+
+    ran = subprocess.run([sys.executable, "-c", CRASH, log], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    pid, status = ran.stdout.split()
+    assert status == "-6"
+    assert "SIGSEGV" in (log.parent / f"hs_err_pid{pid}.log").read_text()
+    assert not list(tmp_path.glob("hs_err*"))
+
+
+def test_workers_are_forks_of_what_the_driver_started_and_not_the_jvm(spark: SparkSession) -> None:
+    def above(_: int) -> Iterator[int]:
+        pid = os.getpid()
+        while pid > 1:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            yield pid
+
+    found = spark.sparkContext.parallelize([0], 1).flatMap(above).collect()
+
+    assert os.getpid() in found
+    assert spark.sparkContext._gateway.proc.pid not in found  # type: ignore[union-attr]
+
+
+WINDOW = """
+    name: window
+    source: {type: file, path: "{here}/in.log"}
+    steps:
+      - {type: regex, patterns: ['^(?<timestamp>[^ ]+) (?<user_name>[a-z]+)$']}
+      - {type: timestamp, formats: [iso8601]}
+      - {type: window, time: timestamp, size: 10m, late: 0s, group_by: [user_name], aggregates: {n: count(*)}}
+    sink: {type: file, path: "{here}/out.jsonl"}
+"""
+
+
+def test_a_checkpoint_goes_on_whichever_way_its_files_were_written(engine: Engine, spark: SparkSession) -> None:
+    ((name, ours),) = LOCAL_FILES.items()
+    log, out = engine.etl.folder / "in.log", engine.etl.folder / "out.jsonl"
+    sparks = ours.replace("FileSystemBased", "FileContextBased")
+    for minute, (way, user) in enumerate([(sparks, "anna"), (ours, "anna"), (sparks, "anna"), (ours, "zoe")]):
+        spark.conf.set(name, way)
+        with log.open("a") as more:
+            more.write(f"2026-11-09T06:{minute if user == 'anna' else 59:02d}:00Z {user}\n")
+        engine(WINDOW)
+    spark.conf.set(name, ours)
+
+    (anna,) = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (anna["user_name"], anna["n"]) == ("anna", 3)
+
+
+FOLLOW = """
+    name: follow
+    source: {type: file, path: "{here}/in.log"}
+    sink: {type: file, path: "{here}/out.jsonl"}
+    run: {trigger: 200ms}
+"""
+
+
+def test_a_killed_driver_leaves_no_process_behind(etl: Etl) -> None:
+    (etl.folder / "in.log").write_text("one line\n")
+    running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state", "-q")
+    out = etl.folder / "out.jsonl"
+    wait_for(lambda: out.exists() and out.stat().st_size > 0, what="the first output")
+    started = psutil.Process(running.pid).children(recursive=True)
+
+    running.kill()
+    running.communicate()
+
+    assert len(started) > 5  # JVM, zygote, daemon, workers, planners
+    _, left = psutil.wait_procs(started, timeout=60)
+    assert not left
