@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,10 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.places import HERE, ROOT, VENV
+from benchmarks.places import CACHE, HERE, ROOT, VENV
 
-PACKAGES = ("chdb==4.4.0", "tenzir==6.20.0", "duckdb==2.0.0")
+PACKAGES = (
+    "chdb==4.4.0",
+    "tenzir==6.20.0",
+    "duckdb==2.0.0",
+    "pysigma-backend-sqlite==2.1.1",
+    "mmdb-writer==0.2.7",
+    "maxminddb==3.2.0",
+)
 """What the peers' environment holds, beside this engine's own."""
+
+CRATES = {"rsigma": "0.23.0"}
+"""Programs that cargo builds. 0.23.0 is the last that Rust 1.95 compiles, and needs its default features."""
 
 PIPELINES = HERE / "pipelines"
 
@@ -101,6 +112,17 @@ DUCKDB = _peer("DuckDB", "duckdb_sql.py", OTHERS)
 RE2 = _peer("RE2", "re2_arrow.py", OWN, "out", "re2")
 RE2_SIMPLE = _peer("RE2 simple", "re2_arrow.py", OWN, "out", "named")
 RE = _peer("Python re", "re_plain.py", OWN, "out")
+
+
+def program(name: str) -> Path:
+    """A program of `CRATES`, built outside the checkout when it is first asked for. Raises OSError or CalledProcessError."""
+    version, root = CRATES[name], CACHE / "cargo"
+    place = root / f"{name}-{version}" / "bin" / name
+    if not place.exists():
+        cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
+        options = ["--version", version, "--locked", "--root", str(root / f"{name}-{version}")]
+        subprocess.run([cargo, "install", "--quiet", name, *options], check=True, cwd=CACHE)
+    return place
 
 
 def prepare_peers() -> None:

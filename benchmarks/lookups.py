@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from benchmarks import lookups_database, measure
+from benchmarks import lookups_database, lookups_peers, measure
 from benchmarks.database import PASSWORD
 from benchmarks.places import fresh
 from benchmarks.results import Result, Row
@@ -22,7 +22,11 @@ ABOUT = (
     "addresses at a time, in no order, are looked up in one process with a worker's settings: all of them are found, and both "
     "values of each are made columns. Resident is what of the mapped file was in memory after every row was found once. The "
     "networks are 1,000,000 of random prefixes of 16 to 32 bits, the addresses random. The patterns "
-    "are of a domain of two words and mostly a word, the lines of 100 bytes with a URL of such a domain; hardly any is hit."
+    "are of a domain of two words and mostly a word, the lines of 100 bytes with a URL of such a domain; hardly any is hit. "
+    "Peers have the same rows and addresses, one thread, and a driver in Python: DuckDB joins a column of addresses with its "
+    "table (both values come out as columns), SQLite is asked a statement an address, the table's key; a MaxMind DB, written "
+    "by mmdb-writer, is asked address by address by its reader in C. Their memory is what the process has more "
+    "after the look-ups than before it opened the table."
 )
 
 
@@ -56,6 +60,7 @@ def run(settings: Settings) -> Result:
     for _ in range(settings.runs):
         cost, _ = _call("build", folder)
         found = {"build": cost.wall, "memory": cost.peak, **_call("ask", folder)[1], **_call("patterns", folder)[1]}
+        networks_found = found.pop("cidr_found")
         for name, value in found.items():
             rows[name].values.append(value)
     with lookups_database.loaded(folder) as server:
@@ -63,9 +68,10 @@ def run(settings: Settings) -> Result:
             shutil.rmtree(folder / "from-mariadb", ignore_errors=True)
             for name, value in server.measured(lambda how: _call(how, folder, module="lookups_database")[1]).items():
                 rows[name].values.append(value)
-    for row in rows.values():
-        print(f"  {row.label}: {row.median:,.3g} {row.unit}", file=sys.stderr, flush=True)
-    return Result("lookups", TITLE, ABOUT, list(rows.values()))
+    every = [*rows.values(), *lookups_peers.rows(folder, settings.runs, networks_found)]
+    for row in every:
+        print(f"  {row.label}: {row.median or 0:,.3g} {row.unit}", file=sys.stderr, flush=True)
+    return Result("lookups", TITLE, ABOUT, every)
 
 
 def _call(*words: object, module: str = "lookups_kernels") -> tuple[measure.Cost, dict[str, float]]:

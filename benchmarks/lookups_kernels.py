@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
+from pyarrow import csv, parquet
 
 from connectors.lookup_tables.file import FileTable
 from etl.tables.store import Live, Wanted, current, refresh
@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("category", pa.string()), ("score", pa.int32())])
 
 
 def data(folder: Path) -> None:
-    """The two CSV files, the same each time."""
+    """The two CSV files and the addresses to be looked up, the same each time."""
     random = np.random.default_rng(1)
     numbers = np.unique(random.integers(1 << 24, 1 << 32, ROWS + ROWS // 50, dtype=np.uint64))
     random.shuffle(numbers)
@@ -37,6 +37,10 @@ def data(folder: Path) -> None:
         "score": pa.array(random.integers(0, 101, ROWS)),
     }
     csv.write_csv(pa.table(columns), folder / "intel.csv")
+    asked = np.random.default_rng(2)
+    known = columns["ip"].take(pa.array(asked.permutation(ROWS)[:PROBES]))
+    other = texts(asked.integers(1 << 24, 1 << 32, PROBES, dtype=np.uint64))
+    parquet.write_table(pa.table({"known": known, "other": other}), folder / "probes.parquet")
     prefixes = pa.array(random.integers(16, 33, NETWORKS)).cast(pa.string())
     networks = pc.binary_join_element_wise(texts(random.integers(1 << 24, 1 << 32, NETWORKS, dtype=np.uint64)), prefixes, "/")
     csv.write_csv(pa.table({"network": networks, "score": pa.array(random.integers(0, 101, NETWORKS))}), folder / "networks.csv")
@@ -109,14 +113,7 @@ def ask(folder: Path) -> dict[str, float]:
     intel, networks = tables(folder)
     refresh(networks, folder)
     mapped, cidr = (Live(folder / one.id).mapped() for one in (intel, networks))
-    random = np.random.default_rng(2)
-    keys = (
-        csv.read_csv(folder / "intel.csv", convert_options=csv.ConvertOptions(include_columns=["ip"]))
-        .column("ip")
-        .combine_chunks()
-    )
-    known = keys.take(pa.array(random.permutation(len(keys))[:PROBES]))
-    other = texts(random.integers(1 << 24, 1 << 32, PROBES, dtype=np.uint64))
+    known, other = (column.combine_chunks() for column in parquet.read_table(folder / "probes.parquet").columns)
 
     def exact(batch: pa.Array) -> None:
         rows = mapped.first(mapped.find([batch]))
@@ -129,11 +126,13 @@ def ask(folder: Path) -> dict[str, float]:
         "found": speed(other, lambda batch: mapped.find([batch])),
         "cidr": speed(other, lambda batch: cidr.values("score", cidr.first(cidr.find([batch])))),
     }
-    for at in range(0, len(keys), BATCH):
-        mapped.find([keys.slice(at, BATCH)])
+    only_key = csv.ConvertOptions(include_columns=["ip"])
+    for batch in csv.read_csv(folder / "intel.csv", convert_options=only_key).to_batches():
+        mapped.find([batch.column(0)])
     return {
         **found,
         "file": megabytes(folder, intel),
+        "cidr_found": int(np.count_nonzero(cidr.first(cidr.find([other])) >= 0)),
         "networks": megabytes(folder, networks),
         "resident": resident(folder, intel),
     }

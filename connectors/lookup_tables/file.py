@@ -143,9 +143,7 @@ class FileTable(Table):
         for batch in reader:
             yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
         if wrong:
-            rows = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
-            text = "%s: %s left out for another number of fields than there are columns: %d, not %d, in the first"
-            log.warning(text, self.path, rows, wrong[0].actual_columns, wrong[0].expected_columns)
+            log.warning("%s: %s", self.path, _left_out(wrong))
 
     def _parquet_names(self) -> list[str]:
         from pyarrow import parquet
@@ -189,3 +187,15 @@ class FileTable(Table):
         missing = [name for name in columns if name not in names]
         if missing:
             raise ComponentError(f"{self.path} has no column {missing[0]!r}; it has {', '.join(names[:20])}")
+
+
+def _left_out(rows: Sequence[Any]) -> str:
+    """Rows with a number of fields that is not that of the columns, in words; an open quote takes all lines behind it."""
+    first = rows[0]
+    many = "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
+    where = f"the first, row {first.number}, has {first.actual_columns}, not {first.expected_columns}"
+    longest = max(rows, key=lambda row: row.text.count("\n"))
+    lines = longest.text.count("\n") + 1
+    opened = longest.text.count('"') % 2
+    quote = f"; row {longest.number} takes {lines:,} lines, for a quote in it is not closed" if opened else ""
+    return f"{many} left out for another number of fields than there are columns: {where}, and begins {first.text[:40]!r}{quote}"

@@ -107,6 +107,9 @@ class Lookup(ArrowStep):
             elif self._table is not None and not _castable(self.defaults[name], self._table.column(self.add[name])):
                 wanted = format_type(self._table.column(self.add[name]))
                 yield Finding("wrong-type", f"{self.defaults[name]!r} is no {wanted}", ("defaults", name))
+        if self.defaults and self.miss != "keep":
+            message = "an event that the table knows nothing about is not kept, so no field of it is filled in"
+            yield Finding("useless-option", message, ("defaults",), "leave it out, or say `miss: keep`")
         if self.several != "first" and self.match in ("cidr", "range"):
             yield Finding("useless-option", f"of a {self.match} table one row belongs to an event at most", ("several",))
         if self._table is not None:

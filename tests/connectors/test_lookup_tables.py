@@ -59,6 +59,15 @@ def test_a_csv_file_broken_in_the_middle_keeps_its_good_rows(tmp_path: Path, cap
 
     assert rows(table, "ip", "score")[-1] == {"ip": "203.0.113.9", "score": 7}
     assert "2 rows left out for another number of fields" in caplog.text
+    assert "the first, row 4, has 1, not 3, and begins 'only one'" in caplog.text
+
+
+def test_a_quote_that_is_not_closed_is_named_with_the_lines_it_takes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = file(tmp_path / "t.csv", CSV + '203.0.113.9,"open\n' + "203.0.113.10,c,7\n203.0.113.11,c,7\n")
+
+    assert rows(table, "ip", "score") == ROWS
+    assert "1 row left out" in caplog.text
+    assert "row 4 takes 3 lines, for a quote in it is not closed" in caplog.text
 
 
 def test_values_with_newlines_and_quotes_are_one_value(tmp_path: Path) -> None:

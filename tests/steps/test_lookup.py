@@ -173,6 +173,7 @@ def test_several_fields_are_one_key() -> None:
         ({"on": ["ip", "ip"]}, {}, ["wrong-key"]),
         ({"match": "range"}, {}, ["wrong-key"]),
         ({"match": "cidr", "several": "all"}, {}, ["useless-option"]),
+        ({"defaults": {"score": 1}, "miss": "drop"}, {}, ["useless-option"]),
         ({}, {"columns": {"ip": "int"}}, ["wrong-type"]),
         ({"defaults": {"score": "x"}}, {}, ["wrong-type"]),
         ({}, {}, []),
