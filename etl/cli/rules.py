@@ -36,12 +36,15 @@ def check(paths: Sequence[str], names: str | None, columns: str | None, strict: 
 
     PATHS are files of rules and folders.
     """
+    from etl.rules.in_force import readable
     from etl.rules.report import report
 
     taxonomy, rules = _read(paths, names)
+    given = [name.strip() for name in columns.split(",")] if columns else None
+    rules = readable(rules, given)
     for problem in rules.problems:
         click.echo(problem)
-    for line in report(rules, taxonomy, columns.split(",") if columns else None):
+    for line in report(rules, taxonomy, given):
         click.echo(line)
     if strict and rules.problems:
         click.get_current_context().exit(1)

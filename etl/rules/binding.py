@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from etl.api import HIDDEN, Schema
-from etl.rules.columns import TEXTS, is_list
+from etl.rules.column_types import TEXTS, is_list
 from etl.rules.conditions import FALSE, Condition, Leaf, either, replaced
 from etl.rules.needles import forms_of, is_literal
 from etl.rules.predicates import ANY_FIELD, Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, TimePart

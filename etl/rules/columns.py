@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+from etl.rules.column_types import TEXTS, is_list
 
 
 @dataclass
@@ -31,8 +31,3 @@ class Column:
         if is_list(self.array.type):
             return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
         return np.arange(len(self.array))
-
-
-def is_list(type_: pa.DataType) -> bool:
-    """Whether values are lists."""
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))

@@ -14,7 +14,8 @@ import pyarrow as pa
 from etl.api import Schema
 from etl.rules.binding import bind
 from etl.rules.bits import Bits
-from etl.rules.columns import TEXTS, Column
+from etl.rules.column_types import TEXTS
+from etl.rules.columns import Column
 from etl.rules.conditions import FALSE, Condition, leaves
 from etl.rules.costs import Costs
 from etl.rules.other_deciders import NumberDecider, PresentDecider, decide_same

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from etl.api import Schema, visible
 from etl.rules.conditions import Condition, leaves
@@ -73,6 +75,24 @@ def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
     return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version, rules.refused)
 
 
+def readable(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
+    """Without the rules whose SQL is wrong whatever types fields have; ``columns`` are those of the stream, if they are known."""
+    wrong = {rule: message for rule in rules.rules if (message := _unreadable(rule, columns))}
+    problems = [*rules.problems, *(Problem(rule.file, rule.line, message, rule.title) for rule, message in wrong.items())]
+    kept = tuple(rule for rule in rules.rules if rule not in wrong)
+    return replace(rules, rules=kept, problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))))
+
+
+def _unreadable(rule: Rule, columns: Sequence[str] | None) -> str | None:
+    conditions = [leaf.predicate.where for leaf in leaves(rule.condition) if isinstance(leaf.predicate, Sql)]
+    if not conditions:
+        return None
+    from etl.rules.sql_conditions import names_in
+
+    names = {name for where in conditions for name in names_in(where)} if columns is None else columns
+    return _wrong(rule.condition, pa.schema([(name, pa.null()) for name in names]))
+
+
 def fields_needed(rules: Sequence[Rule]) -> set[str]:
     """The fields that Sigma rules ask for; those of SQL conditions are known in front of a schema only."""
     found: set[str] = set()
@@ -85,13 +105,14 @@ def fields_needed(rules: Sequence[Rule]) -> set[str]:
 
 def _wrong(condition: Condition, schema: Schema) -> str | None:
     """Why a condition cannot be decided; only SQL can be wrong in front of a schema."""
-    if not any(isinstance(leaf.predicate, Sql) for leaf in leaves(condition)):
+    written = [leaf.predicate.where for leaf in leaves(condition) if isinstance(leaf.predicate, Sql)]
+    if not written:
         return None
-    from etl.rules.binding import bind
-    from etl.rules.sql_conditions import BindError
+    from etl.rules.sql_conditions import BindError, sql_condition
 
     try:
-        bind(condition, visible(schema))
+        for where in written:
+            sql_condition(where, visible(schema))
     except BindError as error:
         return str(error)
     return None

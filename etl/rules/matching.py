@@ -27,9 +27,9 @@ LONGEST_REASON = 300
 class Matching:
     """Marks events with the rules that they meet."""
 
-    def __init__(self, force: InForce, engine: Engine, output: Output) -> None:
+    def __init__(self, force: InForce, engine: Engine, output: Output, metadata: Sequence[str] = ()) -> None:
         self._force, self._engine = force, engine
-        self._told, self._write = told(force.rules, force.version), WRITE[output]
+        self._told, self._write = told(force.rules, force.version, metadata), WRITE[output]
         self._matches = np.zeros(len(force.rules), np.int64)
         engine.costs()  # those of another split
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import pyarrow as pa
 from etl.api import with_columns
 from etl.rules.program import Matches
 from etl.rules.rule import Rule
-from etl.rules.told import LIST, ONE, TOLD, Output
+from etl.rules.told import LIST, ONE, Output, told_type
 from etl.scanner.texts import taken
 
 
-def told(rules: tuple[Rule, ...], version: str) -> pa.StructArray:
-    """Of each rule what is told."""
+def told(rules: tuple[Rule, ...], version: str, metadata: Sequence[str] = ()) -> pa.StructArray:
+    """Of each rule what is told, with these keys of its metadata."""
     rows = [
         {
             "id": rule.id,
@@ -25,10 +26,16 @@ def told(rules: tuple[Rule, ...], version: str) -> pa.StructArray:
             "tags": list(rule.tags),
             "author": rule.author,
             "version": version,
+            **{name: _as_text(rule.metadata.get(name)) for name in metadata},
         }
         for rule in rules
     ]
-    return pa.array(rows, TOLD)
+    return pa.array(rows, told_type(metadata))
+
+
+def _as_text(value: Any) -> str | None:
+    """A text as it is, anything else as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def matches(batch: pa.RecordBatch, found: Matches, of: pa.StructArray) -> pa.RecordBatch:
@@ -49,7 +56,7 @@ def alerts(batch: pa.RecordBatch, found: Matches, of: pa.StructArray) -> pa.Reco
     """One event a match."""
     rows = np.repeat(np.arange(batch.num_rows), np.diff(found.offsets))
     rules = of.take(pa.array(found.rule))
-    columns = dict(zip((f"{ONE}.{member.name}" for member in TOLD), rules.flatten(), strict=True))
+    columns = dict(zip((f"{ONE}.{member.name}" for member in of.type), rules.flatten(), strict=True))
     return with_columns(_rows(batch, rows), columns)
 
 

@@ -69,7 +69,7 @@ class RuleSet:
         """Changes when a rule does: of everything that decides about matches and of what is told of them."""
         seen = hashlib.sha256()
         for rule in self.rules:
-            seen.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author)).encode())
+            seen.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author, rule.metadata)).encode())
         for correlation in self.correlations:
             seen.update(repr(replace(correlation, file="", line=0)).encode())
         return seen.hexdigest()[:12]

@@ -11,9 +11,14 @@ from etl.rules.correlation import Correlation
 from etl.rules.correlation_reading import correlation_of
 from etl.rules.regexes import BadRegexError
 from etl.rules.rule import Problem, Rule
+from etl.rules.sigma_counts import counts_expanded
 from etl.rules.sigma_values import Placeholders, UnsupportedError, condition_of
 
 _ACTIONS = ("global", "reset")
+_TOLD_APART = frozenset(
+    ("title", "id", "name", "level", "tags", "author", "logsource", "detection", "correlation", "filter", "action", "tests")
+)
+"""Keys of a rule that are no metadata."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def _loaded(documents: Sequence[Document]) -> Iterator[tuple[Document, Any]]:
         repeated = [before] if data.get("action") == "repeat" and before else []
         try:
             found = SigmaCollection.from_dicts(
-                [_copy(one) for one in (*shared, *repeated, data)],
+                counts_expanded([_copy(one) for one in (*shared, *repeated, data)]),
                 collect_errors=True,
                 collect_filters=True,
                 resolve_references=False,
@@ -136,7 +141,7 @@ def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: P
         level=rule.level.name.lower() if rule.level else None,
         tags=tuple(str(tag) for tag in rule.tags),
         author=rule.author,
-        metadata={key: document.data[key] for key in ("status", "references", "falsepositives") if key in document.data},
+        metadata={key: value for key, value in document.data.items() if key not in _TOLD_APART},
         logsource=_logsource(rule.logsource),
         file=document.file,
         line=document.line,

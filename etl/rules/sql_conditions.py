@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from etl.api import Schema
 from etl.expressions import analyse
-from etl.rules.columns import TEXTS
+from etl.rules.column_types import TEXTS
 from etl.rules.conditions import Condition, Leaf, both, either, opposite
 from etl.rules.literals import required
 from etl.rules.predicates import Network, Number, Order, Present, Sql, Text, TextKind
@@ -48,6 +48,17 @@ def sql_condition(where: str, schema: Schema) -> Condition:
         return _read(where, list(Spark().tokenize(where)), schema, True)
     except _NotApartError:
         return Leaf(Sql(where, tuple(sorted(analysis.fields))))
+
+
+def names_in(where: str) -> list[str]:
+    """The fields that a condition names, in order; none of one that cannot be read."""
+    from etl.expressions.tree import BadExpressionError, parse
+
+    try:
+        columns: list[Any] = [node for node in parse(where).walk() if type(node).__name__ == "Column"]
+    except BadExpressionError:
+        return []
+    return sorted({".".join(part.name for part in column.parts) for column in columns})
 
 
 class _NotApartError(Exception):

@@ -12,11 +12,14 @@ from etl.rules.in_force import in_force
 from etl.rules.rule import Rule, RuleSet
 from etl.rules.taxonomy import Taxonomy
 
+_NOTHING = pa.RecordBatch.from_pydict({"message": pa.nulls(1, pa.string())})
+"""An event without fields: a batch has as many events as its columns have values."""
+
 
 def fires(rule: Rule, event: Mapping[str, Any], taxonomy: Taxonomy) -> bool | str:
     """Whether it does, or why it cannot be told. Objects in the event become dotted fields."""
     try:
-        batch = flatten(pa.RecordBatch.from_pylist([dict(event)]))
+        batch = flatten(pa.RecordBatch.from_pylist([dict(event)])) if event else _NOTHING
     except (pa.ArrowException, ValueError) as error:
         return f"the event cannot be read: {error}"
     force = in_force(RuleSet((rule,)), taxonomy, batch.schema)

@@ -22,7 +22,7 @@ def way(tree: Node) -> Way:
     """The first engine that takes the pattern. Looks at the tree only: 0.1 ms for a large pattern."""
     against = obstacle(tree)
     if against is None and size(tree) > MOST_INSTRUCTIONS:
-        against = "counted repeats that multiply"
+        against = "counted repeats that multiply, or thousands of alternatives"
     if against is None:
         return Way("scanner", "a look-ahead of more than one character" if is_poisoned(tree) else None)
     return Way("RE2" if backtracking_reason(tree) is None else "regex", against)

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from etl.api import Finding, Schema, Table, format_type, nearest
 from etl.rules.files import read_rules, rule_files
-from etl.rules.sigma_values import Placeholders
+from etl.rules.in_force import in_force
+from etl.rules.taxonomy import Taxonomy
 
 MOST_CHECKED = 50
 """Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
@@ -46,8 +47,8 @@ def table_findings(columns: Mapping[str, str], tables: Mapping[str, Table]) -> I
             yield Finding("wrong-type", f"rules are texts, and column {column!r} is {found}", ("tables", name))
 
 
-def file_findings(patterns: Sequence[str], placeholders: Placeholders) -> Iterator[Finding]:
-    """About files that are not there, and rules that cannot be loaded."""
+def file_findings(patterns: Sequence[str], names: Taxonomy, incoming: Schema) -> Iterator[Finding]:
+    """About files that are not there, and rules that cannot be loaded, or decided in front of these fields."""
     files: list[str] = []
     for place, pattern in enumerate(patterns):
         matching = rule_files([pattern])
@@ -55,5 +56,6 @@ def file_findings(patterns: Sequence[str], placeholders: Placeholders) -> Iterat
         if not matching and not _WILD.search(pattern):  # rules may be published later
             yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
     if files and len(files) <= MOST_CHECKED:
-        for problem in read_rules(files, (), placeholders).problems:
+        found = in_force(read_rules(files, (), names.placeholders), names, incoming)
+        for problem in sorted(found.problems, key=lambda one: (one.file, one.line)):
             yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")

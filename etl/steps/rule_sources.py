@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -32,7 +32,9 @@ class OwnRule(BaseModel):
     )
     tags: tuple[str, ...] = Field(default=(), description="Words to find the rule's matches by.")
     author: str | None = Field(default=None, description="Who wrote the rule.")
-    metadata: dict[str, Any] = Field(default={}, description="Anything else that is to stand beside the rule.")
+    metadata: dict[str, Any] = Field(
+        default={}, description="Anything else about the rule; matches tell what `metadata` of the step names."
+    )
 
 
 class RuleSources(Step):
@@ -89,11 +91,11 @@ class RuleSources(Step):
         yield from own_findings([(rule.name, rule.where) for rule in self.rules], visible(incoming))
         yield from table_findings(self.tables, self._tables)
         try:
-            placeholders = self.filled(read_taxonomy(self.taxonomy))
+            names = read_taxonomy(self.taxonomy)
         except TaxonomyError as error:
             yield Finding("bad-taxonomy", str(error), ("fields",))
         else:
-            yield from file_findings(self.files, placeholders)
+            yield from file_findings(self.files, replace(names, placeholders=self.filled(names)), visible(incoming))
 
     def asked(self, incoming: Schema) -> Asked[Self]:
         """By this what is made of its rules is kept in a process, until they are others."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from etl.api import ArrowStep, ComponentError, Counting, Finding, Schema, visible
+from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Schema, visible
 from etl.steps.rule_sources import Asked, RuleSources, say_left_out
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Rules(RuleSources, ArrowStep):
 
     ``fields`` names a file that says what the stream calls Sigma's fields, which events a log source means and what
     placeholders stand for (`sigma/windows.yml` comes with the package); without its ``logsources`` every rule is tried
-    on every event. Each match tells the rule's id, title, level, tags and author, and the version of the set of rules.
+    on every event. Each match tells the rule's id, title, level, tags and author, the version of the set of rules, and
+    what ``metadata`` names.
 
     ```yaml
     type: rules
@@ -56,15 +57,25 @@ class Rules(RuleSources, ArrowStep):
             "each match, with the rule in `rule.*`."
         ),
     )
+    metadata: tuple[FieldName, ...] = Field(
+        default=(),
+        description="Keys of the rules' metadata, or further keys of Sigma rules, that a match tells, too; lists as JSON.",
+        examples=[["status", "references"]],
+    )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """What is wrong with its rules."""
-        return self.rule_findings(incoming)
+        """What is wrong with its rules, and with what they are to tell."""
+        from etl.rules.told import TOLD
+
+        for name in self.metadata:
+            if name in TOLD.names or self.metadata.count(name) > 1:
+                yield Finding("duplicate-field", f"a match tells {name!r} already", ("metadata",))
+        yield from self.rule_findings(incoming)
 
     def fields(self, incoming: Schema) -> Schema:
         from etl.rules.told import fields_behind
 
-        return fields_behind(self.output, incoming)
+        return fields_behind(self.output, self.metadata, incoming)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
         """How many rules there are, what they share, and how they are found."""
@@ -91,7 +102,7 @@ class Rules(RuleSources, ArrowStep):
             force, engine = _engine(self.asked(incoming))
         except TaxonomyError as error:
             raise ComponentError(f"rules: {error}") from error
-        return Matching(force, engine, self.output)
+        return Matching(force, engine, self.output, self.metadata)
 
     def in_force(self, incoming: Schema) -> InForce:
         """The rules as they are published now, in front of these fields. Raises TaxonomyError."""

@@ -52,7 +52,7 @@ def etl(*arguments: str) -> Result:
 
 def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
     # when
-    told = etl("check", str(folder), "--columns", "Image,user_name")
+    told = etl("check", str(folder), "--columns", "Image, user_name, a, b")
 
     # then
     assert told.exit_code == 0
@@ -60,6 +60,49 @@ def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
     assert "3 rules loaded, 1 problem," in told.output
     assert "the stream has no field 'Args', which 1 rule asks for" in told.output
     assert "slower: " in told.output
+
+
+UNREADABLE = """\
+name: open
+where: a = 'x' and
+---
+name: unknown function
+where: frobnicate(a)
+---
+name: number
+where: length(a) + 1
+---
+name: typed by nobody yet
+where: a > 3 and b like '%x' and ip_in(c, '10.0.0.0/8')
+"""
+
+
+def test_check_tells_of_sql_that_is_wrong_whatever_the_stream_has(folder: Path) -> None:
+    # given
+    file = folder / "sql.yml"
+    file.write_text(UNREADABLE)
+
+    # when
+    told, known = etl("check", str(file)), etl("check", str(file), "--columns", "a,b")
+
+    # then
+    assert f"{file}:1: 'open': something is missing beside 'and'" in told.output
+    assert f"{file}:4: 'unknown function': there is no function 'frobnicate'" in told.output
+    assert f"{file}:7: 'number': a condition is needed" in told.output
+    assert "1 rule loaded, 3 problems," in told.output
+    assert f"{file}:10: 'typed by nobody yet': there is no field 'c' here" in known.output
+
+
+def test_an_event_without_fields_is_an_event(folder: Path) -> None:
+    # given
+    file = folder / "none.yml"
+    file.write_text("name: nobody\nwhere: message is null\ntests: [{event: {}}, {event: {message: x}, matches: false}]\n")
+
+    # when
+    told = etl("test", str(file))
+
+    # then
+    assert (told.exit_code, told.output) == (0, "2 tests of 1 rule, 0 failed\n")
 
 
 def test_check_ends_with_one_when_it_is_strict(folder: Path) -> None:

@@ -65,6 +65,48 @@ def test_an_alert_is_one_match() -> None:
     assert (alerts[1]["rule.level"], alerts[1]["rule.tags"], alerts[1]["rule.author"]) == ("high", ["a", "b"], "me")
 
 
+def test_a_match_tells_what_is_asked_of_the_metadata() -> None:
+    # given
+    told = {**SHELL, "metadata": {"runbook": "https://wiki/sh", "owners": ["a", "ä"], "cost": 3}}
+    wanted = ["runbook", "owners", "cost"]
+
+    # when
+    listed = out(rules(ROOT, told, metadata=wanted))
+    alerts = out(rules(ROOT, told, metadata=wanted, output="alerts"))
+
+    # then
+    assert [[rule["runbook"] for rule in event["rules"]] for event in listed] == [["https://wiki/sh"], [None, "https://wiki/sh"]]
+    assert [(alert["rule.owners"], alert["rule.cost"]) for alert in alerts] == [
+        ('["a", "ä"]', "3"),
+        (None, None),
+        ('["a", "ä"]', "3"),
+    ]
+
+
+def test_metadata_cannot_take_the_place_of_what_a_match_tells() -> None:
+    # when
+    findings = list(rules(SHELL, metadata=["title", "runbook"]).check(SCHEMA))
+
+    # then
+    assert [(finding.code, finding.path, finding.message) for finding in findings] == [
+        ("duplicate-field", ("metadata",), "a match tells 'title' already")
+    ]
+
+
+def test_rules_of_files_are_checked_in_front_of_the_stream(tmp_path: Path) -> None:
+    # given
+    file = tmp_path / "own.yml"
+    file.write_text("name: lost\nwhere: Zzz = 'x'\n---\nname: open\nwhere: process = 'x' and\n---\nname: good\nwhere: n > 1\n")
+
+    # when
+    findings = list(Rules.model_validate({"type": "rules", "files": [str(file)]}).check(SCHEMA))
+
+    # then
+    assert [(finding.code, finding.severity) for finding in findings] == [("bad-rule", "warning")] * 2
+    assert "own.yml:1: 'lost': there is no field 'Zzz' here" in findings[0].message
+    assert "own.yml:4: 'open': something is missing beside 'and'" in findings[1].message
+
+
 def test_a_match_tells_the_version_of_the_rules() -> None:
     # when
     one, again, other = (out(step)[0]["rules"][0]["version"] for step in (rules(SHELL), rules(SHELL), rules(SHELL, ROOT)))

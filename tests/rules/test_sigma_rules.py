@@ -312,3 +312,70 @@ def test_without_pysigma_sigma_rules_are_named_and_ours_run(tmp_path: Path, monk
     # then
     assert "pip install 'sluice-etl[sigma]'" in rules.problems[0].message
     assert hits(rules, texts("a")) == [["own"]]
+
+
+# ── N of ──
+
+THREE = {"s1": {"f|contains": "a"}, "s2": {"f|contains": "b"}, "s3": {"f|contains": "c"}, "_s": {"f|contains": "d"}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("2 of s*", [2, 3, 4]),
+        ("2 of them", [2, 3, 4]),
+        ("3 OF s*", [4]),
+        ("not 2 of s*", [0, 1, 5]),
+        ("2 of s* and _s", []),
+        ("2 of *s*", [2, 3, 4, 5]),
+        ("1 of s*", [1, 2, 3, 4, 5]),
+        (["3 of s*", "_s"], [4, 5]),
+    ],
+)
+def test_so_many_of_the_selections(tmp_path: Path, condition: Any, expected: list[int]) -> None:
+    # given
+    rules = written(tmp_path, {**HEAD, "detection": {**THREE, "condition": condition}})
+
+    # when
+    found = hits(rules, texts("", "a", "ab", "cb", "abc", "ad"))
+
+    # then
+    assert not rules.problems
+    assert [n for n, one in enumerate(found) if one] == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("4 of s*", "'4 of s*' can never be: it stands for 3 selections"),
+        ("0 of s*", "'0 of s*' can never be: it stands for 3 selections"),
+        ("2 of nothing*", "'2 of nothing*' can never be: it stands for 0 selections"),
+    ],
+)
+def test_more_than_there_are(tmp_path: Path, condition: str, message: str) -> None:
+    assert [one.message for one in written(tmp_path, {**HEAD, "detection": {**THREE, "condition": condition}}).problems] == [
+        message
+    ]
+
+
+def test_selections_of_which_too_many_ways_lead_to_the_number(tmp_path: Path) -> None:
+    # given
+    many = {f"s{n}": {"f|contains": str(n)} for n in range(20)}
+
+    # when
+    problems = written(tmp_path, {**HEAD, "detection": {**many, "condition": "5 of them"}}).problems
+
+    # then
+    assert [one.message for one in problems] == ["'5 of them': there are more than 1,000 ways to choose 5 of 20 selections"]
+
+
+def test_the_number_counts_selections_of_a_global_part_too(tmp_path: Path) -> None:
+    # given
+    shared = {"action": "global", **HEAD, "detection": {"s1": {"f|contains": "a"}}}
+    own = {"detection": {"s2": {"f|contains": "b"}, "s3": {"f|contains": "c"}, "condition": "2 of s*"}}
+
+    # when
+    found = hits(written(tmp_path, shared, own), texts("a", "ac", "b"))
+
+    # then
+    assert [bool(one) for one in found] == [False, True, False]
