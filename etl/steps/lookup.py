@@ -39,9 +39,9 @@ class Lookup(ArrowStep):
     An exact match compares whole numbers with whole numbers and texts with texts, letter by letter. A `cidr` table holds
     networks, of which the longest prefix counts; a `range` table the first and last values of numbers or times, of which the
     range that begins last counts; a `prefix` or `suffix` table texts, of which the longest counts, a suffix only as whole
-    labels of a domain's name. The key of a `like` or `regex` table is a pattern, and the first one in the table's order that
-    the field fits counts; `regex` is that of RE2, with look-around and back-references left to a slower engine that has a
-    tenth of a second for each text. A key that is null is in no table.
+    labels of a domain's name, whatever the case of its letters. The key of a `like` or `regex` table is a pattern, and the
+    first one in the table's order that the field fits counts; `regex` is that of RE2, with look-around and back-references
+    left to a slower engine that has a tenth of a second for each text. A key that is null is in no table.
 
     ```yaml
     type: lookup

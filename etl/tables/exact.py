@@ -98,6 +98,14 @@ class GatheredKeys:
         return _directory(_hashed(keys)) | {"keys": keys}, order, first
 
 
+class GatheredDomains(GatheredKeys):
+    """The keys of a table of domains' names."""
+
+    def add(self, columns: Sequence[pa.Array]) -> Any | None:
+        """See `GatheredKeys.add`."""
+        return super().add([_as_domains(joined(columns))])
+
+
 class Exact:
     """The index of a mapped table, asked for keys themselves."""
 
@@ -149,9 +157,16 @@ class Endings(Exact):
         self._longest = np.int64(np.diff(self._ends.astype(np.int64)).max(initial=0))
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
-        texts, found = Texts.of(columns[0]), np.empty(len(columns[0]), np.int64)
+        texts, found = Texts.of(_as_domains(columns[0])), np.empty(len(columns[0]), np.int64)
         find_endings(texts.address, texts.length, self._longest, self._index, found)
         return found
+
+
+def _as_domains(names: pa.Array) -> pa.Array:
+    """Names as they are compared: ASCII letters without their case (RFC 4343), without the dot of the root (RFC 1034, 3.1)."""
+    import pyarrow.compute as pc
+
+    return pc.ascii_rtrim(pc.ascii_lower(names.cast(pa.string()) if names.type == pa.string_view() else names), ".")
 
 
 def _hashed(numbers: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.tables import sections
-from etl.tables.exact import Beginnings, Endings, Exact, GatheredKeys, NoAddressError, bucket_bits
+from etl.tables.exact import Beginnings, Endings, Exact, GatheredDomains, GatheredKeys, NoAddressError, bucket_bits
 from etl.tables.hash_kernel import runs
 from etl.tables.intervals import GatheredNetworks, GatheredRanges, Networks, Ranges
 from etl.tables.patterns import GatheredPatterns, Patterns
@@ -61,7 +61,7 @@ class _Index(Protocol):
 _KINDS: Mapping[Match, tuple[Callable[[], _Gathering], Callable[[Sections], _Index]]] = {
     "exact": (GatheredKeys, Exact),
     "prefix": (partial(GatheredKeys, "text"), Beginnings),
-    "suffix": (partial(GatheredKeys, "text"), Endings),
+    "suffix": (partial(GatheredDomains, "text"), Endings),
     "cidr": (GatheredNetworks, Networks),
     "range": (GatheredRanges, Ranges),
     "like": (partial(GatheredPatterns, "like"), Patterns),

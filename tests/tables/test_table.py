@@ -138,13 +138,23 @@ def test_the_longest_beginning_is_found(tmp_path: Path) -> None:
 
 
 def test_the_longest_ending_of_whole_labels_is_found(tmp_path: Path) -> None:
-    keys = ["evil.com", "a.evil.com", ".exe"]
+    keys = ["evil.com", "a.evil.com", ".exe", "Case.Org."]
 
-    wanted = ["evil.com", "www.evil.com", "x.a.evil.com", "notevil.com", "run.exe", "evil.com.", "", None, "com"]
+    wanted = ["evil.com", "www.evil.com", "x.a.evil.com", "notevil.com", "run.exe", "", None, "com", "."]
 
     assert longest(tmp_path, "suffix", keys, wanted) == [
         "evil.com", "evil.com", "a.evil.com", None, ".exe", None, None, None, None,
     ]  # fmt: skip
+
+
+def test_names_of_domains_have_no_case_and_may_end_with_the_root(tmp_path: Path) -> None:
+    keys = ["evil.com", "Case.Org."]
+
+    found = longest(
+        tmp_path, "suffix", keys, ["WWW.Evil.COM", "evil.com.", "x.case.org", "CASE.ORG.", "é.evil.com", "evil.com.x"]
+    )
+
+    assert found == ["evil.com", "evil.com", "Case.Org.", "Case.Org.", "evil.com", None]
 
 
 @settings(deadline=None)  # kernels are compiled at their first call
