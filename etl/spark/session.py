@@ -99,8 +99,9 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
     """
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
     with _printing_to(log):
-        os.environ["PYSPARK_PYTHON"] = interpreter(compiled) if is_local(master) else sys.executable
-        return _started(name, master, options, log)
+        python = interpreter(compiled) if is_local(master) else sys.executable
+        os.environ["PYSPARK_PYTHON"] = python
+        return _started(name, master, {**_sockets(python), **options}, log)
 
 
 def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
@@ -146,6 +147,19 @@ def _place(master: str) -> dict[str, str]:
         return {f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()}
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # it otherwise listens on every interface
     return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **LOCAL_FILES}
+
+
+def _sockets(python: str) -> dict[str, str]:
+    """Spark's processes talk over sockets in the folder of its interpreter, which is this user's only. Over TCP a stranger who
+    connects to the JVM's port makes it set aside as much memory as its first four bytes say, and the query fails."""
+    folder = os.path.dirname(python)
+    if python == sys.executable or len(os.fsencode(folder)) + SOCKET_NAME > SOCKET_PATH:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
+
+
+SOCKET_NAME, SOCKET_PATH = len("/.00000000-0000-0000-0000-000000000000.sock"), 107
+"""Bytes of the name of a socket of Spark's, and the most that the path of one may have."""
 
 
 def _logging() -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from running import Engine, Etl, wait_for
 
-from etl.spark.session import LOCAL_FILES
+from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _sockets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,25 @@ def test_workers_are_forks_of_what_the_driver_started_and_not_the_jvm(spark: Spa
 
     assert os.getpid() in found
     assert spark.sparkContext._gateway.proc.pid not in found  # type: ignore[union-attr]
+
+
+def test_workers_are_spoken_to_over_sockets_of_this_user_only(spark: SparkSession) -> None:
+    def places(_: int) -> Iterator[tuple[str, int]]:
+        folder = os.environ["PYTHON_WORKER_FACTORY_SOCK_DIR"]
+        yield folder, len(psutil.Process(os.getppid()).net_connections("tcp"))
+
+    [(folder, over_tcp)] = spark.sparkContext.parallelize([0], 1).flatMap(places).collect()
+
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    assert over_tcp == 0
+
+
+@pytest.mark.parametrize(("length", "used"), [(64, True), (65, False)])
+def test_a_folder_with_a_long_name_is_none_for_sockets(length: int, used: bool) -> None:
+    folder = "/" + "x" * (length - 1)
+
+    assert bool(_sockets(f"{folder}/python")) == used
+    assert len(f"{folder}/.{uuid.uuid4()}.sock") <= SOCKET_PATH or not used
 
 
 WINDOW = """
