@@ -8,7 +8,8 @@ import resource
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +58,7 @@ class Command:
 
     def __enter__(self) -> Command:
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+        self._others = {child.pid for child in psutil.Process().children()}
         self._cpu = _children_cpu()
         self.began = time.monotonic()
         with self.stdout.open("wb") as out, self.stderr.open("wb") as err:
@@ -67,7 +69,7 @@ class Command:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self.process.poll() is None:
-            for process in psutil.Process().children(recursive=True):
+            for process in _tree(self._others):
                 process.kill()
         self.wait()
 
@@ -85,15 +87,15 @@ class Command:
         wall = time.monotonic() - self.began
         self._ended.set()
         self._sampler.join()
-        _reap()
+        _reap(self._others)
         told = _children_cpu() - self._cpu  # not of workers: Spark's daemon does not wait for them
         return Cost(wall, max(told, sum(self._used.values())), code, self._samples)
 
     def _sample(self) -> None:
         pause = min(FIRST_SECONDS, self._every)
         while not self._ended.wait(pause):
-            self._samples.append((time.monotonic() - self.began, tree_pss()))
-            self._used |= tree_cpu()
+            self._samples.append((time.monotonic() - self.began, tree_pss(self._others)))
+            self._used |= tree_cpu(self._others)
             pause = self._every
 
 
@@ -108,10 +110,10 @@ def run(argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None,
     return cost, out, err
 
 
-def tree_pss() -> float:
-    """Megabytes (PSS: shared pages counted once) of all our descendants."""
+def tree_pss(others: Collection[int] = ()) -> float:
+    """Megabytes (PSS: shared pages counted once) of all our descendants but ``others`` and theirs."""
     total = 0
-    for process in psutil.Process().children(recursive=True):
+    for process in _tree(others):
         try:
             total += 0 if _is_vforked(process) else process.memory_full_info().pss
         except psutil.Error:  # it ended meanwhile
@@ -119,16 +121,25 @@ def tree_pss() -> float:
     return total / 1e6
 
 
-def tree_cpu() -> dict[tuple[int, float], float]:
-    """CPU seconds (user and system) of each of our descendants that lives, by its id and the time of its birth."""
+def tree_cpu(others: Collection[int] = ()) -> dict[tuple[int, float], float]:
+    """CPU seconds (user and system) of each of these that lives, by its id and the time of its birth."""
     used = {}
-    for process in psutil.Process().children(recursive=True):
+    for process in _tree(others):
         try:
             times = process.cpu_times()
             used[process.pid, process.create_time()] = times.user + times.system
         except psutil.Error:
             continue
     return used
+
+
+def _tree(others: Collection[int]) -> list[psutil.Process]:
+    tree = []
+    for child in psutil.Process().children():
+        if child.pid not in others:
+            with suppress(psutil.Error):  # it ended meanwhile
+                tree += [child, *child.children(recursive=True)]
+    return tree
 
 
 def _is_vforked(process: psutil.Process) -> bool:
@@ -142,12 +153,14 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _reap() -> None:
-    """Wait for orphans (a JVM outlives its driver by a moment), for only the dead have told their CPU time."""
+def _reap(others: Collection[int]) -> None:
+    """Wait for orphans (a JVM outlives its driver by a moment), for only the dead have told their CPU time.
+
+    ``others`` were there before: a server's watchdog lives as long as the benchmark.
+    """
     until = time.monotonic() + ORPHAN_SECONDS
-    while time.monotonic() < until:
-        try:
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(0.02)
-        except ChildProcessError:
-            return
+    while time.monotonic() < until and (orphans := {child.pid for child in psutil.Process().children()}.difference(others)):
+        for orphan in orphans:
+            with suppress(ChildProcessError):
+                os.waitpid(orphan, os.WNOHANG)
+        time.sleep(0.02)
