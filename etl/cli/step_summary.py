@@ -50,13 +50,17 @@ def _matched(measured: Measured, whole: float) -> Iterator[str]:
     if not top:
         return
     shares = _shares(measured)
-    yield f"    {'matches':>{_WIDTH}}  {'time':>4}"
+    tried = measured.sums.get("tried", {})
+    yield f"    {'matches':>{_WIDTH}}  {'tried on':>{_WIDTH}}  {'time':>4}"
     for name, count in top:
         share = shares.get(name, 0.0)
-        yield f"    {count:>{_WIDTH},.0f}  {f'{share:.0%}' if share >= 0.01 else '<1%':>4}  {name}"
-    rest = len(measured.sums["matches"]) - len(top)
+        part = f"{share:.0%}" if share >= 0.01 else "<1%"
+        yield f"    {count:>{_WIDTH},.0f}  {tried.get(name, 0):>{_WIDTH},.0f}  {part:>4}  {name}"
+    rest = len({*measured.sums["matches"], *tried}) - len(top)
     if rest:
-        yield f"    {whole - sum(count for _, count in top):>{_WIDTH},.0f}        {_of(rest, 'further rule')}"
+        listed = sum(tried.get(name, 0) for name, _ in top)
+        matches, tries = whole - sum(count for _, count in top), sum(tried.values()) - listed
+        yield f"    {matches:>{_WIDTH},.0f}  {tries:>{_WIDTH},.0f}        {_of(rest, 'further rule')}"
 
 
 def _shares(measured: Measured) -> dict[str, float]:

@@ -209,4 +209,5 @@ def _joined(parts: Sequence[Matches]) -> Matches:
     for part in parts[1:]:
         offsets.append(part.offsets[1:] + before)
         before += int(part.offsets[-1])
-    return Matches(np.concatenate(offsets), np.concatenate([part.rule for part in parts]))
+    rule, tried = np.concatenate([part.rule for part in parts]), np.sum([part.tried for part in parts], axis=0)
+    return Matches(np.concatenate(offsets), rule, tried)

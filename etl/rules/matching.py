@@ -30,12 +30,13 @@ class Matching:
     def __init__(self, force: InForce, engine: Engine, output: Output, metadata: Sequence[str] = ()) -> None:
         self._force, self._engine = force, engine
         self._told, self._write = told(force.rules, force.version, metadata), WRITE[output]
-        self._matches = np.zeros(len(force.rules), np.int64)
+        self._matches, self._tried = np.zeros((2, len(force.rules)), np.int64)
         engine.costs()  # those of another split
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
         found = self._engine.run(batch)
         self._matches += np.bincount(found.rule, minlength=len(self._matches))
+        self._tried += found.tried
         return self._outcome(batch, found)
 
     def look(self, batch: pa.RecordBatch) -> Outcome:
@@ -43,8 +44,8 @@ class Matching:
 
     def counts(self) -> Counted:
         names = names_of(self._force.rules)
-        matches = {names[rule]: int(self._matches[rule]) for rule in np.flatnonzero(self._matches)}
-        return Counted({"matches": matches, "seconds": _large(names, self._engine.costs())}, self._state())
+        matches, tried = _counts(names, self._matches), _counts(names, self._tried)
+        return Counted({"matches": matches, "tried": tried, "seconds": _large(names, self._engine.costs())}, self._state())
 
     def _outcome(self, batch: pa.RecordBatch, found: Matches) -> Outcome:
         return Outcome(self._write(batch, found, self._told))
@@ -65,6 +66,10 @@ def names_of(rules: Sequence[Rule]) -> list[str]:
     """What each rule is called in counts: its title, with its id where others have that title, too."""
     titles = Counter(rule.title for rule in rules)
     return [rule.title if titles[rule.title] == 1 or rule.id == rule.title else f"{rule.title} ({rule.id})" for rule in rules]
+
+
+def _counts(names: Sequence[str], amounts: Any) -> dict[str, int]:
+    return {names[int(rule)]: int(amounts[rule]) for rule in np.flatnonzero(amounts)}
 
 
 def _large(names: Sequence[str], seconds: Any) -> dict[str, float]:

@@ -21,6 +21,8 @@ class Matches(NamedTuple):
 
     offsets: Any
     rule: Any
+    tried: Any
+    """int64[rules]: in how many rows each was evaluated, for one of its witnesses was there."""
 
 
 class Program:
@@ -54,14 +56,15 @@ class Program:
     def run(self, bits: Bits) -> Matches:
         """Evaluate every rule where it may be true."""
         truth = np.zeros((len(self._conditions), bits.words.shape[1]), np.uint64)
+        tried = np.zeros(len(self._conditions), np.int64)
         count = evaluate(
             bits.words, bits.hits, bits.rows, self._witness_first, self._witness, self._first, self._steps, self._counts,
-            self._stack, truth,
+            self._stack, truth, tried,
         )  # fmt: skip
         offsets, rule = np.zeros(bits.rows + 2, np.int32), np.empty(count, np.int32)
         if count:
             by_row(truth, offsets, rule)
-        return Matches(offsets[:-1], rule)
+        return Matches(offsets[:-1], rule, tried)
 
 
 def witness(condition: Condition, numbers: dict[Predicate, int], share: Any | None) -> tuple[float, tuple[int, ...]] | None:

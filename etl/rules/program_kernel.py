@@ -54,14 +54,24 @@ def _hopeless(rule: Any, witness_first: Any, witnesses: Any, touched: Any) -> An
     return True
 
 
+@part
+def _ones(word: Any) -> Any:
+    """How many bits are set: added up in pairs, fours, eights, then all eights by one product."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
 @kernel
 def evaluate(
     bits: Any, touched: Any, rows: Any, witness_first: Any, witnesses: Any, first: Any, steps: Any, counts: Any,
-    stack: Any, truth: Any,
+    stack: Any, truth: Any, tried: Any,
 ) -> Any:  # fmt: skip
     """``truth`` uint64[rules, words], all 0, gets the rows in which each rule is true. Returns how many (rule, row) are.
 
-    ``touched`` int64[predicates] is 0 where a predicate was found nowhere; ``stack`` uint64[deepest condition].
+    ``tried`` int64[rules], all 0, gets in how many rows each rule was evaluated. ``touched`` int64[predicates] is 0 where a
+    predicate was found nowhere; ``stack`` uint64[deepest condition].
     """
     found = 0
     words = truth.shape[1]
@@ -73,9 +83,10 @@ def evaluate(
             seen = _where(rule, word, witness_first, witnesses, touched, bits)
             if seen == 0:
                 continue
-            value = seen & _value(first[rule], first[rule + 1], steps, counts, bits, word, stack)
             if word == words - 1:
-                value &= last
+                seen &= last
+            tried[rule] += _ones(seen)
+            value = seen & _value(first[rule], first[rule + 1], steps, counts, bits, word, stack)
             truth[rule, word] = value
             while value != 0:
                 value &= value - np.uint64(1)

@@ -2,16 +2,19 @@
 
 What such a step remembers of its opening (see `ArrowStep.remembers`) is then in every worker, and its memory is shared; it is
 tried, too, so that its kernels are loaded. The driver leaves the steps in a file and its place in the environment; where that
-file is not, as on a cluster, workers open for themselves.
+file is not, as on a cluster, workers open for themselves. The process that is to be that of the workers may begin before it
+knows who listens to it: what opening logs waits until then.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from etl.api import ArrowStep, Schema
 from etl.plan.model import Segment
@@ -20,6 +23,9 @@ from etl.segment.warming import attempt, nodes
 _PLACE = "SLUICE_OPEN_FIRST"
 
 Opened = tuple[ArrowStep, Schema]
+
+_AHEAD: list[_Ahead] = []
+"""What was opened ahead in this process, until somebody asks for it."""
 
 
 def leave(segments: Iterable[Segment], file: Path) -> None:
@@ -34,13 +40,62 @@ def leave(segments: Iterable[Segment], file: Path) -> None:
         os.environ[_PLACE] = str(file)
 
 
+def is_left() -> bool:
+    """Whether there is something to open."""
+    return Path(os.environ.get(_PLACE, "")).is_file()
+
+
+def open_ahead() -> None:
+    """Open what was left before `open_first` is called for it; what is logged is logged by that call."""
+    with _keeping() as records:
+        opened = _open()
+    _AHEAD.append(_Ahead(opened, records))
+
+
 def open_first() -> int:
     """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it. What
     one logs must be passed on from here: a worker that finds it open does not log it again."""
-    place = Path(os.environ.get(_PLACE, ""))
+    if not _AHEAD:
+        return _open()
+    ahead = _AHEAD.pop()
+    for record in ahead.records:
+        logging.getLogger(record.name).handle(record)
+    return ahead.opened
+
+
+class _Ahead(NamedTuple):
+    opened: int
+    records: list[logging.LogRecord]
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def _keeping() -> Iterator[list[logging.LogRecord]]:
+    """Nobody is told yet of what our logger is told."""
+    logger, handler = logging.getLogger("sluice"), _Kept()
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield handler.records
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
+
+
+def _open() -> int:
     opened = 0
-    if place.is_file():
-        for step, incoming in _left(place):
+    if is_left():
+        for step, incoming in _left(Path(os.environ[_PLACE])):
             with suppress(Exception):
                 step.open(incoming)
                 attempt(step, incoming)

@@ -6,8 +6,10 @@ ones, for what a batch delivers is seen, and safe, when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+from etl.api import Limit, Offset
 from etl.receipts import Receipt
 
 FIRST = 256 << 20
@@ -15,6 +17,9 @@ FIRST = 256 << 20
 
 SECONDS = 4.0
 """How long a batch is to take."""
+
+REST = 1.5
+"""How much more than that a batch takes where nothing is left then: a small rest would cost a batch of its own."""
 
 SHORTEST = 0.02
 """Seconds that a batch takes at least."""
@@ -41,3 +46,16 @@ def batch_bytes(speed: float | None, most: int) -> int:
     """Most bytes of the next batch; ``most`` is the user's bound."""
     wanted = FIRST if speed is None else max(LEAST, int(speed * SECONDS))
     return min(wanted, most)
+
+
+def reach(ask: Callable[[Limit], Offset], limit: Limit, most: int) -> Offset:
+    """Where a batch ends: at the end of all that is to be read, if that is near the limit, else at the limit.
+
+    ``ask`` is a source's `latest`, ``most`` the user's bound in bytes.
+    """
+    larger = min(int(limit.max_bytes * REST), most)
+    if limit.until is not None and limit.max_events is None and larger > limit.max_bytes:
+        end = ask(replace(limit, max_bytes=larger))
+        if end == limit.until:
+            return end
+    return ask(limit)

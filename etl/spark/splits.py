@@ -94,10 +94,11 @@ class Reader:
         ends = dict(begun)
         known = read_json(self._job.state.query(self._job.query) / "pace.json") or {}
         share = max(1, pace.batch_bytes(known.get("speed"), self._job.max_batch_bytes) // len(self._sources))
+        most = max(1, self._job.max_batch_bytes // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             limit = Limit(share, left, self._job.bounded, until, known.get("event_bytes"))
-            ends[name] = self._waiting(name, source.latest, begun[name], limit)
+            ends[name] = pace.reach(partial(self._waiting, name, source.latest, begun[name]), limit, most)
             if left is not None and ends[name] != begun[name]:
                 break  # only one source a batch while events are counted: who reads how many is known afterwards
         return ends

@@ -4,6 +4,9 @@ Spark starts an interpreter for each kind of question, one after the other: the 
 planner for each query that streams. Each would load the same modules for half a second or more. `etl.spark.interpreter` starts
 this process and `etl.spark.launcher` asks it. A fork is what that program is asked to be: it has its variables, folder and
 streams, and is killed when it is. The zygote ends with the driver; its forks end as they would without it.
+
+The daemon of workers opens what takes long, such as thousands of rules (`etl.segment.opening`). It is forked before Spark asks
+for it, and opens while the JVM starts.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.lean import obey
+from etl.segment.opening import is_left, open_ahead
 from etl.spark.prepared import prepare
 
 if TYPE_CHECKING:
@@ -51,6 +55,9 @@ LIFELINE = 0
 
 COMPILED = "compiled"
 """The argument that says that all kernels of the run have been compiled."""
+
+DAEMON = ["-m", "etl.spark.daemon"]
+"""The first arguments of the process that workers are forked from."""
 
 ANSWER_SECONDS = 5.0
 """How long a launcher may take to say what it wants, which it knows when it comes."""
@@ -78,11 +85,30 @@ class Child:
     launcher: socket.socket
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """A fork that waits to be told what it is to be."""
+
+    pid: int
+    line: socket.socket
+
+    def told(self, wanted: Wanted) -> bool:
+        """Whether it has been told; False where it is gone."""
+        text = marshal.dumps((wanted.arguments, wanted.variables, wanted.folder))
+        with suppress(OSError), self.line:
+            socket.send_fds(self.line, [len(text).to_bytes(4, "big")], wanted.streams)
+            self.line.sendall(text)
+            return True
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        return False
+
+
 class Zygote:
     """Forks what is asked for. No threads: a fork has only the one that forked."""
 
-    def __init__(self, listener: socket.socket) -> None:
-        self._listener = listener
+    def __init__(self, listener: socket.socket, daemon: Ahead | None = None) -> None:
+        self._listener, self._daemon = listener, daemon
         self._selector = selectors.DefaultSelector()
         self._selector.register(LIFELINE, selectors.EVENT_READ)
         self._selector.register(listener, selectors.EVENT_READ)
@@ -120,7 +146,7 @@ class Zygote:
         launcher, _ = self._listener.accept()
         try:
             wanted = _request(launcher)
-            pid = os.fork()
+            pid = self._ahead(wanted) or os.fork()
         except (OSError, EOFError, ValueError, TypeError):
             launcher.close()
             return None
@@ -134,12 +160,21 @@ class Zygote:
         self._selector.register(launcher, selectors.EVENT_READ, child)
         return None
 
+    def _ahead(self, wanted: Wanted) -> int:
+        """The process that was begun for this; 0 where none was, or it is gone."""
+        if self._daemon is None or wanted.arguments[:2] != DAEMON:
+            return 0
+        daemon, self._daemon = self._daemon, None
+        return daemon.pid if daemon.told(wanted) else 0
+
     def _leave(self, launcher: socket.socket) -> None:
         """In a fork: hold nothing of the zygote's."""
         for key in list(self._selector.get_map().values()):
             if key.fd != LIFELINE:
                 os.close(key.fd)
         launcher.close()
+        if self._daemon is not None:
+            self._daemon.line.close()
         self._selector.close()
 
 
@@ -150,13 +185,45 @@ def _request(launcher: socket.socket) -> Wanted:
         raise PermissionError(f"user {user} asks for a process of user {os.getuid()}")
     launcher.settimeout(ANSWER_SECONDS)
     launcher.send(b"!")
-    size, streams, _, _ = socket.recv_fds(launcher, 4, STREAMS)
-    with launcher.makefile("rb") as file:
+    wanted = _received(launcher)
+    launcher.settimeout(None)
+    return wanted
+
+
+def _received(line: socket.socket) -> Wanted:
+    """What the other end sends. Raises OSError, EOFError, ValueError or TypeError when it breaks off."""
+    size, streams, _, _ = socket.recv_fds(line, 4, STREAMS)
+    with line.makefile("rb") as file:
         arguments, variables, folder = marshal.loads(file.read(int.from_bytes(size, "big")))
     if len(streams) != STREAMS:
         raise ValueError(f"{len(streams)} streams")
-    launcher.settimeout(None)
     return Wanted(arguments, variables, folder, streams)
+
+
+def begin(listener: socket.socket) -> Ahead | Wanted:
+    """Fork the process that opens what takes long, and then waits; in that process, what it is to be."""
+    here, there = socket.socketpair()
+    pid = os.fork()
+    if pid:
+        there.close()
+        return Ahead(pid, here)
+    here.close()
+    listener.close()
+    _silence()
+    open_ahead()
+    try:
+        with there:
+            return _received(there)
+    except (OSError, EOFError, ValueError, TypeError):
+        os._exit(0)  # the zygote is gone, and the driver with it
+
+
+def _silence() -> None:
+    """What libraries print is for nobody yet: standard output and error are the driver's until Spark has given others."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in range(STREAMS):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def become(wanted: Wanted) -> None:
@@ -205,7 +272,8 @@ if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     load(sys.stdin.readline().split(), compiled=sys.argv[2] == COMPILED)
     folder = os.path.dirname(listening.getsockname())
-    asked_for = Zygote(listening).serve()
+    daemon = begin(listening) if is_left() else None
+    asked_for = daemon if isinstance(daemon, Wanted) else Zygote(listening, daemon).serve()
     if asked_for is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:

@@ -23,14 +23,15 @@ STATE = {"version": "abc", "rules": 1042, "left_out": 0, "refused": 0, "refused_
 
 def test_the_rules_that_matched_most_are_listed() -> None:
     matches = {f"rule {n}": n for n in range(1, 13)}
+    tried = {f"rule {n}": 100 * n for n in range(1, 13)} | {"never": 4000}
     seconds = {"rule 12": 0.005, "dear": 0.4, OTHERS: 0.6}
 
-    assert lines(Counted({"matches": matches, "seconds": seconds}, STATE)) == [
+    assert lines(Counted({"matches": matches, "tried": tried, "seconds": seconds}, STATE)) == [
         "  main[1] x: 5,000 events, 78 matches by 12 of 1,042 rules, version abc",
-        "      matches  time",
-        "           12   <1%  rule 12",
-        *(f"    {n:>9}   <1%  rule {n}" for n in range(11, 2, -1)),
-        "            3        2 further rules",
+        "      matches   tried on  time",
+        "           12      1,200   <1%  rule 12",
+        *(f"    {n:>9}  {100 * n:>9,}   <1%  rule {n}" for n in range(11, 2, -1)),
+        "            3      4,300        3 further rules",
         "    slowest: dear 40% of the time",
     ]
 

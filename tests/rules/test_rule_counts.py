@@ -43,6 +43,24 @@ def test_matches_are_counted_by_rule() -> None:
     assert counted(SHELL, ZSH, NEVER).sums["matches"] == {"sh": 2, "zsh": 1}
 
 
+def test_a_rule_is_tried_where_a_witness_is() -> None:
+    shell_of_root = {"name": "root", "where": "process = 'sh' AND n < 1"}
+
+    assert counted(SHELL, shell_of_root, NEVER).sums["tried"] == {"sh": 2, "root": 2}
+
+
+def test_a_rule_without_a_witness_is_tried_on_all_events() -> None:
+    # given: more than fit into one word of bits
+    run = opened({"name": "others", "where": "process != 'sh'"})
+
+    # when
+    for count in (1, 64, 65):
+        run(events(*["sh"] * count))
+
+    # then
+    assert run.counts().sums["tried"] == {"others": 130}
+
+
 def test_a_new_split_counts_anew() -> None:
     assert [counted(SHELL).sums["matches"] for _ in range(2)] == [{"sh": 2}, {"sh": 2}]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,6 +38,7 @@ class Slow(ArrowStep):
     opened: ClassVar[list[Schema]] = []
 
     def open(self, incoming: Schema) -> object:  # type: ignore[override]
+        logging.getLogger("sluice.slow").warning("opened slowly")
         if self.bad:
             raise ValueError("not like this")
         self.opened.append(incoming)
@@ -49,6 +51,17 @@ def test_what_remembers_its_opening_is_opened(place: Path) -> None:
 
     assert opening.open_first() == 1
     assert Slow.opened == [SCHEMA] * 2  # opened, and tried
+
+
+def test_what_is_opened_ahead_is_opened_once_and_heard_of_when_asked_for(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Slow.opened.clear()
+    opening.leave([segment(Slow())], place)
+
+    opening.open_ahead()
+    assert caplog.messages == []
+    assert opening.open_first() == 1
+    assert Slow.opened == [SCHEMA] * 2
+    assert caplog.messages == ["opened slowly"] * 2
 
 
 def test_rules_are_compiled_once(place: Path) -> None:

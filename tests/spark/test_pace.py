@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from etl.api import Limit
 from etl.receipts import Counts, Receipt
-from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, learned, speed
+from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, learned, reach, speed
 
 
 def test_a_fast_pipeline_gets_large_batches() -> None:
@@ -34,3 +37,22 @@ def test_what_is_learned_of_a_batch_is_added_to_what_is_known() -> None:
     assert learned({"speed": 7.0}, [small], 2.0) == {"speed": 7.0, "event_bytes": 100}
     assert learned({}, [large], 2.0) == {"speed": 2 * LEAST, "event_bytes": 2}
     assert learned({"event_bytes": 5.0}, [], 2.0) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "end"),
+    [
+        (Limit(1000, until=1400), 1400),
+        (Limit(1000, until=900), 900),
+        (Limit(1000, until=1600), 1000),
+        (Limit(1000), 1000),
+        (Limit(1000, max_events=10, until=1400), 1000),
+        (Limit(2000, until=2400), 2000),
+    ],
+    ids=["a small rest", "less than the limit", "a large rest", "no end", "events are counted", "the user's bound"],
+)
+def test_a_small_rest_is_no_batch_of_its_own(limit: Limit, end: int) -> None:
+    def latest(asked: Limit) -> int:
+        return min(asked.max_bytes, asked.until or 10_000)
+
+    assert reach(latest, limit, most=2000) == end

@@ -22,6 +22,35 @@ sys.stdin.read()
 """
 """A process that has a zygote for as long as its standard input is open."""
 
+SLOW = """
+import os, time
+from pathlib import Path
+import pyarrow as pa
+from etl.api import ArrowStep
+
+class Slow(ArrowStep):
+    remembers = True
+    type: str = "slow"
+    place: str
+    def open(self, incoming):
+        Path(self.place, str(os.getpid())).touch()
+        return lambda batch: None
+"""
+"""A step that says which process opens it."""
+
+LEAVE = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from etl.plan.model import Branch, Segment, StepNode
+from etl.segment import opening
+from slow import Slow
+
+schema = pa.schema([("message", pa.string())])
+node = StepNode("main[0]", Slow(place=sys.argv[1]), schema, schema)
+opening.leave([Segment({"main": Branch((node,), schema)}, {})], Path("open-first.pickle"))
+"""
+
 LOOK = """
 import json, os, sys
 print(json.dumps({
@@ -49,11 +78,11 @@ class Python:
         self._started: list[subprocess.Popen[str]] = []
         self.path = driver.stdout.readline().strip()
 
-    def start(self, code: str, *words: str, **variables: str) -> subprocess.Popen[str]:
-        """A process that runs this module."""
+    def start(self, code: str, *words: str, module: str = "asked", **variables: str) -> subprocess.Popen[str]:
+        """A process that runs a module, this one if no other."""
         (self._folder / "asked.py").write_text(code)
         started = subprocess.Popen(
-            [self.path, "-m", "asked", *words],
+            [self.path, "-m", module, *words],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self._folder), **variables},
             cwd=self._folder,
             stdin=subprocess.PIPE,
@@ -81,6 +110,58 @@ def python(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Python]:
         started = Python(driver, tmp_path)
         yield started
         started.end()
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Iterator[Python]:
+    """Of a driver that left something to open."""
+    (tmp_path / "opened").mkdir()
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = [sys.executable, "-c", LEAVE + DRIVER, str(tmp_path / "opened")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path) as driver:
+        started = Python(driver, tmp_path)
+        yield started
+        started.end()
+
+
+def the_one_that_opened(tmp_path: Path) -> int:
+    wait_for(lambda: list((tmp_path / "opened").iterdir()), seconds=60)
+    (opened,) = (tmp_path / "opened").iterdir()
+    return int(opened.name)
+
+
+def test_the_daemon_of_workers_opens_what_takes_long_before_it_is_asked_for(opening: Python, tmp_path: Path) -> None:
+    # given
+    pid = the_one_that_opened(tmp_path)
+    assert b"daemon" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    # when
+    opening.start("", "pyspark.worker", module="etl.spark.daemon")
+
+    # then
+    wait_for(lambda: b"etl.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes(), seconds=60)
+    assert the_one_that_opened(tmp_path) == pid
+
+
+def test_the_daemon_opens_for_itself_where_the_process_that_did_is_gone(opening: Python, tmp_path: Path) -> None:
+    # given
+    pid = the_one_that_opened(tmp_path)
+    os.kill(pid, signal.SIGKILL)
+
+    # when
+    opening.start("", "pyspark.worker", module="etl.spark.daemon", SLUICE_OPEN_FIRST="open-first.pickle")
+
+    # then
+    wait_for(lambda: len(list((tmp_path / "opened").iterdir())) == 2, seconds=60)
+
+
+def test_a_process_that_opened_for_nobody_ends_with_the_driver(opening: Python, tmp_path: Path) -> None:
+    pid = the_one_that_opened(tmp_path)
+
+    opening.driver.kill()
+
+    wait_for(lambda: ended(pid), seconds=60)
 
 
 def ended(pid: int) -> bool:
