@@ -198,3 +198,13 @@ def test_the_example_of_contributing_works(tmp_path: Path) -> None:
     for line, printed in sessions(page):
         if line.startswith("etl "):
             assert prints(tmp_path, line) == printed
+
+
+def test_every_measured_number_of_the_readme_stands_in_the_results() -> None:
+    block = (ROOT / "README.md").read_text().partition("<!-- benchmarks:begin")[2].partition("<!-- benchmarks:end")[0]
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+
+    numbers = set(re.findall(r"(?<![\w,.])\d{1,3}(?:,\d{3})+(?![\w,])|(?<![\w,.])\d+[.]\d+(?![\w.])", block))
+
+    assert len(numbers) > 20
+    assert {number for number in numbers if not re.search(rf"(?<![\d,.]){re.escape(number)}(?![\d,])", results)} == set()
