@@ -11,11 +11,8 @@ for it, and opens while the JVM starts.
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import marshal
 import os
-import runpy
 import selectors
 import shutil
 import signal
@@ -25,11 +22,11 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.lean import obey
 from etl.segment.opening import is_left, open_ahead
+from etl.spark.becoming import STREAMS, Wanted, become, received, send
 from etl.spark.prepared import prepare
 
 if TYPE_CHECKING:
@@ -62,18 +59,6 @@ DAEMON = ["-m", "etl.spark.daemon"]
 ANSWER_SECONDS = 5.0
 """How long a launcher may take to say what it wants, which it knows when it comes."""
 
-STREAMS = 3
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a fork is to be."""
-
-    arguments: list[str]
-    variables: dict[bytes, bytes]
-    folder: str
-    streams: list[int]
-
 
 @dataclass(frozen=True)
 class Child:
@@ -94,10 +79,8 @@ class Ahead:
 
     def told(self, wanted: Wanted) -> bool:
         """Whether it has been told; False where it is gone."""
-        text = marshal.dumps((wanted.arguments, wanted.variables, wanted.folder))
         with suppress(OSError), self.line:
-            socket.send_fds(self.line, [len(text).to_bytes(4, "big")], wanted.streams)
-            self.line.sendall(text)
+            send(self.line, wanted)
             return True
         with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
@@ -185,19 +168,9 @@ def _request(launcher: socket.socket) -> Wanted:
         raise PermissionError(f"user {user} asks for a process of user {os.getuid()}")
     launcher.settimeout(ANSWER_SECONDS)
     launcher.send(b"!")
-    wanted = _received(launcher)
+    wanted = received(launcher)
     launcher.settimeout(None)
     return wanted
-
-
-def _received(line: socket.socket) -> Wanted:
-    """What the other end sends. Raises OSError, EOFError, ValueError or TypeError when it breaks off."""
-    size, streams, _, _ = socket.recv_fds(line, 4, STREAMS)
-    with line.makefile("rb") as file:
-        arguments, variables, folder = marshal.loads(file.read(int.from_bytes(size, "big")))
-    if len(streams) != STREAMS:
-        raise ValueError(f"{len(streams)} streams")
-    return Wanted(arguments, variables, folder, streams)
 
 
 def begin(listener: socket.socket) -> Ahead | Wanted:
@@ -213,7 +186,7 @@ def begin(listener: socket.socket) -> Ahead | Wanted:
     open_ahead()
     try:
         with there:
-            return _received(there)
+            return received(there)
     except (OSError, EOFError, ValueError, TypeError):
         os._exit(0)  # the zygote is gone, and the driver with it
 
@@ -224,35 +197,6 @@ def _silence() -> None:
     for number in range(STREAMS):
         os.dup2(nowhere, number)
     os.close(nowhere)
-
-
-def become(wanted: Wanted) -> None:
-    """Be that process, to its end."""
-    for number, stream in enumerate(wanted.streams):
-        os.dup2(stream, number)
-    for stream in wanted.streams:
-        if stream >= STREAMS:
-            os.close(stream)
-    os.chdir(wanted.folder)
-    os.environ.clear()
-    os.environb.update(wanted.variables)
-    places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[1:1] = [place for place in places if place and place not in sys.path]
-    _, module, *words = wanted.arguments
-    _call_it([sys.executable, *wanted.arguments])
-    sys.argv = [module, *words]
-    sys.modules.pop(module, None)  # loaded for its imports; what runs is a fresh one
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-def _call_it(words: list[str]) -> None:
-    """What ``ps`` shows of this process, in the place of its own arguments, as far as they have room."""
-    with suppress(OSError, ValueError, IndexError):
-        begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
-        room = end - begin
-        name = b"".join(os.fsencode(word) + b"\0" for word in words)[: room - 1]
-        if room > 1:
-            ctypes.memmove(begin, name.ljust(room, b"\0"), room)
 
 
 def load(further: Iterable[str], compiled: bool) -> None:

@@ -148,6 +148,7 @@ def test_the_daemon_opens_for_itself_where_the_process_that_did_is_gone(opening:
     # given
     pid = the_one_that_opened(tmp_path)
     os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: ended(pid), seconds=60)
 
     # when
     opening.start("", "pyspark.worker", module="etl.spark.daemon", SLUICE_OPEN_FIRST="open-first.pickle")
