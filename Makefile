@@ -58,7 +58,7 @@ bench: $(READY)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev]'
 	@touch $@
 
 clean:

@@ -187,9 +187,9 @@ def test_the_example_of_contributing_works(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     entry = re.search(r'entry-points\."([\w.]+)"\]\n(\w+) = "(\w+)"', (tmp_path / "pyproject.toml").read_text())
     assert entry
-    metadata = tmp_path / "sluice_url-0.1.0.dist-info"
+    metadata = tmp_path / "sluice_link-0.1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: sluice-url\nVersion: 0.1.0\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: sluice-link\nVersion: 0.1.0\n")
     (metadata / "entry_points.txt").write_text(f"[{entry[1]}]\n{entry[2]} = {entry[3]}\n")
 
     tested = prints(tmp_path, "pytest -q -p no:cacheprovider")

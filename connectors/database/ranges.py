@@ -51,7 +51,7 @@ class Order:
 
     def where(self, session: Session, part: Range) -> str:
         """The condition for a range. Numbers come from our own offsets, so they stand in the text."""
-        conditions = []
+        conditions = [] if self.time is None else [f"{self.id} IS NOT NULL"]
         if part.after is not None:
             conditions.append(self.compared(session, part.after, ">"))
         conditions.append(self.compared(session, part.last, "<="))
@@ -67,11 +67,13 @@ class Order:
 
     def ripe(self, session: Session) -> str:
         """Rows that are old enough: of those that are still to come, none will be in front of them."""
+        known = f"{self.id} IS NOT NULL"
         if self.time is None:
-            return f"{self.id} IS NOT NULL"
+            return known
         if not self.lag_seconds or not pa.types.is_timestamp(self.time_type):
-            return f"{self.time} IS NOT NULL"
-        return f"{self.time} <= {moment(session.dialect, self.time_type, clock(session) - round(self.lag_seconds * 1e6))}"
+            return f"{known} AND {self.time} IS NOT NULL"
+        until = moment(session.dialect, self.time_type, clock(session) - round(self.lag_seconds * 1e6))
+        return f"{known} AND {self.time} <= {until}"
 
     def chosen(self, session: Session) -> str:
         """The columns of a bound, times as numbers."""
@@ -165,6 +167,11 @@ def newest(session: Session, order: Order, after: Bound | None, limit: Limit) ->
     end = bound_of(last)
     rows = session.run(f"SELECT count(*) {where} AND {order.compared(session, end, '<=')}").fetchone()[0]
     return end, int(rows)
+
+
+def has_nulls(session: Session, order: Order) -> bool:
+    """Whether there are rows that no range of ids holds."""
+    return session.run(f"SELECT 1 FROM {order.rows} WHERE {order.id} IS NULL LIMIT 1").fetchone() is not None
 
 
 def lowest(session: Session, order: Order, last: Bound) -> int:

@@ -13,11 +13,12 @@ from connectors.database.arrays import Bad
 from connectors.database.checks import of_order, of_table
 from connectors.database.options import RowsOptions
 from connectors.database.probing import reached
-from connectors.database.ranges import Bound, Order, Range, instant, lowest, newest, of_offset, parts, to_offset
+from connectors.database.ranges import Bound, Order, Range, has_nulls, instant, lowest, newest, of_offset, parts, to_offset
 from connectors.database.reading import rows, selected
 from connectors.database.session import Session, close, connected, session_of
 from etl.api import (
     OFFSET,
+    ComponentError,
     Duration,
     FieldName,
     Finding,
@@ -38,10 +39,10 @@ Column = Annotated[str, Field(min_length=1, max_length=64)]
 class DatabaseSource(RowsOptions, Source):
     """Read a table or query of MySQL, MariaDB, PostgreSQL or SQLite, once or as it grows.
 
-    Read once (without ``follow``), it ends when all rows are read. With ``id``, a whole number that is unique, ranges of it
-    are read side by side; without, all rows are one split. With ``follow: true``, rows are read that come behind the last
-    one, in the order of ``time`` and, within one time, of ``id``, or of ``id`` alone. A row that changes and gets a new time
-    is read again, as a new event; one with a null in ``time`` or ``id`` is never read.
+    Read once (without ``follow``), it ends when all rows are read. With ``id``, a whole number that is unique and never null
+    (a null ends the run), ranges of it are read side by side; without, all rows are one split. With ``follow: true``, rows are
+    read that come behind the last one, in the order of ``time`` and, within one time, of ``id``, or of ``id`` alone. A row
+    that changes and gets a new time is read again, as a new event; one with a null in ``time`` or ``id`` is not read.
 
     A database shows rows when they are committed, which need not be in the order of their times or ids: a row that becomes
     visible behind one that was read already is lost. ``lag`` therefore leaves out rows of the last seconds (by the
@@ -135,6 +136,11 @@ class DatabaseSource(RowsOptions, Source):
             return {"done": True}
         session = session_of(self.access)
         order = self._order(session)
+        if not self.follow and not start and has_nulls(session, order):
+            raise ComponentError(
+                f"{session.access.place}: there are rows whose {self.id!r} is null, which would be left out: ranges of ids "
+                "do not hold them; leave id out, or name a field that is never null"
+            )
         found = newest(session, order, of_offset(start), limit)
         if found is None:
             return start if self.follow else {**start, "done": True, "rows": 0}

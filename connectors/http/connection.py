@@ -11,7 +11,7 @@ import select
 import ssl
 import zlib
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead, RemoteDisconnected
 from typing import NamedTuple
 
 from connectors.http.urls import parsed
@@ -133,6 +133,12 @@ class Connection:
         return Answer(str(self.place), answered.status, headers, body)
 
 
+_BROKEN: Mapping[type[Exception], str] = {
+    RemoteDisconnected: "it closed the connection without an answer",
+    IncompleteRead: "it closed the connection in the middle of an answer",
+}
+
+
 def _is_over(http: HTTPConnection) -> bool:
     """True when the other side has closed, or said something that nobody asked for."""
     if http.sock is None:
@@ -146,5 +152,5 @@ def _cause(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, HTTPException):
-        return f"the connection ended in the middle of an answer, or it is no HTTP ({type(error).__name__})"
+        return _BROKEN.get(type(error), "what it answers is no HTTP")
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -32,10 +32,10 @@ class HttpSink(Sink):
 
     A body is a JSON array (``json``), a line for each event (``ndjson``), or a single event (``object``, with
     ``batch: {max_events: 1}``). Answers of 200 to 299 are success. Those in ``retry_on`` and lost connections are tried again
-    as ``retry`` says, after as long as the header ``Retry-After`` asks for, but no longer than ``retry.max_backoff``. Those in
-    ``stop_on`` and redirects, which are never followed, end the run: nothing is lost. After any other all events of the
-    request are dead letters (``http-rejected``) with the status and the beginning of the answer; a request that is too large
-    (413) is cut in halves first.
+    as ``retry`` says, and not before the time that the header ``Retry-After`` asks for (or ``retry.max_backoff``, where that
+    is less). Those in ``stop_on`` and redirects, which are never followed, end the run: nothing is lost. After any other all
+    events of the request are dead letters (``http-rejected``) with the status and the beginning of the answer; a request that
+    is too large (413) is cut in halves first.
 
     Tested against a server of our own that answers slowly, refuses, and closes connections in the middle.
 
@@ -112,8 +112,7 @@ class HttpSink(Sink):
         from connectors.http.client import client_of
 
         statuses = Statuses(self.retry_on, self.stop_on)
-        longest = self.retry.max_backoff.total_seconds()
-        return RequestWriter(client_of(self.access()), self.method, self.format, statuses, self.key_header, longest)
+        return RequestWriter(client_of(self.access()), self.method, self.format, statuses, self.key_header)
 
     def _check_headers(self) -> Iterable[Finding]:
         for name, value in self.headers.items():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -33,10 +31,6 @@ class RequestWriter:
     format: Format
     statuses: Statuses
     key_header: str | None
-    longest_wait: float
-    """Seconds that a server may ask us to wait, at most."""
-
-    sleep: Callable[[float], None] = time.sleep
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Bytes of each event in a body, with its share of what stands around it."""
@@ -61,8 +55,8 @@ class RequestWriter:
                 middle = (first + last) // 2
                 parts += [(middle, last), (first, middle)]
             elif (fate := self.statuses.fate(answer.status)) == "retry":
-                self._wait(answer)
-                return self._again(first, batch.num_rows, rejected, _said(answer))
+                after = asked_wait(answer.headers.get("retry-after"))
+                return self._again(first, batch.num_rows, rejected, _said(answer), after)
             elif fate == "stop":
                 raise ComponentError(f"{_said(answer)}; nothing is lost: the next run begins with these events again")
             elif fate == "dead":
@@ -82,14 +76,9 @@ class RequestWriter:
         more = {self.key_header: key_of(rows)} if self.key_header else {}
         return self.client.ask(self.method, "", kind.join(lines, ends), kind.type, more)
 
-    def _again(self, first: int, last: int, rejected: list[Rejects], cause: str) -> Result:
+    def _again(self, first: int, last: int, rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
         """Rows from ``first`` on were not taken: parts are sent in their order."""
-        return Result(pa.array(range(first, last), pa.int64()), rejected, cause)
-
-    def _wait(self, answer: Answer) -> None:
-        seconds = asked_wait(answer.headers.get("retry-after"))
-        if seconds > 0:
-            self.sleep(min(seconds, self.longest_wait))
+        return Result(pa.array(range(first, last), pa.int64()), rejected, cause, after)
 
 
 def asked_wait(header: str | None) -> float:

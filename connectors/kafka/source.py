@@ -20,7 +20,7 @@ from connectors.kafka.reach import OnLoss, Reach
 from connectors.kafka.reading import Range
 from connectors.kafka.starting import Beginning, Start
 from connectors.kafka.topics import LEGAL_TOPIC, VanishedError, Wanted
-from etl.api import OFFSET, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split
+from etl.api import OFFSET, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 
 class KafkaSource(Cluster, Source):
@@ -73,7 +73,7 @@ class KafkaSource(Cluster, Source):
     start_time: datetime | None = Field(
         default=None, description="For `start: timestamp`, in UTC unless it says otherwise.", examples=["2026-11-20T06:00:00Z"]
     )
-    start_offsets: dict[str, dict[Annotated[str, Field(pattern=r"^[0-9]+$")], int]] = Field(
+    start_offsets: dict[str, dict[Annotated[str, Field(pattern=r"^[0-9]+$")], Annotated[int, Field(ge=0)]]] = Field(
         default={}, description="For `start: offsets`: by topic and partition.", examples=[{"syslog": {"0": 1200, "1": 1315}}]
     )
     start_group: str | None = Field(default=None, description="For `start: group`; none means `commit_group`.", min_length=1)
@@ -214,3 +214,12 @@ class KafkaSource(Cluster, Source):
             elif self.begin != how and value and value is not self.commit_group:
                 message = f"{option} is given, and start is {self.begin}"
                 yield Finding("unused-option", message, (option,), f"write start: {how}", severity="warning")
+        for name in self.start_offsets if self.topics else ():
+            if name not in self.topics:
+                message = f"{name!r} is none of the topics that are read"
+                yield Finding(
+                    "bad-partition",
+                    message,
+                    ("start_offsets", name),
+                    nearest(name, self.topics) or f"topics: {', '.join(self.topics)}",
+                )

@@ -12,9 +12,13 @@ from connectors.kafka.access import Settings
 from connectors.kafka.groups import committed
 from connectors.kafka.positions import Position, Stand
 from connectors.kafka.topics import Partition, Topic
+from etl.api import ComponentError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_SHOWN = 8
+"""Partitions that a message names."""
 
 Start = Literal["earliest", "latest", "timestamp", "offsets", "group"]
 
@@ -47,7 +51,24 @@ class Beginning:
         return topics.at_time(self.settings, places, int(self.time.timestamp() * 1000))
 
     def _offsets(self, places: Sequence[Partition]) -> dict[Partition, int]:
-        return self._or_earliest(places, {(name, n): at for name, given in self.offsets.items() for n, at in given.items()})
+        wanted = {(name, n): at for name, given in self.offsets.items() for n, at in given.items()}
+        self._look_for_strangers(wanted, places)
+        ends = topics.ends(self.settings, wanted, committed=False)
+        for (name, number), at in wanted.items():
+            if at > ends[name, number]:
+                raise ComponentError(
+                    f"start_offsets: {name}/{number} ends at offset {ends[name, number]}, and is to be read from {at} on; "
+                    "correct the offset, or leave it out to begin at the first message"
+                )
+        return self._or_earliest(places, wanted)
+
+    def _look_for_strangers(self, wanted: Iterable[Partition], places: Sequence[Partition]) -> None:
+        """A partition that there is not would be read from nowhere, and the one that was meant from its first message."""
+        names = [f"{name}/{number}" for name, number in places]
+        for name, number in wanted:
+            if (name, number) not in places:
+                hint = nearest(f"{name}/{number}", names) or f"there are {', '.join(names[:_SHOWN])}"
+                raise ComponentError(f"start_offsets: there is no partition {name}/{number}; {hint}")
 
     def _group(self, places: Sequence[Partition]) -> dict[Partition, int]:
         assert self.group is not None

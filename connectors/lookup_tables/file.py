@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
-from connectors.lookup_tables.casting import as_type
+from connectors.lookup_tables.casting import Casting
+from connectors.lookup_tables.json_rows import JsonRows
+from connectors.lookup_tables.rows import csv_line, json_line
 from etl.api import ComponentError, Finding, Table
 
 log = logging.getLogger("sluice.tables")
@@ -20,14 +23,16 @@ _FORMATS: Mapping[str, Literal["csv", "json", "parquet"]] = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
 }  # fmt: skip
 _PACKED = (".gz", ".bz2", ".zst")
+_WILD = re.compile(r"[*?\[]")
 
 
 class FileTable(Table):
     """A table from a file: CSV with a header, JSON lines or Parquet.
 
     The file is read in pieces of 8 MB, so its size does not matter; with `refresh` it is read again when it has changed. A
-    value that is none of its column's type is null. Rows of a CSV file with more or fewer fields than its header are left
-    out, and counted in a warning. Files that end in `.gz`, `.bz2` or `.zst` are unpacked.
+    value that is none of its column's type is null. Rows of a CSV file with more or fewer fields than its header, and lines
+    that are no JSON, are left out. A warning counts all of these, and says where the first is. Files that end in `.gz`,
+    `.bz2` or `.zst` are unpacked.
 
     ```yaml
     type: file
@@ -51,11 +56,26 @@ class FileTable(Table):
         examples=[["ip", "lists"]],
     )
 
+    _name: str | None = PrivateAttr(default=None)
+
+    def called(self, name: str) -> Self:
+        """The same, that messages call otherwise than by its path."""
+        table = self.model_copy()
+        table._name = name
+        return table
+
+    @property
+    def _called(self) -> str:
+        return self._name or self.path
+
     def check(self) -> Iterable[Finding]:
         if self._kind() is None:
             yield Finding(
                 "unclear-format", f"{self.path!r} does not say what is in it", ("path",), "say `format: csv`, json or parquet"
             )
+        elif not Path(self.path).exists():
+            hint = "a table is one file, and no pattern" if _WILD.search(self.path) else "it has to be there when a run starts"
+            yield Finding("no-table-file", f"there is no file {self.path!r}", ("path",), hint, severity="warning")
         elif (names := self.names()) is not None:
             for at, key in enumerate(self.key):
                 if key not in names:
@@ -85,16 +105,34 @@ class FileTable(Table):
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         kind = self._kind()
         if kind is None:
-            raise ComponentError(f"{self.path} does not say what is in it; say `format: csv`, json or parquet")
+            raise ComponentError(f"{self._called} does not say what is in it; say `format: csv`, json or parquet")
         if not Path(self.path).is_file():
-            raise ComponentError(f"{self.path}: there is no such file")
-        readers: Mapping[str, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]] = {
+            raise ComponentError(f"{self._called}: there is no such file")
+        readers: Mapping[str, Callable[[Sequence[str], Casting], Iterator[pa.RecordBatch]]] = {
             "csv": self._csv, "json": self._json, "parquet": self._parquet,
         }  # fmt: skip
+        casting = Casting(self.column)
         try:
-            yield from readers[kind](columns)
+            yield from readers[kind](columns, casting)
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise ComponentError(f"{self.path} cannot be read as {kind}: {error}") from error
+            raise ComponentError(f"{self._called} cannot be read as {kind}: {error}") from error
+        if casting.count:
+            log.warning("%s: %s", self._called, casting.said(self._in_words))
+
+    def place(self, row: int) -> str | None:
+        line = self._line(row)
+        return f"{self._called}:{line}" if line else f"{self._called}, row {row + 1:,}"
+
+    def _in_words(self, row: int) -> str:
+        line = self._line(row)
+        return f"line {line:,}" if line else f"row {row + 1:,}"
+
+    def _line(self, row: int) -> int | None:
+        """In which line a row stands, where there are lines."""
+        kind = self._kind()
+        if kind == "csv":
+            return csv_line(self._opened(), row, self._separator(), len(self._csv_names()), not self.header)
+        return json_line(self._opened(), row) if kind == "json" else None
 
     def _kind(self) -> Literal["csv", "json", "parquet"] | None:
         if self.format != "auto":
@@ -119,7 +157,7 @@ class FileTable(Table):
             head = file.read(1 << 16).decode("utf-8-sig", "replace")
         return next(csv.reader(io.StringIO(head), delimiter=self._separator()), [])
 
-    def _csv(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _csv(self, columns: Sequence[str], casting: Casting) -> Iterator[pa.RecordBatch]:
         from pyarrow import csv
 
         wrong: list[Any] = []
@@ -141,52 +179,40 @@ class FileTable(Table):
             ),
         )
         for batch in reader:
-            yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
+            yield casting.batch(batch.select(list(columns)))
         if wrong:
-            log.warning("%s: %s", self.path, _left_out(wrong))
+            log.warning("%s: %s", self._called, _left_out(wrong))
 
     def _parquet_names(self) -> list[str]:
         from pyarrow import parquet
 
         return list(parquet.read_schema(self.path).names)
 
-    def _parquet(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _parquet(self, columns: Sequence[str], casting: Casting) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet
 
         self._there(columns, self._parquet_names())
         with parquet.ParquetFile(self.path) as file:
             for batch in file.iter_batches(columns=list(columns)):
-                yield pa.RecordBatch.from_pydict({name: self._cast(batch.column(name), name) for name in columns})
+                yield casting.batch(batch.select(list(columns)))
 
-    def _json(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        import polars as pl
-
+    def _json(self, columns: Sequence[str], casting: Casting) -> Iterator[pa.RecordBatch]:
+        rows = JsonRows(columns)
         with self._opened() as file:
             rest = b""
             while data := file.read(_BLOCK_BYTES):
-                whole, _, rest = (rest + data).rpartition(b"\n")
-                yield from self._json_rows(pl, whole, columns)
-            yield from self._json_rows(pl, rest, columns)
-
-    def _json_rows(self, pl: Any, lines: bytes, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        if lines.strip():
-            try:
-                rows = pl.read_ndjson(lines, schema=dict.fromkeys(columns, pl.String), ignore_errors=True)
-            except pl.exceptions.PolarsError as error:
-                raise ComponentError(f"{self.path} cannot be read as JSON lines: {error}") from error
-            for batch in rows.to_arrow().cast(pa.schema([(name, pa.string()) for name in columns])).to_batches():
-                yield pa.RecordBatch.from_pydict({name: as_type(batch.column(name), self.column(name)) for name in columns})
-
-    def _cast(self, column: pa.Array, name: str) -> pa.Array:
-        wanted = self.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        return as_type(column, wanted) if column.type == pa.string() else column.cast(wanted)
+                whole, newline, rest = (rest + data).rpartition(b"\n")
+                yield from map(casting.batch, rows.of(whole + newline))
+            yield from map(casting.batch, rows.of(rest))
+        if rows.wrong:
+            if not rows.right:
+                raise ComponentError(f"{self._called} cannot be read as JSON lines: {rows.said()}")
+            log.warning("%s: %s", self._called, rows.said())
 
     def _there(self, columns: Sequence[str], names: Sequence[str]) -> None:
         missing = [name for name in columns if name not in names]
         if missing:
-            raise ComponentError(f"{self.path} has no column {missing[0]!r}; it has {', '.join(names[:20])}")
+            raise ComponentError(f"{self._called} has no column {missing[0]!r}; it has {', '.join(names[:20])}")
 
 
 def _left_out(rows: Sequence[Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -95,7 +95,7 @@ class HttpTable(Table):
             return None
         self._refuse(answer)
         now = version_of(answer.headers, answer.body)
-        return None if now == version else Newer(now, lambda: self._rows(answer, columns))
+        return None if now == version else Newer(now, lambda: self._rows(answer, columns), lambda row: self._place(answer, row))
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         answer = self._ask("GET", self.timeout.total_seconds())
@@ -106,13 +106,14 @@ class HttpTable(Table):
         if self.format == "text":
             yield self._whole(answer, columns)
             return
-        with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
-            path = Path(folder) / "rows"
-            path.write_bytes(answer.body)
-            try:
-                yield from self._file(path).read(columns)
-            except ComponentError as error:
-                raise ComponentError(str(error).replace(str(path), self.url)) from error
+        with self._file(answer) as file:
+            yield from file.read(columns)
+
+    def _place(self, answer: Any, row: int) -> str | None:
+        if self.format == "text":
+            return None
+        with self._file(answer) as file:
+            return file.place(row)
 
     def _refuse(self, answer: Any) -> None:
         """Raise what an answer that is no table means."""
@@ -136,9 +137,15 @@ class HttpTable(Table):
             raise ComponentError(f"{answer.place} answers with a text that is not UTF-8: {error}") from error
         return pa.RecordBatch.from_pydict({"text": pa.array([text], pa.string())})
 
-    def _file(self, path: Path) -> FileTable:
-        given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
-        return FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
+    @contextmanager
+    def _file(self, answer: Any) -> Iterator[FileTable]:
+        """The answer as a file, which messages call by the URL."""
+        with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
+            path = Path(folder) / "rows"
+            path.write_bytes(answer.body)
+            given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
+            file = FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
+            yield file.called(self.url)
 
     def _ask(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
         from connectors.http.client import Client

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors.lookup_tables.casting import as_type
-from etl.api import Finding, Table
+from etl.api import Finding, Table, format_type
 
 
 class InlineTable(Table):
@@ -35,6 +35,13 @@ class InlineTable(Table):
             for key in self.key:
                 if row.get(key) is None:
                     yield Finding("missing-key", f"the row has no {key!r}, which is its key", ("rows", at))
+        for name in self.columns:
+            wanted = self.column(name)
+            for at, row in enumerate(self.rows):
+                text = _text(row.get(name))
+                if text and text.strip() and as_type(pa.array([text]), wanted).null_count:
+                    message = f"{row[name]!r} is no {format_type(wanted)}, which column {name!r} has"
+                    yield Finding("wrong-type", message, ("rows", at, name))
 
     def names(self) -> Sequence[str]:
         return list(dict.fromkeys([*self.key, *(name for row in self.rows for name in row)]))

@@ -116,7 +116,7 @@ class Cluster:
         wanted = list(queues)
         codes = (SMALLEST, LARGEST)
         said = self._asked(wanted, [(code, _of(queue)) for queue in wanted for code in codes])
-        numbers = [answer.number("offset") for answer in said]
+        numbers = [max(0, answer.number("offset")) for answer in said]  # -1: an empty queue of the type BatchCQ
         master = not wanted or self._open[wanted[0].broker][1]
         return {queue: Held(numbers[2 * at], numbers[2 * at + 1], master) for at, queue in enumerate(wanted)}
 

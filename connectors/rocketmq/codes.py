@@ -19,6 +19,7 @@ ROUTE: Final = 105
 CLUSTER: Final = 106
 ALL_TOPICS: Final = 206
 SEND_BATCH: Final = 320
+TOPIC_CONFIG: Final = 351
 
 DONE: Final = 0
 NO_SLAVE: Final = 11

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 from connectors.rocketmq import tags
 from connectors.rocketmq.cluster import Cluster
 from connectors.rocketmq.columns import TAGS, Columns, property_texts
+from connectors.rocketmq.connection import Connection
 from connectors.rocketmq.filters import check_filter
+from connectors.rocketmq.nested import is_nested, is_nesting, opened
 from connectors.rocketmq.pulling import SQL, TAG, Lost, Puller, pull_fields
 from connectors.rocketmq.routes import Queue
-from connectors.rocketmq.stored import FLAGS, INNER_BATCH, OFFSET, Stored
+from connectors.rocketmq.stored import OFFSET, Stored
 from etl.api import OFFSET as OFFSET_COLUMN
 from etl.api import ComponentError, Rejects
 
@@ -39,13 +41,25 @@ class Reading:
         """The events of a range of a queue, and a dead letter for what is no longer there."""
         connection, master = cluster.reader(queue)
         try:
-            if self.filter is not None:
-                check_filter(connection, queue.topic, self.group, self.filter)
-            wanted = (tags.subscription(self.tags), TAG) if self.filter is None else (self.filter, SQL)
-            puller = Puller(connection, queue, pull_fields(queue, self.group, *wanted), master)
+            puller = Puller(connection, queue, pull_fields(queue, self.group, *self._asked(connection, queue)), master)
             yield from self._events(puller.bodies(start, end), queue, start, end)
         finally:
             connection.close()
+
+    def _asked(self, connection: Connection, queue: Queue) -> tuple[str, str]:
+        """Which messages the broker is asked for: of batches it sees neither tags nor properties."""
+        if self.filter is None and self.tags == tags.ALL:
+            return tags.ALL, TAG
+        nesting = is_nesting(connection, queue.topic)
+        if self.filter is None:
+            return tags.ALL if nesting else tags.subscription(self.tags), TAG
+        if nesting:
+            raise ComponentError(
+                f"rocketmq: topic {queue.topic!r} is of the type BatchCQ, of whose messages brokers do not see the "
+                "properties; leave filter out, and filter behind the source"
+            )
+        check_filter(connection, queue.topic, self.group, self.filter)
+        return self.filter, SQL
 
     def _events(self, found: Iterator[bytes | Lost], queue: Queue, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
         after = start - 1
@@ -55,28 +69,32 @@ class Reading:
                 continue
             stored = Stored.located(block, after, end)
             if len(stored):
-                after = int(stored.parts[OFFSET, -1])
-                yield from self._batch(stored, queue)
+                after = yield from self._batch(stored, queue, after, end)
 
-    def _batch(self, stored: Stored, queue: Queue) -> Iterator[pa.RecordBatch | Rejects]:
-        if (stored.parts[FLAGS] & INNER_BATCH).any():
-            raise ComponentError(f"rocketmq: queue {queue.name} is of the type BatchCQ, whose messages cannot be read singly")
-        stored = self._tagged(stored)
+    def _batch(self, stored: Stored, queue: Queue, after: int, end: int) -> Generator[pa.RecordBatch | Rejects, None, int]:
+        """What becomes of some messages; returns the last offset among them."""
         for piece, broken, reason in stored.plain():
-            if len(broken):
-                yield _unreadable(broken, reason)
-            if len(piece):
+            piece, strange = opened(piece, after, end)
+            broken = broken.at(broken.parts[OFFSET] > after)
+            after = max([after, *(int(some.parts[OFFSET, -1]) for some in (piece, broken, strange) if len(some))])
+            if len(broken := self._tagged(broken)):
+                yield _unreadable(broken, f"the body is compressed, and {reason}")
+            if len(strange):
+                yield _unreadable(strange, "the body is said to be messages, and is none")
+            if len(piece := self._tagged(piece)):
                 yield self.columns.batch(piece, queue)
+        return after
 
     def _tagged(self, stored: Stored) -> Stored:
-        """Messages with the wanted tags: a broker has looked at hash codes only."""
+        """Messages with the wanted tags: a broker has looked at hash codes only. Those that hold others have no say."""
         wanted = tags.wanted(self.tags)
-        if wanted is None:
+        if wanted is None or not len(stored):
             return stored
         from etl.scanner.texts import owned_array
 
-        found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted))
-        return stored if found.false_count == 0 else stored.at(found.to_numpy(zero_copy_only=False))
+        found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(zero_copy_only=False)
+        found |= is_nested(stored)
+        return stored if found.all() else stored.at(found)
 
 
 def lost(queue: Queue, what: Lost, on_data_loss: OnDataLoss) -> Rejects:
@@ -109,4 +127,4 @@ def _unreadable(broken: Stored, reason: str) -> Rejects:
     events = pa.record_batch(
         [pa.array([""] * len(broken), pa.string()), pa.array(broken.parts[OFFSET])], names=["message", OFFSET_COLUMN]
     )
-    return Rejects(events, "corrupt-body", f"the body is compressed, and {reason}")
+    return Rejects(events, "corrupt-body", reason)

@@ -54,7 +54,10 @@ class RocketmqSource(Servers, Source):
     anew, a broker replaced by an empty one), end the run, or with ``on_data_loss: earliest`` are told of by a dead letter
     (``data-lost``) and reading goes on with the first message that is there. A topic that does not exist or is deleted while
     the pipeline runs, a refused login, a certificate of another name end the run: nothing is lost, its checkpoint stays.
-    Topics of the type BatchCQ are refused.
+
+    Of topics of the type BatchCQ, in which brokers keep messages together that were sent at once, each message is an event.
+    Brokers do not see the tags inside, so all messages of such a topic travel and ``tags`` is looked at here; ``filter`` is an
+    error there.
 
     It speaks the remoting protocol itself, no client library is needed. Tested against brokers of version 5.3.3, with and
     without access control, and with TLS: absent at the start, killed and continued, restarted, replaced, with topics deleted,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 OFFSET, FLAGS, BORN, STORED, BODY_BEGIN, BODY_END, PROPERTIES_BEGIN, PROPERTIES_END = range(8)
 """What the rows of `Stored.parts` are."""
 
-COMPRESSED, INNER_BATCH = 1, 0x80 | 0x40
-"""Bits of ``FLAGS``."""
+COMPRESSED, NESTED = 1, 0x80 | 0x40
+"""Bits of ``FLAGS``; both of the latter are set where a body is messages (`nested`)."""
 
 _PARTS = 8
 _SMALLEST = 91
@@ -44,7 +44,8 @@ class Stored:
 
     @classmethod
     def located(cls, block: bytes, after: int, end: int) -> Stored:
-        """The messages of a block whose offsets grow from behind ``after`` to before ``end``. Raises ProtocolError."""
+        """The messages of a block whose offsets grow from behind ``after`` to before ``end``, and those that hold others,
+        which may have such offsets. Raises ProtocolError."""
         import numpy as np
 
         from connectors.rocketmq.stored_kernel import locate

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, FLAGS, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED
+from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, FLAGS, NESTED, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED
 from etl.scanner.compiled import kernel, part
 
 _MAGIC, _MAGIC_LONG_TOPIC = 0xDAA320A7, 0xDAA320AB
@@ -18,7 +18,7 @@ _NAME_ENDS, _VALUE_ENDS = np.uint8(1), np.uint8(2)
 
 
 @part
-def _number(block: Any, at: Any, count: Any) -> Any:
+def number(block: Any, at: Any, count: Any) -> Any:
     """``count`` bytes as a number, the first counting most; 8 of them may be negative."""
     number = np.int64(0)
     for byte in range(count):
@@ -36,34 +36,35 @@ def _body_length_at(at: Any, flags: Any) -> Any:
 @kernel
 def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
     """Where the parts of each message lie → ``found`` (int64[8, most]); only messages whose offsets grow from ``after`` (not
-    itself) and lie before ``end``. Returns how many, or -1 - position of what is no message."""
+    itself) and lie before ``end``, and those that hold others, whatever their offset is below ``end``. Returns how many, or
+    -1 - position of what is no message."""
     at, count, size = np.int64(0), 0, np.int64(block.shape[0])
     while at < size:
         if at + np.int64(48) > size:
             return -1 - at
-        total, magic = _number(block, at, 4), _number(block, at + 4, 4)
-        offset, flags = _number(block, at + 20, 8), _number(block, at + 36, 4)
+        total, magic = number(block, at, 4), number(block, at + 4, 4)
+        offset, flags = number(block, at + 20, 8), number(block, at + 36, 4)
         length_at = _body_length_at(at, flags)
         behind = at + total
         if (magic != _MAGIC and magic != _MAGIC_LONG_TOPIC) or behind > size or length_at + 4 > behind:
             return -1 - at
         body = length_at + 4
-        topic = body + _number(block, length_at, 4)
+        topic = body + number(block, length_at, 4)
         width = 2 if magic == _MAGIC_LONG_TOPIC else 1
         if topic + width > behind:
             return -1 - at
-        properties = topic + width + _number(block, topic, width)
-        if properties + 2 > behind or properties + 2 + _number(block, properties, 2) > behind:
+        properties = topic + width + number(block, topic, width)
+        if properties + 2 > behind or properties + 2 + number(block, properties, 2) > behind:
             return -1 - at
-        if after < offset < end:
+        if offset < end and (after < offset or flags & NESTED == NESTED):
             stored = length_at - np.int64(12) - np.int64(20 if flags & _STORED_HOST_BIG else 8) - np.int64(8)
             found[OFFSET, count], found[FLAGS, count] = offset, flags
-            found[BORN, count], found[STORED, count] = _number(block, at + 40, 8), _number(block, stored, 8)
+            found[BORN, count], found[STORED, count] = number(block, at + 40, 8), number(block, stored, 8)
             found[BODY_BEGIN, count], found[BODY_END, count] = body, topic
             found[PROPERTIES_BEGIN, count] = properties + 2
-            found[PROPERTIES_END, count] = properties + 2 + _number(block, properties, 2)
+            found[PROPERTIES_END, count] = properties + 2 + number(block, properties, 2)
             count += 1
-            after = offset
+            after = max(after, offset)
         at = behind
     return count
 

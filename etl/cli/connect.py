@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
-from etl.api import ComponentError, Finding, Schema, Sink, Source
+from etl.api import ComponentError, Finding, Schema, Sink, Source, Table
 from etl.config.build import secrets
 from etl.config.document import read
 from etl.config.environment import substitute
@@ -46,7 +46,7 @@ class _Asked(threading.Thread):
 def probed(
     pipeline: Pipeline, env: Mapping[str, str], overrides: Sequence[str] = (), seconds: float = LIMIT_SECONDS
 ) -> list[Problem]:
-    """What the sources and sinks of a checked pipeline find wrong with their systems, in file order. Writes nothing."""
+    """What the tables, sources and sinks of a checked pipeline find wrong with their systems, in file order. Writes nothing."""
     report = Report(pipeline.file, read(FilePath(pipeline.file).read_bytes()))
     asked = [_Asked(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
     for one in asked:
@@ -77,8 +77,10 @@ def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tupl
         yield part.path, probe
 
 
-def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink, Probe]]:
+def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink | Table, Probe]]:
     fields = schemas_of(pipeline)
+    for name, table in pipeline.tables.items():
+        yield layout.tables[name], table, table.probe
     for name, source in pipeline.sources.items():
         if isinstance(source, Source):
             yield layout.sources[name], source, source.probe

@@ -32,7 +32,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 )
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--env-file", type=click.Path(exists=True, dir_okay=False), help="File of NAME=value lines for ${NAME}.")
-@click.option("--connect", is_flag=True, help="Without errors: also reach every source and sink, log in, look. Writes nothing.")
+@click.option("--connect", is_flag=True, help="Without errors: reach every table, source and sink, log in, look. Writes nothing.")
 def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | None, connect: bool) -> None:
     """Check pipeline files without running them.
 

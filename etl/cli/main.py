@@ -96,13 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
     line = [word for word in own if word != "--debug"] + given[len(own) :]
+    out = sys.stdout
     try:
         status = cli.main(line, prog_name="etl", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as error:
         if debug and not isinstance(error, (SystemExit, KeyboardInterrupt, click.ClickException, click.Abort)):
             raise
-        status = _status(error)
+        status = 0 if sys.stdout is not out else _status(error)  # click replaces it when the reader of a pipe has gone
     if arguments is None:
         gc.freeze()  # the process ends: a look at all that it loaded, to take it apart, is a tenth of a second for nothing
     sys.exit(status if isinstance(status, int) else 0)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from etl.cli.rule_groups import groups
+
 if TYPE_CHECKING:
-    from etl.rules.rule import Rule, RuleSet
+    from etl.rules.rule import Rule
     from etl.rules.taxonomy import Taxonomy
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True))
@@ -17,11 +19,12 @@ _FIELDS = click.option("--fields", "names", help="File of the stream's names, as
 
 @click.group()
 def command() -> None:
-    """Check files of rules, or run their tests.
+    """Check rules in files and in pipelines, or run their tests.
 
     \b
     Examples:
       etl rules check rules/ --fields sigma/windows.yml
+      etl rules check hunt.yaml
       etl rules test rules/
     """
 
@@ -34,19 +37,25 @@ def command() -> None:
 def check(paths: Sequence[str], names: str | None, columns: str | None, strict: bool) -> None:
     """List what is loaded, what is not and why, which fields are needed, and what costs most.
 
-    PATHS are files of rules and folders.
+    PATHS are files of rules, folders of them, and pipelines. Of a pipeline the rules of its steps are told, in front of the
+    fields that reach them and with the `fields` they name.
     """
     from etl.rules.in_force import readable
     from etl.rules.report import report
 
-    taxonomy, rules = _read(paths, names)
-    given = [name.strip() for name in columns.split(",")] if columns else None
-    rules = readable(rules, given)
-    for problem in rules.problems:
-        click.echo(problem)
-    for line in report(rules, taxonomy, given):
-        click.echo(line)
-    if strict and rules.problems:
+    wrong = False
+    for group in groups(paths, names, columns):
+        rules = group.rules if group.step else readable(group.rules, group.columns)
+        wrong |= bool(rules.problems)
+        if group.step:
+            click.echo(f"{group.step}:")
+        for problem in rules.problems:
+            click.echo(problem)
+        for line in report(rules, group.taxonomy, group.columns):
+            click.echo(line)
+        for table in group.tables:
+            click.echo(f"the rules of table {table!r} are read when the run starts")
+    if strict and wrong:
         click.get_current_context().exit(1)
 
 
@@ -57,37 +66,26 @@ def test(paths: Sequence[str], names: str | None) -> None:
     """Run the test events that rules bring along.
 
     A rule's key `tests` is a list of `{event: {field: value, …}}`, with `matches: false` where the rule must not fire.
+
+    PATHS are files of rules, folders of them, and pipelines, of which the rules of the steps `rules` and `correlate` are tried.
     """
     from etl.rules.said import counted
 
-    taxonomy, rules = _read(paths, names)
-    for problem in rules.problems:
-        click.echo(problem)
-    ran = failed = 0
-    for rule in rules.rules:
-        for number, case in enumerate(rule.tests, 1):
-            ran += 1
-            wrong = _outcome(rule, case, taxonomy)
-            if wrong:
-                failed += 1
-                click.echo(f"{rule.file}:{rule.line}: {rule.title!r}, test {number}: {wrong}")
-    click.echo(f"{counted(ran, 'test')} of {counted(len(rules.rules), 'rule')}, {failed} failed", err=True)
-    if failed or rules.problems:
+    ran = failed = rules = problems = 0
+    for group in groups(paths, names):
+        for problem in group.rules.problems:
+            click.echo(problem)
+        problems, rules = problems + len(group.rules.problems), rules + len(group.rules.rules)
+        for rule in group.rules.rules:
+            for number, case in enumerate(rule.tests, 1):
+                ran += 1
+                wrong = _outcome(rule, case, group.taxonomy)
+                if wrong:
+                    failed += 1
+                    click.echo(f"{rule.file}:{rule.line}: {rule.title!r}, test {number}: {wrong}")
+    click.echo(f"{counted(ran, 'test')} of {counted(rules, 'rule')}, {failed} failed", err=True)
+    if failed or problems:
         click.get_current_context().exit(1)
-
-
-def _read(paths: Sequence[str], names: str | None) -> tuple[Taxonomy, RuleSet]:
-    from etl.rules.files import read_rules, rule_files
-    from etl.rules.taxonomy import TaxonomyError, read_taxonomy
-
-    try:
-        taxonomy = read_taxonomy(names)
-    except TaxonomyError as error:
-        raise click.UsageError(str(error)) from error
-    files = rule_files(paths)
-    if not files:
-        raise click.UsageError("no files of rules there; their names end in .yml or .yaml")
-    return taxonomy, read_rules(files, (), taxonomy.placeholders)
 
 
 def _outcome(rule: Rule, case: Any, taxonomy: Taxonomy) -> str | None:

@@ -32,7 +32,11 @@ def _rules(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
     matches, state = measured.sums["matches"], measured.state
     events = totals.steps[step].came if step in totals.steps else 0
     whole = sum(matches.values())
-    found = f"{_of(whole, 'match', 'matches')} by {len(matches):,} of {_of(state['rules'], 'rule')}"
+    last = float(state["rules"])
+    rules = f"{len(matches):,} of {_of(last, 'rule')}"
+    if len(matches) > last:  # some of them are gone by now
+        rules = f"{_of(len(matches), 'rule')}, more than the {last:,.0f} at the end"
+    found = f"{_of(whole, 'match', 'matches')} by {rules}"
     yield f"  {step}: {_of(events, 'event')}, {found}, version {state['version']}"
     if state.get("left_out"):
         yield f"    {_of(state['left_out'], 'rule')} left out: `etl rules check` says why"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -74,15 +74,28 @@ def _build(part: Part, catalogue: Catalogue, report: Report) -> Built | None:
 
 
 def _repaired(cls: type[Model], options: object, path: Path, report: Report) -> Model | None:
-    """Construct without the options that have errors, so that the checks behind can go on."""
+    """Construct without what has errors, so that the checks behind can go on: without these keys, else without their options."""
     given = options if isinstance(options, dict) else {}
-    bad = {p[len(path)] for p in report.broken if p[: len(path)] == path and len(p) > len(path)}
-    for left_out in (bad - {p[len(path)] for p in report.harmless if p[: len(path)] == path and len(p) > len(path)}, bad):
+    bad = {p[len(path) :] for p in report.broken if p[: len(path)] == path and len(p) > len(path)}
+    harmful = bad - {p[len(path) :] for p in report.harmless if p[: len(path)] == path}
+    for left_out in (harmful, {place[:1] for place in harmful}, {place[:1] for place in bad}):
         try:
-            return cls.model_validate({key: value for key, value in given.items() if key not in left_out})
+            return cls.model_validate(_without(given, left_out))
         except ValidationError:
             continue
     return None
+
+
+def _without(value: Any, places: Collection[Path]) -> Any:
+    """The value without what stands at these places. An item of a list stays: others would change their places."""
+    if isinstance(value, dict):
+        inner = {key: {place[1:] for place in places if place[0] == key} for key in value}
+        return {key: _without(item, inner[key]) for key, item in value.items() if () not in inner[key]}
+    if isinstance(value, list):
+        return [
+            _without(item, {place[1:] for place in places if len(place) > 1 and place[0] == at}) for at, item in enumerate(value)
+        ]
+    return value
 
 
 def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[Path, Refusal]:

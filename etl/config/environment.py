@@ -51,6 +51,7 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: Path) -> str:
             report.hide(given, f"${{{name}}}")
             return given
         if found["default"] is not None:
+            report.defaulted.add(path)
             return found["default"]
         message = f"the environment has no {name!r}" + (f": {found['message']}" if found["message"] else "")
         hint = nearest(name, env) or f"set it, or give a default: ${{{name}:-value}}"

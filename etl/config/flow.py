@@ -49,7 +49,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built]
         fields = _joined(sink.feeds, known, sink.part.path, report)
         if made and isinstance(made.component, Sink):
             component = made.component
-            _ask(sink.part.path, lambda c=component, f=fields: c.check(f.schema), fields.certain, report)  # type: ignore[misc]
+            _ask(made, sink.part.path, lambda c=component, f=fields: c.check(f.schema), fields.certain, report)  # type: ignore[misc]
 
 
 def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
@@ -76,7 +76,7 @@ def _source(made: Built | None, path: Path, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)):
         return _NOTHING_KNOWN
     component = made.component
-    _ask(path, component.check, True, report)
+    _ask(made, path, component.check, True, report)
     schema = _guarded(path, component.fields, pa.schema([]), report)
     return Fields(schema, made.whole and not report.is_broken(path))
 
@@ -85,7 +85,7 @@ def _step(made: Built | None, path: Path, incoming: Fields, report: Report) -> F
     if made is None or not isinstance(made.component, Step):
         return Fields(incoming.schema, certain=False)
     component = made.component
-    wrong = _ask(path, lambda: component.check(incoming.schema), incoming.certain, report)
+    wrong = _ask(made, path, lambda: component.check(incoming.schema), incoming.certain, report)
     outgoing = _guarded(path, lambda: component.fields(incoming.schema), incoming.schema, report)
     if incoming.certain:
         for finding in nesting_findings(incoming.schema, outgoing):
@@ -103,12 +103,13 @@ def _joined(feeds: Sequence[Feed], known: Mapping[str, Fields], path: Path, repo
     return Fields(merge(fields.schema for fields in inputs.values()), certain)
 
 
-def _ask(path: Path, check: Callable[[], Iterable[Finding]], certain: bool, report: Report) -> bool:
-    """Report a component's findings, except consequences of errors known already; whether one was an error."""
+def _ask(made: Built, path: Path, check: Callable[[], Iterable[Finding]], certain: bool, report: Report) -> bool:
+    """Report a component's findings, except consequences of errors known already, as what is said of a whole component of
+    which options were left out may be; whether one was an error."""
     wrong = False
     nothing: list[Finding] = []
     for finding in _guarded(path, lambda: list(check()), nothing, report):
-        consequence = bool(finding.path) and report.is_broken((*path, *finding.path))
+        consequence = report.is_broken((*path, *finding.path)) if finding.path else not made.whole
         if not consequence and (certain or finding.code not in ABOUT_FIELDS):
             report.find(path, finding)
             wrong |= finding.severity == "error"

@@ -13,6 +13,7 @@ Severity = Literal["error", "warning"]
 
 _PREDICATES = ("has no ", "needs ")
 """How a message begins that says something of the path in front of it."""
+_NUMBER = re.compile(r"([0-9]{1,18})")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 
 
@@ -57,8 +58,13 @@ def json_path(path: Iterable[str | int]) -> str:
 
 
 def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Sorted by place, each said once."""
-    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
+    """Sorted by place, each said once; those of one place by their messages, of which many begin with a file and a line."""
+    return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, _with_numbers(p.message)))
+
+
+def _with_numbers(text: str) -> list[str | int]:
+    """Texts and numbers by turns: as a key for sorting it puts `:9` in front of `:10`."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_NUMBER.split(text))]
 
 
 def _segment(part: str | int) -> str:

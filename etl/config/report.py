@@ -25,6 +25,8 @@ class Report:
     """Values never shown → what is shown instead."""
     substituted: dict[Path, str] = field(default_factory=dict)
     """Values that came from outside the file → what the file says there."""
+    defaulted: set[Path] = field(default_factory=set)
+    """Those of them for which a default stands: the environment of the run may say otherwise."""
     broken: set[Path] = field(default_factory=set)
     """Values with errors: what else is wrong with them is a consequence."""
     harmless: set[Path] = field(default_factory=set)

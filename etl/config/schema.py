@@ -171,5 +171,6 @@ def _inlined(schema: Any, defs: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return {**_inlined(defs[schema["$ref"].rpartition("/")[2]], {}), **rest}
+        name = schema["$ref"].rpartition("/")[2]
+        return {**_inlined(defs[name], {other: of for other, of in defs.items() if other != name}), **rest}
     return {key: _inlined(value, defs) for key, value in schema.items()}

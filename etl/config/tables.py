@@ -17,12 +17,20 @@ def give_tables(layout: Layout, built: dict[Path, Built], report: Report) -> Non
     made = {name: built[part.path].component for name, part in layout.tables.items() if part.path in built}
     tables = {name: table for name, table in made.items() if isinstance(table, Table)}
     for name, table in tables.items():
-        for finding in table.check():
-            report.find(layout.tables[name].path, finding)
+        _ask(table, layout.tables[name].path, report)
     for part in (step for stream in layout.streams.values() for step in stream.steps):
         known = built.get(part.path)
         if known is not None and isinstance(known.component, Step):
             _give(known, part.path, tables, set(layout.tables), built, report)
+
+
+def _ask(table: Table, path: Path, report: Report) -> None:
+    """Report what a table finds, except consequences of errors known already, and of values that the run may have otherwise."""
+    for finding in table.check():
+        place = (*path, *finding.path)
+        elsewhere = finding.severity == "warning" and place in report.defaulted
+        if not elsewhere and not (finding.path and report.is_broken(place)):
+            report.find(path, finding)
 
 
 def _give(

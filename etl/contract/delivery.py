@@ -73,6 +73,8 @@ class Result:
     rejected: Sequence[Rejects] = ()
     cause: str = ""
     """Why rows are retryable, for the message when attempts run out: host, port, cause."""
+    after: float = 0.0
+    """Seconds that the other side asks to wait before they are written again; ``retry.max_backoff`` bounds them."""
 
 
 class Writer(Protocol):

@@ -35,6 +35,8 @@ class Newer:
 
     version: str | None
     read: Callable[[], Iterator[pa.RecordBatch]]
+    place: Callable[[int], str | None] = lambda _: None
+    """`Table.place`, of these rows."""
 
 
 class Table(Component):
@@ -77,12 +79,16 @@ class Table(Component):
         temporary, a ComponentError says what is wrong with the table: the version before stays in use."""
         raise NotImplementedError
 
+    def place(self, row: int) -> str | None:
+        """Where a row, counted from 0 as `read` gives them, stands: for messages. None if that cannot be told."""
+        return None
+
     def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
         """Its rows as `read` gives them, unless they are still those of ``version``: then None. Raises what `read` raises."""
         now = self.version()
         if now is not None and now == version:
             return None
-        return Newer(now, lambda: self.read(columns))
+        return Newer(now, lambda: self.read(columns), self.place)
 
     def changes(self) -> Changes | None:
         """None when it can only be read whole. Otherwise `mark` and `read_since` are there."""

@@ -120,7 +120,8 @@ class Detour:
         self._refused.clear()
         self.delivered.taken = self.delivered.dead = 0
         self.spool.begin()
-        text = f"{error.__cause__ or error}; its events wait in the spool"
+        cause = error.briefly if isinstance(error, NotTakenError) else str(error)
+        text = f"{cause}; its events wait in the spool"
         log.warning("%s: %s", self.patience.about, text, extra={"trouble": Trouble(self.patience.about, text, 1, 0.0)})
 
     def _wait_for_room(self) -> None:

@@ -54,7 +54,8 @@ def _writer(sink: Sink, task: Task, patience: Patience, attempts: int | None) ->
             if tries == attempts:
                 raise NotTakenError(
                     f"sink {task.sink!r} could not be opened in {tries} attempts: {error}; "
-                    "nothing is lost: the next run goes on from here"
+                    "nothing is lost: the next run goes on from here",
+                    str(error),
                 ) from error
             patience.wait(error)
     patience.over()

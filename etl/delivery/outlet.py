@@ -20,7 +20,11 @@ Clock = Callable[[], float]
 
 
 class NotTakenError(ComponentError):
-    """A sink did not take events in as many tries as it has."""
+    """A sink did not take events in as many tries as it has. ``briefly`` says so where nothing has to be done about it."""
+
+    def __init__(self, text: str, briefly: str = "") -> None:
+        super().__init__(text)
+        self.briefly = briefly or text
 
 
 @dataclass
@@ -161,7 +165,7 @@ class Outlet:
             batch = owned(batch).take(result.retryable)
             if tries == self.attempts:
                 raise self._not_taken(batch.num_rows, tries, result.cause)
-            self.patience.wait(result.cause)
+            self.patience.wait(result.cause, result.after)
             self.delivered.retries += 1
         self.patience.over()
 
@@ -170,12 +174,13 @@ class Outlet:
         text = f"sink {self.name!r}: {error}"
         if self.attempts is None:
             return SplitLostError(text)
-        return NotTakenError(f"{text}; nothing is lost: the next run begins the split again")
+        return NotTakenError(f"{text}; nothing is lost: the next run begins the split again", str(error))
 
     def _not_taken(self, events: int, tries: int, cause: str) -> NotTakenError:
         return NotTakenError(
             f"sink {self.name!r} did not take {events} events in {tries} attempts: {cause}; "
-            "nothing is lost: the next run begins with them again"
+            "nothing is lost: the next run begins with them again",
+            cause,
         )
 
     def _try(self, batch: pa.RecordBatch) -> Result:

@@ -62,11 +62,12 @@ class Patience:
     """Failed ones in a row."""
     _since: float = field(default=0.0, init=False)
 
-    def wait(self, cause: object) -> None:
-        """Pause after a failed try. Raises RunEnds when the run is to end."""
+    def wait(self, cause: object, least: float = 0.0) -> None:
+        """Pause after a failed try, and not for less than ``least`` seconds unless that is too long. Raises RunEnds when the
+        run is to end."""
         self._since = self._since if self.tries else self.clock()
         self.tries += 1
-        pause = random.uniform(0, self.longest)
+        pause = max(random.uniform(0, self.longest), min(least, self.retry.max_backoff.total_seconds()))
         trouble = Trouble(self.about, str(cause) or type(cause).__name__, self.tries, self.clock() - self._since, pause)
         log.warning("%s", trouble, extra={"trouble": trouble})
         self._pause(pause)

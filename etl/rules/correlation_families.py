@@ -43,7 +43,8 @@ def resolved(rules: RuleSet) -> RuleSet:
                 kept[one.id] = _by_ids(one, names)
         waiting = [one for one in waiting if one not in ready] if ready else []
     in_order = tuple(kept[one.id] for one in rules.correlations if one.id in kept)
-    return replace(rules, correlations=in_order, problems=(*rules.problems, *problems))
+    told = sorted((*rules.problems, *problems), key=lambda one: (one.file, one.line))
+    return replace(rules, correlations=in_order, problems=tuple(told))
 
 
 def families(correlations: Sequence[Correlation]) -> list[Family]:

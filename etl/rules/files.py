@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -23,6 +24,7 @@ LARGEST_BYTES = 16 << 20
 State = tuple[tuple[str, int, int], ...]
 """Of each file its path, when it changed, and its size; of each text its name, a number of its letters, and its size."""
 
+NO_RULE = "there is no rule in it"
 _TOO_LARGE = f"there are more than {LARGEST_BYTES >> 20} MiB of it"
 
 
@@ -60,7 +62,27 @@ def read_rules(
         documents, wrong = documents_of(path)
         files[path] = tuple(documents)
         problems += wrong
-    return resolved(rules_of(files, placeholders or {}, problems))
+    broken = {problem.file for problem in problems}
+    empty = tuple(path for path in paths if not files[path] and path not in broken)
+    return replace(resolved(rules_of(files, placeholders or {}, problems)), empty=empty)
+
+
+def apart(own: RuleSet, found: RuleSet) -> RuleSet:
+    """What was found in files and tables beside a step's own rules, without rules that have the id of one of these."""
+    known = {rule.id: rule.line for rule in own.rules}
+    problems = [
+        Problem(rule.file, rule.line, f"its id {rule.id!r} is that of rules[{known[rule.id] - 1}] of the step itself", rule.title)
+        for rule in found.rules
+        if rule.id in known
+    ]
+    kept = tuple(rule for rule in found.rules if rule.id not in known)
+    return replace(found, rules=kept, problems=(*found.problems, *problems))
+
+
+def beside(own: RuleSet, found: RuleSet) -> RuleSet:
+    """A step's own rules and those found in files and tables, as one set."""
+    others = apart(own, found)
+    return replace(others, rules=(*own.rules, *others.rules), problems=(*own.problems, *others.problems))
 
 
 def rules_of(files: Mapping[str, Sequence[Document]], placeholders: Placeholders, problems: Sequence[Problem] = ()) -> RuleSet:
@@ -141,6 +163,6 @@ def _parsed(path: str, text: str, problems: list[Problem]) -> Iterator[Document]
                 if isinstance(item, dict):
                     yield Document(path, line, item)
                 elif item is not None:
-                    problems.append(Problem(path, line, f"a rule is a mapping, and this is {type(item).__name__}"))
+                    problems.append(Problem(path, line, f"a rule is a mapping, and this is {str(item)[:40]!r}"))
     finally:
         loader.dispose()

@@ -75,6 +75,14 @@ def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
     return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version, rules.refused)
 
 
+def decided(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> RuleSet:
+    """Without the rules that cannot be decided in front of these fields."""
+    problems = in_force(rules, taxonomy, schema).problems
+    wrong = {(one.file, one.line, one.rule) for one in problems} - {(one.file, one.line, one.rule) for one in rules.problems}
+    kept = tuple(rule for rule in rules.rules if (rule.file, rule.line, rule.title) not in wrong)
+    return replace(rules, rules=kept, problems=problems)
+
+
 def readable(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
     """Without the rules whose SQL is wrong whatever types fields have; ``columns`` are those of the stream, if they are known."""
     wrong = {rule: message for rule in rules.rules if (message := _unreadable(rule, columns))}

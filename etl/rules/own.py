@@ -48,6 +48,8 @@ def _wrong(data: Mapping[str, Any]) -> str | None:
         return f"the level {data['level']!r} is none of {', '.join(LEVELS)}"
     if not isinstance(data.get("tags", []), list) or not all(isinstance(tag, str) for tag in data.get("tags", [])):
         return "tags are a list of texts"
-    if not isinstance(data.get("tests", []), list) or not isinstance(data.get("metadata", {}), dict):
-        return "tests are a list, and metadata is a mapping"
+    if not isinstance(data.get("tests", []), list):
+        return "tests are a list: [{event: {field: value}}, {event: {…}, matches: false}]"
+    if not isinstance(data.get("metadata", {}), dict):
+        return "metadata is a mapping: {runbook: …}"
     return None

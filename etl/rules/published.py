@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from etl.rules.files import State, documents_in, documents_of, rules_of, state_of
+from etl.rules.files import NO_RULE, State, documents_in, documents_of, rules_of, state_of
 from etl.rules.in_force import Stream
 from etl.rules.rule import Problem, RuleSet
 from etl.rules.sigma import Document
@@ -71,6 +71,17 @@ def _read(
     return replace(found, refused=tuple(reading.refused))
 
 
+_refused: dict[str, Problem] = {}
+"""What was said last of files that have become bad."""
+
+
+def _say(path: str, wrong: Problem) -> None:
+    """Once in a process, not with each change of another file."""
+    if _refused.get(path) != wrong:
+        _refused[path] = wrong
+        log.warning("%s; the rules of this file stay as they were", wrong)
+
+
 class _Reading:
     """Files and texts, one after the other, beside what was known of them."""
 
@@ -108,11 +119,12 @@ class _Reading:
         path = one[0]
         documents, wrong = self._documents(path)
         if not documents and not wrong:
-            wrong = [Problem(path, 1, "there is no rule in it any more; to end its rules, remove it")]
+            wrong = [Problem(path, 1, f"{NO_RULE} any more; to end its rules, remove it")]
         if wrong := wrong or self._new_problems(path, documents, known):
-            log.warning("%s; the rules of this file stay as they were", wrong[0])
+            _say(path, wrong[0])
             self.refused += wrong
         else:
+            _refused.pop(path, None)
             self._good.append(one)
         self.documents[path] = known if wrong else documents
 

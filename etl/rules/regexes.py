@@ -6,6 +6,7 @@ scanner, which is compiled once, takes its place.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.rules.backtracking import found
 from etl.rules.re2_syntax import automaton
 from etl.scanner.scanner import Scanner
 
@@ -26,8 +28,7 @@ Engine = Literal["re2", "regex"]
 
 Test: TypeAlias = Callable[[pa.StringArray], pa.BooleanArray]
 
-TIMEOUT_SECONDS = 0.1
-"""For one text in ``regex``, which backtracks; a text that takes longer does not match."""
+log = logging.getLogger("sluice.rules")
 
 
 class BadRegexError(ValueError):
@@ -68,14 +69,4 @@ def _slow_engine(pattern: str) -> Literal["regex"]:
 
 def _backtracking(pattern: str) -> Test:
     """Look-around and back-references: a Python call for each distinct text that has the pattern's literals."""
-    import regex
-
-    compiled = regex.compile(pattern)
-
-    def found(text: str | None) -> bool:
-        try:
-            return text is not None and compiled.search(text, timeout=TIMEOUT_SECONDS) is not None
-        except TimeoutError:
-            return False
-
-    return lambda texts: pa.array([found(text) for text in texts.to_pylist()], pa.bool_())
+    return lambda texts: pa.array(list(found(pattern, iter(texts.to_pylist()), log)), pa.bool_())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from etl.rules.conditions import leaves
 from etl.rules.contradictions import contradiction
 from etl.rules.correlation_report import correlation_lines
+from etl.rules.files import NO_RULE
 from etl.rules.in_force import fields_needed
 from etl.rules.predicates import ANY_FIELD, Pattern, Predicate, Sql, fields_of
 from etl.rules.regexes import engine
@@ -20,6 +21,7 @@ MOST_SHOWN = 10
 
 def report(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | None) -> Iterator[str]:
     """Counts, fields (``columns``: those of the stream, None when they are not known) and what costs most."""
+    yield from (f"{path}: {NO_RULE}" for path in rules.empty)
     adapted = [(rule, taxonomy.adapted(rule)) for rule in rules.rules]
     kept = [one for _, one in adapted if one is not None]
     yield f"{counted(len(rules.rules), 'rule')} loaded, {counted(len(rules.problems), 'problem')}, version {rules.version}"

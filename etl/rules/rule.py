@@ -63,6 +63,8 @@ class RuleSet:
     refused: tuple[Problem, ...] = ()
     """Of files that have become bad: what is wrong with them now. Their rules are those of before."""
     correlations: tuple[Correlation, ...] = ()
+    empty: tuple[str, ...] = ()
+    """Files without anything in them but comments."""
 
     @property
     def version(self) -> str:

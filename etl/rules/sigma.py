@@ -12,6 +12,7 @@ from etl.rules.correlation_reading import correlation_of
 from etl.rules.regexes import BadRegexError
 from etl.rules.rule import Problem, Rule
 from etl.rules.sigma_counts import counts_expanded
+from etl.rules.sigma_hints import with_hint
 from etl.rules.sigma_values import Placeholders, UnsupportedError, condition_of
 
 _ACTIONS = ("global", "reset")
@@ -119,9 +120,7 @@ def _add_modifiers() -> None:
 
 
 def _problem(document: Document, data: Mapping[str, Any], error: object) -> Problem:
-    return Problem(
-        document.file, document.line, str(error) or type(error).__name__, str(data.get("title") or data.get("name") or "")
-    )
+    return Problem(document.file, document.line, with_hint(error), str(data.get("title") or data.get("name") or ""))
 
 
 def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: Placeholders) -> Rule | Problem:
@@ -133,7 +132,7 @@ def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: P
         parsed = [condition.parsed for condition in rule.detection.parsed_condition]
         condition = either(_condition(one, placeholders) for one in parsed if one is not None)
     except (SigmaError, UnsupportedError, BadRegexError, RecursionError, ValueError) as error:
-        return Problem(document.file, document.line, str(error) or type(error).__name__, str(rule.title or ""))
+        return Problem(document.file, document.line, with_hint(error), str(rule.title or ""))
     return Rule(
         id=str(rule.id) if rule.id else str(rule.name or rule.title),
         title=str(rule.title),

@@ -17,7 +17,7 @@ from pathlib import Path
 def folder() -> Path:
     """``$SLUICE_CACHE``, else the user's cache folder, else one under the temporary folder; exists, owned by this user.
 
-    What lies there is executed and unpickled, so a folder that others may write is passed over.
+    What lies there is executed and unpickled, so a folder that others may write is passed over; so is one on a full disk.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
@@ -69,7 +69,12 @@ def _ours(place: str) -> bool:
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
         found = os.stat(place)
+        has_room = shutil.disk_usage(place).free >= ROOM
     except OSError:
         return False
     shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.getuid() and not shared and os.access(place, os.W_OK | os.X_OK)
+    return found.st_uid == os.getuid() and not shared and has_room and os.access(place, os.W_OK | os.X_OK)
+
+
+ROOM = 16 << 20
+"""Bytes that kernels and scanners take: numba fails where it cannot keep what it compiled."""

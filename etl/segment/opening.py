@@ -59,7 +59,7 @@ def open_first() -> int:
         return _open()
     ahead = _AHEAD.pop()
     for record in ahead.records:
-        logging.getLogger(record.name).handle(record)
+        logging.getLogger("sluice").handle(record)
     return ahead.opened
 
 

@@ -182,3 +182,4 @@ def _give_up(key: Path) -> None:
 
 if __name__ == "__main__":
     _keep(Path(sys.argv[1]), [Path(word) for word in sys.argv[2:-1]], int(sys.argv[-1]))
+    sys.exit(int(sys.argv[-1]))  # PySpark waits for ever for a JVM that ended and seems to be well

@@ -137,11 +137,12 @@ class _Noted(Patience):
 
     drain: Drain | None = None
 
-    def wait(self, cause: object) -> None:
+    def wait(self, cause: object, least: float = 0.0) -> None:
         assert self.drain is not None
         self.drain.tries = self.tries + 1
         self.drain.end.stuck.set()
-        super().wait(f"{cause}; {self.drain.end.spool.waiting} events wait in the spool" if not self.tries else cause)
+        told = f"{cause}; {self.drain.end.spool.waiting} events wait in the spool" if not self.tries else cause
+        super().wait(told, least)
 
     def over(self) -> None:
         assert self.drain is not None

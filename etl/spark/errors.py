@@ -12,8 +12,14 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
-_CRASHED = "Python worker exited unexpectedly"
-"""What Spark says when the process of a task is gone."""
+_CAUSES = (
+    re.compile(r"^Caused by: (.+)$", re.MULTILINE),
+    re.compile(r"^(?:: |Exception in thread \"[^\"]*\" )(.+)$", re.MULTILINE),
+)
+"""How Java writes what went wrong, the nearer to its root the earlier here."""
+
+_CHATTER = re.compile(r"WARNING: Using incubator|Setting |To adjust |(?:NOTE: )?Picked up |\s")
+"""What it prints in any case, or behind what it has to say."""
 
 
 class RunError(EtlError):
@@ -23,6 +29,16 @@ class RunError(EtlError):
         super().__init__(message)
         if details:
             self.add_note(details)
+
+
+def not_started(error: BaseException, log: Path) -> RunError:
+    """Why there is no Spark: the root of what Java raised or printed, and where the rest is."""
+    wall = str(error)
+    printed = log.read_text("utf-8", "replace") if log.is_file() else ""
+    found = (causes[-1] for text in (wall, printed) for cause in _CAUSES if (causes := cause.findall(text)))
+    said = (line for line in [*printed.splitlines(), wall] if line and not _CHATTER.match(line))
+    why = next(found, None) or next(said, type(error).__name__)
+    return RunError(f"Spark did not start: {why.strip()}; what Java printed is in {log}", wall)
 
 
 def explained(query: str, error: BaseException, staging: Path) -> RunError:
@@ -38,17 +54,26 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
     condition = _CONDITION.search(wall)
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
-        return RunError(f"query {query!r}: {inner[-1].strip()}", wall)
+        said = inner[-1].strip()
+        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else said}", wall)
     if condition:
         return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
     first = next((line for line in wall.splitlines() if line.strip()), type(error).__name__)
     return RunError(f"query {query!r}: {first.strip()}", wall)
 
 
+_CRASHED = "Python worker exited unexpectedly"
+"""What Spark says when the process of a task is gone."""
+
 _KILLED = (
     "a Python worker was killed or crashed; a system that runs out of memory kills processes, which its log tells (dmesg). "
     "Nothing is lost: the next run goes on where this one was"
 )
+
+_NO_SPACE = "No space left on device"
+"""What Java says without the place."""
+
+_FULL = "no space is left for the state folder or for temporary files; nothing is lost: make room, and start again"
 
 
 def _reported(staging: Path) -> dict[str, str] | None:

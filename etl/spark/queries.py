@@ -61,7 +61,7 @@ class Queries:
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = frame.writeStream.queryName(plan.name).foreachBatch(batch_done).outputMode(plan.output_mode)
-        checkpoint = self.state.checkpoint(plan.name).as_uri()
+        checkpoint = f"file://{self.state.checkpoint(plan.name)}"  # no URI: Hadoop takes a path's "%20" for its letters
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
     def whole(self, plan: QueryPlan) -> None:

@@ -13,7 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etl.api import EtlError
 from etl.spark.archive import Launch, launch
+from etl.spark.errors import not_started
 from etl.spark.interpreter import interpreter
 from etl.spark.java import home_for_spark, java_home
 
@@ -42,7 +44,7 @@ WORKER_ENVIRONMENT = {
     "NUMBA_NUM_THREADS": "1",
 }
 
-MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
+MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
 """What Spark takes as ``--master``."""
 
 NO_LOOKUP = "python-that-looks-for-no-data-sources"
@@ -98,10 +100,17 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
     ``compiled``: all kernels that its tasks need have been compiled on this machine.
     """
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
+    if sys.flags.utf8_mode:
+        os.environ["LC_ALL"] = "C.UTF-8"  # else Java knows only names of ASCII letters, and does not start in another folder
     with _printing_to(log):
         python = interpreter(compiled) if is_local(master) else sys.executable
-        os.environ["PYSPARK_PYTHON"] = python
+    os.environ["PYSPARK_PYTHON"] = python
+    try:
         return _started(name, master, {**_sockets(python), **options}, log)
+    except EtlError:
+        raise
+    except Exception as error:
+        raise not_started(error, log) from error
 
 
 def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
@@ -114,7 +123,7 @@ def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> S
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f'--driver-java-options "{JVM} {_crash_report(log)} {how.options} {jvm} {_logging()}" pyspark-shell'
     )
-    with _launching(how):
+    with _launching(how, log):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName(name)
@@ -163,7 +172,8 @@ SOCKET_NAME, SOCKET_PATH = len("/.00000000-0000-0000-0000-000000000000.sock"), 1
 
 
 def _logging() -> str:
-    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+    """As a URI, for Spark splits options at blanks."""
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _crash_report(log: Path) -> str:
@@ -179,9 +189,10 @@ def _jars() -> Path:
 
 
 @contextmanager
-def _launching(how: Launch) -> Iterator[None]:
-    """A JVM that starts inside starts as said, and ignores SIGTERM, and so do its workers: service managers send it to all
-    processes of a run, and they must outlive the micro-batch that this process still finishes. They end when it does."""
+def _launching(how: Launch, log: Path) -> Iterator[None]:
+    """A JVM that starts inside starts as said, prints to the log, and ignores SIGTERM, and so do its workers: service managers
+    send it to all processes of a run, and they must outlive the micro-batch that this process still finishes. They end when it
+    does."""
     from pyspark import java_gateway
 
     gateway: Any = java_gateway
@@ -194,7 +205,9 @@ def _launching(how: Launch) -> Iterator[None]:
                 preexec_fn()
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-        jvm.append(popen([*how.wrapper, *command], preexec_fn=before, pass_fds=how.held, **more))
+        with log.open("ab") as file:
+            more |= {"stdout": file, "stderr": file, "pass_fds": how.held}
+            jvm.append(popen([*how.wrapper, *command], preexec_fn=before, **more))
         return jvm[0]
 
     gateway.Popen = started

@@ -134,10 +134,20 @@ def locked(state: State) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ComponentError(_held(state, lock)) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
-        lock.flush()
+        _sign(state, lock)
         yield
+
+
+def _sign(state: State, lock: IO[str]) -> None:
+    """Say whose it is."""
+    holder = f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    try:
+        os.truncate(lock.fileno(), 0)
+        os.write(lock.fileno(), holder.encode())  # not through a buffer, which a full disk would refuse again at its end
+    except OSError as error:
+        raise ComponentError(
+            f"cannot write to state folder {state.root}: {error.strerror}; make room, and start again"
+        ) from error
 
 
 def _held(state: State, lock: IO[str]) -> str:
@@ -163,11 +173,18 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace a small file at once: readers see the old or the new one, also after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Replace a small file at once: readers see the old or the new one, also after a crash. Raises ComponentError when the disk
+    does not take it."""
     fresh = path.with_name(path.name + ".new")
-    with open(fresh, "w") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(fresh, "w") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise ComponentError(
+            f"state file {path} cannot be written ({error.strerror}); nothing is lost: "
+            "make room or mend the folder, and start again"
+        ) from error

@@ -85,6 +85,8 @@ class _Keeper:
     in_use: dict[str, TableInUse]
     _said: dict[str, str] = field(default_factory=dict)
     """The error of each table that cannot be read now: it is said once."""
+    _same: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Of tables that cannot tell whether they changed, and so are built each time: what was said last."""
 
     def take(self, answer: Answer) -> None:
         """Another answer."""
@@ -97,7 +99,11 @@ class _Keeper:
         self._said.pop(name, None)
         if answer.error:
             self._said[name] = answer.error
-        _tell(answer, self.say)
+        words = list(_words(answer))
+        again = answer.current is not None and answer.current.version is None and self._same.get(name) == words
+        for level, text in () if again else words:
+            self.say(level, f"table {name!r}{text}")
+        self._same[name] = words
 
     def _note(self, answer: Answer) -> None:
         known = self.in_use.setdefault(answer.name, TableInUse())
@@ -109,16 +115,18 @@ class _Keeper:
             known.rows, known.built, known.checked = answer.current.what.rows, answer.current.built, time.time()
 
 
-def _tell(answer: Answer, say: Say) -> None:
+def _words(answer: Answer) -> Iterator[tuple[str, str]]:
+    """Levels, and what is said behind the table's name."""
     for text in answer.said:
-        say("warning", f"table {answer.name!r}: {text}")
+        yield "warning", f": {text}"
     if answer.error:
-        say("warning", f"table {answer.name!r} cannot be read, the version before stays in use: {answer.error}")
+        yield "warning", f" cannot be read, the version before stays in use: {answer.error}"
     elif answer.new and answer.current is not None:
         what = answer.current.what
         parts = [f"{what.rows:,} row{'' if what.rows == 1 else 's'}"]
         parts += [f"{what.again:,} more with a key that came before"] if what.again else []
-        parts += [f"{what.missing:,} without a key that can be read left out"] if what.missing else []
+        first = f" (the first: {what.first})" if what.first else ""
+        parts += [f"{what.missing:,} without a key that can be read left out{first}"] if what.missing else []
         since = answer.current.since
         parts += [f"{since.read:,} read for this version"] if since is not None and since.read is not None else []
-        say("warning" if what.missing else "info", f"table {answer.name!r}: {', '.join(parts)}")
+        yield "warning" if what.missing else "info", f": {', '.join(parts)}"

@@ -173,13 +173,12 @@ class Correlate(RuleSources):
     def _now(self, incoming: Schema) -> RuleSet:
         return self._with_correlations(self.rule_set(incoming))
 
-    def _read(self, _: Schema) -> RuleSet:
-        from etl.rules.files import read_rules, rule_files
-        from etl.rules.taxonomy import read_taxonomy
+    def as_read(self) -> RuleSet:
+        """See `RuleSources.as_read`; with its own correlations."""
+        return self._with_correlations(super().as_read())
 
-        return self._with_correlations(
-            read_rules(rule_files(self.files), self.written(), self.filled(read_taxonomy(self.taxonomy)))
-        )
+    def _read(self, _: Schema) -> RuleSet:
+        return self.as_read()
 
     def _with_correlations(self, found: RuleSet) -> RuleSet:
         """The rules, and the correlations that the pipeline itself holds."""

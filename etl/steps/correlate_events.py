@@ -67,7 +67,7 @@ def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any
     force = asked.step.correlating(asked.incoming, told)
     known = visible(asked.incoming)
     base = in_force(RuleSet(force.base), standing_taxonomy(asked.step.taxonomy).taxonomy, known)
-    say_left_out([*force.problems, *base.problems])
+    say_left_out(asked, [*force.problems, *base.problems])
     for problem in force.untold:
         log.warning("%s; the rule is left out", problem)
     routes = [route for some in force.ways.values() for route in some]

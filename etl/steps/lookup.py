@@ -151,6 +151,12 @@ class Lookup(ArrowStep):
             incoming, {name: pa.list_(type_) if self.several == "list" else type_ for name, type_ in types.items()}
         )
 
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """How its table is asked, and what becomes of an event that it knows nothing about."""
+        keys = f" (key {', '.join(self._table.key)})" if self._table is not None else ""
+        behind = {"keep": "kept", "drop": "dropped", "dead_letter": "a dead letter"}[self.miss]
+        yield f"{', '.join(self.on)} looked up in table {self.table!r}{keys}, match {self.match}; a miss is {behind}"
+
     takes_views = True
 
     def multiplies(self) -> bool:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from etl.api import Finding, Schema, Table, format_type, nearest
-from etl.rules.files import read_rules, rule_files
+from etl.rules.files import NO_RULE, apart, read_rules, rule_files
 from etl.rules.in_force import in_force
+from etl.rules.rule import RuleSet
 from etl.rules.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from etl.steps.rule_sources import OwnRule
 
 MOST_CHECKED = 50
 """Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
@@ -18,22 +23,29 @@ MOST_CHECKED = 50
 _WILD = re.compile(r"[*?\[]")
 
 
-def own_findings(rules: Sequence[tuple[str, str]], incoming: Schema) -> Iterator[Finding]:
-    """About names and conditions of rules that stand in the pipeline itself."""
+def own_findings(rules: Sequence[OwnRule], incoming: Schema) -> Iterator[Finding]:
+    """About ids and conditions of rules that stand in the pipeline itself."""
     from etl.expressions import analyse
 
-    names: set[str] = set()
-    for place, (name, where) in enumerate(rules):
-        if name in names:
-            yield Finding("duplicate-rule", f"another rule has the name {name!r}", ("rules", place, "name"))
-        names.add(name)
-        analysis = analyse(where, incoming)
+    yield from _same_ids(rules)
+    for place, rule in enumerate(rules):
+        analysis = analyse(rule.where, incoming)
         yield from analysis.findings_at("rules", place, "where")
         if not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
             yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
         elif not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
             yield Finding("not-boolean", "a condition is needed here", ("rules", place, "where"), at=0)
+
+
+def _same_ids(rules: Sequence[OwnRule]) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for place, rule in enumerate(rules):
+        known = first.setdefault(rule.id or rule.name, place)
+        if known != place:
+            key = "id" if rule.id else "name"
+            message = f"rules[{known}] has the id {rule.id!r}, too" if rule.id else f"another rule has the name {rule.name!r}"
+            yield Finding("duplicate-rule", message, ("rules", place, key), None if rule.id else "give one of them an `id`")
 
 
 def table_findings(columns: Mapping[str, str], tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -47,8 +59,9 @@ def table_findings(columns: Mapping[str, str], tables: Mapping[str, Table]) -> I
             yield Finding("wrong-type", f"rules are texts, and column {column!r} is {found}", ("tables", name))
 
 
-def file_findings(patterns: Sequence[str], names: Taxonomy, incoming: Schema) -> Iterator[Finding]:
-    """About files that are not there, and rules that cannot be loaded, or decided in front of these fields."""
+def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incoming: Schema) -> Iterator[Finding]:
+    """About files that are not there or hold nothing, and rules that cannot be loaded beside the step's own, or decided in
+    front of these fields."""
     files: list[str] = []
     for place, pattern in enumerate(patterns):
         matching = rule_files([pattern])
@@ -56,6 +69,9 @@ def file_findings(patterns: Sequence[str], names: Taxonomy, incoming: Schema) ->
         if not matching and not _WILD.search(pattern):  # rules may be published later
             yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
     if files and len(files) <= MOST_CHECKED:
-        found = in_force(read_rules(files, (), names.placeholders), names, incoming)
+        read = read_rules(files, (), names.placeholders)
+        for path in read.empty:
+            yield Finding("no-rule-files", f"{path}: {NO_RULE}", ("files",), severity="warning")
+        found = in_force(apart(own, read), names, incoming)
         for problem in sorted(found.problems, key=lambda one: (one.file, one.line)):
             yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")

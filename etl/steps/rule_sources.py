@@ -20,12 +20,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice.rules")
 
 
+class RuleTest(BaseModel):
+    """An event, and whether a rule is to match it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    event: dict[str, Any] = Field(description="The event; objects in it are dotted fields.", examples=[{"user_name": "root"}])
+    matches: bool = Field(default=True, description="Whether the rule is to match it.")
+
+
 class OwnRule(BaseModel):
     """A rule of ours: a name and a condition."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, description="The rule's name, which is its id too.", examples=["root login"])
+    name: str = Field(min_length=1, description="The rule's name, which is its id, too, if it has none.", examples=["root login"])
+    id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What a match tells the rule by; no two rules have the same.",
+        examples=["auth-17"],
+    )
     where: Expression = Field(description="The condition, in Spark SQL.", examples=["user_name = 'root'"])
     level: Literal["informational", "low", "medium", "high", "critical"] | None = Field(
         default=None, description="How serious a match is."
@@ -34,6 +49,11 @@ class OwnRule(BaseModel):
     author: str | None = Field(default=None, description="Who wrote the rule.")
     metadata: dict[str, Any] = Field(
         default={}, description="Anything else about the rule; matches tell what `metadata` of the step names."
+    )
+    tests: tuple[RuleTest, ...] = Field(
+        default=(),
+        description="Events that `etl rules test` tries the rule on.",
+        examples=[[{"event": {"user_name": "root"}}, {"event": {"user_name": "guest"}, "matches": False}]],
     )
 
 
@@ -82,20 +102,22 @@ class RuleSources(Step):
 
     def rule_findings(self, incoming: Schema) -> Iterator[Finding]:
         """No rules, a bad file of fields, conditions that do not go with these fields, rules that cannot be loaded."""
+        from etl.rules.files import read_rules
         from etl.rules.taxonomy import TaxonomyError, read_taxonomy
         from etl.steps.rule_checks import file_findings, own_findings, table_findings
 
         if not self.files and not self.rules and not self.tables:
             hint = "give files of rules, tables of them, or rules themselves"
             yield Finding("no-rules", "there are neither files nor tables nor rules", (), hint)
-        yield from own_findings([(rule.name, rule.where) for rule in self.rules], visible(incoming))
+        yield from own_findings(self.rules, visible(incoming))
         yield from table_findings(self.tables, self._tables)
         try:
             names = read_taxonomy(self.taxonomy)
         except TaxonomyError as error:
             yield Finding("bad-taxonomy", str(error), ("fields",))
         else:
-            yield from file_findings(self.files, replace(names, placeholders=self.filled(names)), visible(incoming))
+            own = read_rules((), self.written())
+            yield from file_findings(self.files, own, replace(names, placeholders=self.filled(names)), visible(incoming))
 
     def asked(self, incoming: Schema) -> Asked[Self]:
         """By this what is made of its rules is kept in a process, until they are others."""
@@ -115,6 +137,13 @@ class RuleSources(Step):
 
         return resolved(self._published(standing_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
 
+    def as_read(self) -> RuleSet:
+        """Its own rules and those of files as they are now, good or bad. Raises TaxonomyError."""
+        from etl.rules.files import read_rules, rule_files
+        from etl.rules.taxonomy import read_taxonomy
+
+        return read_rules(rule_files(self.files), self.written(), self.filled(read_taxonomy(self.taxonomy)))
+
     def written(self) -> Sequence[Mapping[str, Any]]:
         """Its own rules, as documents."""
         return [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.rules]
@@ -124,17 +153,16 @@ class RuleSources(Step):
         return {**taxonomy.placeholders, **self.placeholders}
 
     def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
-        from etl.rules.files import read_rules
+        from etl.rules.files import beside, read_rules
         from etl.rules.in_force import Stream
         from etl.rules.published import published
-        from etl.rules.rule import RuleSet
 
         own = read_rules((), self.written())
         if not self.files and not self.tables:
             return own
         filled = tuple(sorted((name, tuple(values)) for name, values in self.filled(taxonomy).items()))
         found = published(self.files, self._texts(), filled, Stream(self.taxonomy, incoming))
-        return RuleSet((*own.rules, *found.rules), (*own.problems, *found.problems), found.refused, found.correlations)
+        return beside(own, found)
 
     def _texts(self) -> tuple[Text, ...]:
         """The rules of tables."""
@@ -158,10 +186,17 @@ class Asked(Generic[StepT]):
     incoming: Schema
 
 
-def say_left_out(problems: Sequence[Problem]) -> None:
-    """Log that rules are left out, if some are."""
+_left_out: dict[str, tuple[str, ...]] = {}
+"""Of steps, by their options: what was said last of rules that are left out."""
+
+
+def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
+    """Log that rules are left out, if some are and others than before."""
     from etl.rules.said import counted
 
-    if problems:
-        left_out = counted(len(problems), "rule is", "rules are")
-        log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, problems[0])
+    now = tuple(map(str, problems))
+    if now != _left_out.get(asked.options, ()):
+        _left_out[asked.options] = now
+        if now:
+            left_out = counted(len(now), "rule is", "rules are")
+            log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, now[0])

@@ -123,5 +123,5 @@ def _engine(asked: Asked[Rules]) -> tuple[InForce, Any]:
     with paused():
         force = asked.step.in_force(asked.incoming)
         engine = force.engine(visible(asked.incoming))
-    say_left_out(force.problems)
+    say_left_out(asked, force.problems)
     return force, engine

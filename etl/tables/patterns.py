@@ -63,8 +63,9 @@ class GatheredPatterns:
     def _tell(self) -> None:
         always = sum(not one.literals for one in self._forms)
         if always:
-            text = "%d of %d patterns have no text of two letters that they cannot do without: each is tried on every event"
-            log.warning(text, always, len(self._forms))
+            have = "has" if always == 1 else "have"
+            text = "%d of %d patterns %s no text of two letters that they cannot do without: each is tried on every event"
+            log.warning(text, always, len(self._forms), have)
         if self._wrong:
             wrong = (
                 "1 pattern cannot be read and is"

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -101,6 +101,8 @@ def refresh(wanted: Wanted, root: Path) -> tuple[Current, bool]:
     if rows.id == shape.key and built.again:
         again = "1 row has a key" if built.again == 1 else f"{built.again:,} rows have keys"
         log.warning("%s that came before, and a row that changes replaces all of its key: tell them apart by `id`", again)
+    if built.missing and rows.since is None and (place := newer.place(built.first_row)):
+        built = replace(built, first=f"{place}: {built.first}")
     made = Current(file, newer.version, time.time(), built, rows.since)
     _use(folder, made)
     _tidy(folder, {file, Path(file).with_suffix(SUFFIX).name, known.file if known else file})

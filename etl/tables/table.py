@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,6 +22,17 @@ from etl.tables.values import Gathered, Packed
 Match = Literal["exact", "cidr", "range", "prefix", "suffix", "like", "regex"]
 """When a row belongs to a value: its key is the value, a network or a range around it, what it begins or ends with, or a
 pattern that it fits."""
+
+
+_WANTED: Mapping[Match, str] = {
+    "cidr": ", which is no address or network",
+    "range": ", so that it ends before it begins",
+    "like": ", which is no pattern",
+    "regex": ", which is no pattern",
+}
+"""What is wrong with a key that cannot be read."""
+_MOST_SHOWN = 60
+"""Characters of a key that are shown."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,10 @@ class Built:
     """Rows whose key another row in front of them has."""
     missing: int
     """Rows without a key, or with one that cannot be read, left out."""
+    first: str = field(default="", compare=False)
+    """The key of the first of those, in words."""
+    first_row: int = field(default=-1, compare=False)
+    """And its number, counted from 0."""
 
 
 class _Gathering(Protocol):
@@ -81,9 +96,14 @@ def build(path: Path, batches: Callable[[], Iterable[pa.RecordBatch]], shape: Sh
 
 
 def _build(path: Path, batches: Iterable[pa.RecordBatch], shape: Shape, keys: _Gathering) -> Built:
-    values = {field.name: Gathered(field.type) for field in shape.columns}
+    values = {column.name: Gathered(column.type) for column in shape.columns}
+    rows, first, first_row = 0, "", -1
     for batch in batches:
         present = keys.add([batch.column(name) for name in shape.key])
+        if present is not None and not first:
+            at = int(np.flatnonzero(~present)[0])
+            first, first_row = _key(batch, at, shape), rows + at
+        rows += batch.num_rows
         kept = batch if present is None else batch.filter(pa.array(present))
         for name, gathered in values.items():
             gathered.add(kept.column(name))
@@ -97,7 +117,24 @@ def _build(path: Path, batches: Iterable[pa.RecordBatch], shape: Shape, keys: _G
     form = keys.form if isinstance(keys, GatheredKeys) else None
     about = {"match": shape.match, "form": form, "shift": 64 - bucket_bits(count), "columns": shape.columns.names}
     sections.write(path, about, arrays, stored)
-    return Built(count, len(order), again, keys.missing)
+    return Built(count, len(order), again, keys.missing, first, first_row)
+
+
+def _key(batch: pa.RecordBatch, row: int, shape: Shape) -> str:
+    """The key of a row that was left out, in words."""
+    values = {name: batch.column(name)[row].as_py() for name in shape.key}
+    empty = [name for name, value in values.items() if value is None or value == ""]
+    if empty:
+        return f"{', '.join(empty)} {'is' if len(empty) == 1 else 'are'} null"
+    said = ", ".join(f"{name} is {_shown(value)}" for name, value in values.items())
+    return said + _WANTED.get(shape.match, "")
+
+
+def _shown(value: object) -> str:
+    """Cut, with what is no letter as an escape."""
+    text = value if isinstance(value, str) else str(value)
+    cut = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return repr(cut) if isinstance(value, str) else cut
 
 
 class Table:

@@ -229,10 +229,14 @@ def test_the_schema_of_files_of_tests(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_closed_pipe_is_no_error() -> None:
     ran = subprocess.run(
-        f"{sys.executable} -m etl schema | head -c 10", shell=True, capture_output=True, text=True, env=dict(os.environ)
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m etl schema | head -c 10"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
     )
 
     assert ran.stderr == ""
+    assert ran.returncode == 0
 
 
 def test_a_recipe_stands_where_a_file_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,6 +108,27 @@ def test_findings_stand_where_the_option_does(problems: Any) -> None:
     ]
 
 
+def test_tables_are_asked_too(tmp_path: Path) -> None:
+    # given
+    file = tmp_path / "p.yaml"
+    file.write_text(f"""tables:
+  intel: {{type: file, key: ip, path: "{tmp_path}/none.csv"}}
+  web: {{type: http, url: "http://127.0.0.1:1/t.csv", key: ip, token: "${{TOKEN}}"}}
+source: {{type: stdin}}
+""")
+    pipeline = inspect(file, {"TOKEN": "sesame-open"}).pipeline
+    assert pipeline is not None
+
+    # when
+    found = [str(problem).removeprefix(f"{file}:") for problem in probed(pipeline, {"TOKEN": "sesame-open"})]
+
+    # then
+    assert found == [
+        f"2:38: unreadable-file: $.tables.intel.path: {tmp_path}/none.csv: No such file or directory",
+        "3:26: unreachable: $.tables.web.url: http://127.0.0.1:1: Connection refused",
+    ]
+
+
 def test_secrets_are_not_shown(problems: Any) -> None:
     ANSWERS["here"] = ConnectionError("cannot log in with password 'sesame-open'")
 

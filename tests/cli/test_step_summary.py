@@ -60,3 +60,9 @@ def test_a_table_is_told_with_its_age() -> None:
         "  main[1] x: 1,500 of 2,000 events found in table 'intel', 20 rows, read 2 min ago; "
         "it could not be read again: no such file"
     ]
+
+
+def test_rules_that_went_while_it_ran_are_told_apart() -> None:
+    assert lines(Counted({"matches": {"a": 1, "b": 2}}, {**STATE, "rules": 1}))[0] == (
+        "  main[1] x: 5,000 events, 3 matches by 2 rules, more than the 1 at the end, version abc"
+    )

@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from running import wait_for
 from servers.rocketmq_server import RocketMq
 
+from connectors.rocketmq.codes import SEND_BATCH
 from connectors.rocketmq.connection import Connection
+from connectors.rocketmq.messages import Form
 from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import OFFSET, Limit, Offset, Rejects, Task
@@ -23,10 +26,10 @@ EVERYTHING = Limit(1 << 62)
 _numbers = itertools.count()
 
 
-def topic_of(server: RocketMq, queues: int = 4) -> str:
+def topic_of(server: RocketMq, queues: int = 4, attributes: str = "") -> str:
     """A new topic."""
     topic = f"case-{time.time_ns()}-{next(_numbers)}"
-    server.create_topic(topic, queues)
+    server.create_topic(topic, queues, attributes)
     return topic
 
 
@@ -86,6 +89,17 @@ def send_one(server: RocketMq, topic: str, body: bytes, flags: int = 0, properti
     }
     connection = Connection(server.broker, source_of(server, topic).access())
     connection.call(SEND, {**fields, "j": "0", "k": "false", "m": "false"}, body)
+    connection.close()
+
+
+def send_at_once(server: RocketMq, topic: str, batch: pa.RecordBatch, queue: int = 0, **form: Any) -> None:
+    """Messages as Java's producers send several at once: the request has an id, by which brokers keep them together where the
+    topic's type is BatchCQ."""
+    body = Form(body="message", **form).messages(batch).joined(np.arange(len(batch)))
+    fields = {"a": "case", "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": "0", "h": "0"}
+    fields |= {"i": f"UNIQ_KEY\x01{time.time_ns():032X}\x02", "j": "0", "k": "false", "m": "true"}
+    connection = Connection(server.broker, source_of(server, topic).access())
+    connection.call(SEND_BATCH, fields, bytes(body))
     connection.close()
 
 

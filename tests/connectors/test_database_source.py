@@ -124,6 +124,36 @@ def test_rows_of_one_time_are_told_apart_by_their_id(database: Database) -> None
     assert taken(follow, at)[0] == []
 
 
+@pytest.mark.parametrize("limit", [ALL, Limit(1 << 62, max_events=2), Limit(1 << 62, max_events=2, bounded=True)])
+def test_rows_without_an_id_are_not_followed(database: Database, limit: Limit) -> None:
+    kind = "DATETIME(6)" if database.name in ("mariadb", "mysql8") else "TIMESTAMP"
+    database.run(f"CREATE TABLE {{t}} (id BIGINT, message VARCHAR(9), seen {kind})")
+    for day in (1, 2, 3):
+        database.run(
+            f"INSERT INTO {{t}} VALUES (NULL, 'n', '2026-01-0{day} 00:00:00'), ({day - 2}, 'm', '2026-01-0{day} 00:00:00')"
+        )
+    fields = {**FIELDS, "seen": "timestamp_ntz"}
+    following = source(database, fields=fields, follow=True, time="seen", id="id", lag="0s")
+    at, found = following.start(), []
+
+    until = following.latest(at, ALL) if limit.bounded else None
+    for _ in range(3):
+        some, at = taken(following, at, Limit(limit.max_bytes, limit.max_events, limit.bounded, until))
+        found += some
+
+    assert found == [-1, 0, 1]
+
+
+def test_a_table_that_is_read_once_by_an_id_with_nulls_is_refused(database: Database) -> None:
+    database.run("CREATE TABLE {t} (id BIGINT, message VARCHAR(9))")
+    database.run("INSERT INTO {t} VALUES (-1, 'a'), (NULL, 'b')")
+    by_id, as_a_whole = source(database, id="id"), source(database)
+
+    with pytest.raises(ComponentError, match=r"there are rows whose 'id' is null, which would be left out.*leave id out"):
+        by_id.latest(by_id.start(), ALL)
+    assert sorted(taken(as_a_whole, as_a_whole.start())[0], key=str) == [-1, None]
+
+
 def test_a_changed_row_comes_again(database: Database) -> None:
     filled(database, 0, 3, version=pa.array([1, 2, 3], pa.int64()))
     follow = source(database, fields={**FIELDS, "version": "bigint"}, id="id", time="version", follow=True)

@@ -136,6 +136,7 @@ def test_a_topic_that_is_missing_for_a_moment_is_waited_for() -> None:
         ({"topics": [".."]}, ["bad-topic"]),
         ({"topics": ["a", "a"]}, ["duplicate-topic"]),
         ({"start": "timestamp"}, ["missing-option"]),
+        ({"start": "offsets", "start_offsets": {"tt": {"0": 1}}}, ["bad-partition"]),
         ({"start": "group"}, ["missing-option"]),
         ({"start": "group", "commit_group": "g"}, []),
         ({"commit_group": "g"}, []),

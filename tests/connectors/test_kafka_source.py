@@ -201,6 +201,21 @@ def test_where_a_new_pipeline_begins(broker: Broker, options: dict[str, Any], ex
     assert messages(everything(source(broker, topic, **given))) == [str(number) for number in expected]
 
 
+@pytest.mark.parametrize(
+    ("offsets", "said"),
+    [
+        ({"0": 5}, "TOPIC/0 ends at offset 4, and is to be read from 5 on"),
+        ({"1": 0}, "there is no partition TOPIC/1; did you mean 'TOPIC/0'"),
+    ],
+)
+def test_start_offsets_that_there_are_not(broker: Broker, offsets: dict[str, int], said: str) -> None:
+    topic = broker.topic()
+    broker.produce(topic, [b"m"] * 4)
+
+    with pytest.raises(ComponentError, match=f"start_offsets: {said.replace('TOPIC', topic)}"):
+        source(broker, topic, start="offsets", start_offsets={topic: offsets}).start()
+
+
 def test_finished_offsets_are_mirrored_to_a_group_that_another_pipeline_can_begin_at(broker: Broker) -> None:
     topic = broker.topic(2)
     broker.produce(topic, [b"a", b"b"], partition=0)

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from connectors.lookup_tables.casting import as_type
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import ComponentError, Table
+from etl.config.loader import inspect
 
 CSV = "ip,category,score\n192.0.2.7,scan,90\n198.51.100.1,,x\n"
 ROWS = [{"ip": "192.0.2.7", "score": 90}, {"ip": "198.51.100.1", "score": None}]
@@ -70,6 +72,77 @@ def test_a_quote_that_is_not_closed_is_named_with_the_lines_it_takes(tmp_path: P
     assert "row 4 takes 3 lines, for a quote in it is not closed" in caplog.text
 
 
+WRONG = 'ip,score,note\n\na,1,\nb, ,\n"c\nd",2,\nshort\ne,x\x1b[31m' + "y" * 50 + ",\nf,12 ,\ng,z,\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "line"),
+    [
+        ("t.csv", WRONG, {}, 8),
+        ("t.csv.gz", gzip.compress(WRONG.encode()), {}, 8),
+        ("t.csv", WRONG.partition("\n")[2], {"header": ["ip", "score", "note"]}, 7),
+        ("t.jsonl", '{"ip":"a"}\n\nbroken\n{"ip":"e","score":"x\\u001b[31m' + "y" * 50 + '"}\n{"ip":"g","score":"z"}', {}, 4),
+    ],
+    ids=["csv", "packed", "without a header", "json"],
+)
+def test_values_of_another_type_are_counted_and_the_first_is_shown(
+    tmp_path: Path, name: str, text: str | bytes, options: dict[str, Any], line: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    # when
+    found = rows(file(tmp_path / name, text, **options), "ip", "score")
+
+    # then
+    assert {row["ip"]: row["score"] for row in found}["e"] is None
+    (said,) = [record.getMessage() for record in caplog.records if "null: " in record.getMessage()]
+    shown = "x\\x1b[31m" + "y" * 34 + "…"
+    assert said == (
+        f"{tmp_path / name}: 2 values are not of their column's type and count as null: "
+        f"the first, in line {line}, column 'score', is '{shown}', not int"
+    )
+
+
+def test_one_value_of_another_type(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    parquet.write_table(pa.table({"ip": ["a", "b"], "score": pa.array(["1", "x"], pa.large_string())}), tmp_path / "t.parquet")
+    table = FileTable.model_validate({"path": str(tmp_path / "t.parquet"), "key": "ip", "columns": {"score": "int"}})
+
+    assert rows(table, "ip", "score") == [{"ip": "a", "score": 1}, {"ip": "b", "score": None}]
+    assert "1 value is not of its column's type and counts as null: the first, in row 2, column 'score', is 'x'" in caplog.text
+
+
+def test_values_that_fit_are_found_among_many_that_do_not() -> None:
+    texts = [str(n) if n % 3 else f"x{n}" for n in range(2000)] + [None, " 7 ", ""]
+
+    found = as_type(pa.array(texts), pa.int32())
+
+    assert found.to_pylist() == [n if n % 3 else None for n in range(2000)] + [None, 7, None]
+
+
+def test_json_lines_broken_in_the_middle_keep_their_good_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = '{"ip":"a","score":1}\n\nno\x07 JSON at all\n{"ip":"b"\n{"ip":"c","score":3}\n'
+
+    assert rows(file(tmp_path / "t.jsonl", text), "ip", "score") == [{"ip": "a", "score": 1}, {"ip": "c", "score": 3}]
+    assert "2 lines are no JSON and are left out: the first, line 3, begins 'no\\x07 JSON at all'" in caplog.text
+
+
+def test_a_file_without_any_json_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(
+        ComponentError, match="cannot be read as JSON lines: 1 line is no JSON and is left out: the first, line 1"
+    ):
+        rows(file(tmp_path / "t.jsonl", "<html></html>\n"), "ip")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("t.csv", 'ip,score\n\n"a\nb",1\nshort\n,2\n', ":6"),
+        ("t.jsonl", '{"ip":"a"}\n\nbroken\n{"score":2}\n', ":4"),
+        ("t.csv", 'ip,score\n"a' + "b" * 200_000, ", row 2"),
+    ],
+)
+def test_where_a_row_stands(tmp_path: Path, name: str, text: str, place: str) -> None:
+    assert file(tmp_path / name, text).place(1) == f"{tmp_path / name}{place}"
+
+
 def test_values_with_newlines_and_quotes_are_one_value(tmp_path: Path) -> None:
     table = file(tmp_path / "t.csv", 'ip,category\na,"one\ntwo ""x"""\n')
 
@@ -92,7 +165,8 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str | bytes, co
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     table = FileTable.model_validate({"path": str(tmp_path / "none.csv"), "key": "ip"})
 
-    assert list(table.check()) == []  # it may be there when the pipeline runs
+    (found,) = table.check()  # it may be there when the pipeline runs
+    assert (found.code, found.path, found.severity) == ("no-table-file", ("path",), "warning")
     assert [finding.code for finding in table.probe()] == ["unreadable-file"]
     with pytest.raises(ComponentError, match="no such file"):
         rows(table, "ip")
@@ -122,5 +196,32 @@ def test_rows_stand_in_the_pipeline_file() -> None:
         {"code": None, "word": None, "yes": None},
         {"code": None, "word": "no key", "yes": None},
     ]
-    assert [finding.path for finding in table.check()] == [("rows", 2)]
+    assert [(finding.code, finding.path) for finding in table.check()] == [
+        ("missing-key", ("rows", 2)),
+        ("wrong-type", ("rows", 1, "code")),
+    ]
     assert table.names() == ["code", "word", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("none.csv", ["2:38: no-table-file"]),
+        ("t*.csv", ["2:38: no-table-file"]),
+        ("${SLUICE_NOWHERE}/t.csv", ["2:39: undefined-env"]),
+        ("${SLUICE_NOWHERE:-/none}/t.csv", []),
+        ("${SLUICE_HERE}/t.csv", ["2:38: no-table-file"]),
+    ],
+)
+def test_lint_says_where_a_table_is_named_that_is_not_there(tmp_path: Path, path: str, found: list[str]) -> None:
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text(f"""tables:
+  intel: {{type: file, key: ip, path: "{path}"}}
+source: {{type: stdin}}
+steps:
+  - {{type: lookup, table: intel, on: line, add: {{kind: kind}}}}
+""")
+
+    problems = inspect(pipeline, {"SLUICE_HERE": str(tmp_path)}).problems
+
+    assert [f"{one.line}:{one.column}: {one.code}" for one in problems if one.code != "unknown-field"] == found

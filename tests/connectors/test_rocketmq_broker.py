@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,8 @@ from rocketmq_case import (
     reach,
     read,
     read_all,
+    rows_of,
+    send_at_once,
     send_one,
     sink_of,
     source_of,
@@ -27,7 +30,7 @@ from rocketmq_case import (
 from servers.rocketmq_server import RocketMq
 
 from connectors.rocketmq.source import RocketmqSource
-from etl.api import ComponentError, Rejects
+from etl.api import ComponentError, Rejects, Split
 
 with_and_without_access_control = pytest.mark.parametrize("kind", ["rocketmq", "rocketmq_acl"])
 
@@ -127,6 +130,45 @@ def test_tags_are_filtered_by_the_broker_and_exactly(rocketmq: RocketMq) -> None
     rows = read(source, start, taken(source, start, 5000))
 
     assert [row["_offset"] for row in rows] == [n for n in range(5000) if tags[n] in ("Aa", "login")]
+
+
+BATCHES = "+queue.type=BatchCQ"
+
+
+def test_messages_that_the_broker_keeps_together_are_read_one_by_one(rocketmq: RocketMq) -> None:
+    topic = topic_of(rocketmq, 1, BATCHES)
+    source = source_of(rocketmq, topic, tag_field="tag", metadata=True)
+    start = source.start()
+    batch = events(2000, tag=["odd" if n % 2 else None for n in range(2000)])
+    for first, last in ((0, 1), (1, 700), (700, 1950)):
+        send_at_once(rocketmq, topic, batch.slice(first, last - first), tag="tag", identity=False)
+    put(rocketmq, topic, batch.slice(1950), body_field="message", tag_field="tag")
+
+    end = taken(source, start, 2000)
+    rows = read(source, start, end)
+    detail = source.splits(start, end, 1)[0].detail
+    cuts = pairwise([0, 1, 5, 699, 700, 1200, 1949, 1950, 2000])
+    parts = [row for a, b in cuts for found in source.read(Split(topic, a, b, detail)) for row in rows_of(found)]
+
+    assert [(row["message"], row["tag"], row["_offset"]) for row in rows] == [
+        (f"event {n}", "odd" if n % 2 else None, n) for n in range(2000)
+    ]
+    assert parts == rows, "wherever splits begin"
+
+
+def test_tags_inside_of_what_the_broker_keeps_together(rocketmq: RocketMq) -> None:
+    topic = topic_of(rocketmq, 1, BATCHES)
+    batch = events(90, tag=["abc"[n % 3] for n in range(90)])
+    source = source_of(rocketmq, topic, tags="a || c")
+    start = source.start()
+    send_at_once(rocketmq, topic, batch, tag="tag", identity=False)
+    end = taken(source, start, 90)
+
+    rows = read(source, start, end)
+
+    assert [row["_offset"] for row in rows] == [n for n in range(90) if n % 3 != 1]
+    with pytest.raises(ComponentError, match=rf"topic '{topic}' is of the type BatchCQ.*leave filter out, and filter behind"):
+        read(source_of(rocketmq, topic, filter="a > 1"), start, end)
 
 
 def test_a_condition_over_properties_is_evaluated_by_the_broker(rocketmq: RocketMq) -> None:

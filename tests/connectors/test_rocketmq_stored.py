@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from connectors.rocketmq.pulling import Lost
 from connectors.rocketmq.reading import Reading
 from connectors.rocketmq.routes import Queue
 from connectors.rocketmq.stored import OFFSET, Stored
-from etl.api import ComponentError, Rejects
+from etl.api import Rejects
 
 QUEUE = Queue("broker-a", "web", 3)
 GOLDEN = bytes.fromhex(
@@ -124,11 +125,12 @@ def test_messages_of_all_kinds_are_read_back(messages: list[Message], first: int
 @settings(max_examples=300, deadline=None)
 @given(st.lists(MESSAGES, min_size=1, max_size=3), st.data())
 def test_hostile_bytes_raise_one_error_only(messages: list[Message], data: st.DataObject) -> None:
-    block = bytearray(b"".join(message.encoded() for message in messages))
+    together = data.draw(st.sampled_from([b"", nested(9, *messages), nested(9, *messages, pack=zlib.compress, flags=1)]))
+    block = bytearray(b"".join(message.encoded() for message in messages) + together)
     for _ in range(data.draw(st.integers(1, 4))):
         block[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(block[: data.draw(st.integers(0, len(block)))])
-    with suppress(ProtocolError, ComponentError):  # the latter for BatchCQ, where a flag says so
+    with suppress(ProtocolError):
         read([cut], -(1 << 63) + 1, 1 << 62, texts={"tag": "TAGS"}, properties="all", metadata=True)
 
 
@@ -211,9 +213,59 @@ def test_batches_end_where_unpacked_bodies_fill_them(monkeypatch: pytest.MonkeyP
     assert [int(n) for piece, _, _ in stored.plain() for n in piece.parts[OFFSET]] == [0, 1, 2, 3, 4]
 
 
-def test_messages_inside_of_messages_are_refused() -> None:
-    with pytest.raises(ComponentError, match="BatchCQ"):
-        read([Message(1, b"x", flags=0x80).encoded()])
+def nested(offset: int, *inside: Message, pack: Callable[[bytes], bytes] = bytes, flags: int = 0) -> bytes:
+    """Messages as one, as topics of the type BatchCQ have them."""
+    heads = [(m, struct.pack(">iIIII", 22 + len(m.body) + len(m.properties), 0, 0, 0, len(m.body))) for m in inside]
+    body = b"".join(head + m.body + struct.pack(">H", len(m.properties)) + m.properties for m, head in heads)
+    return Message(offset, pack(body), b"INNER_NUM\x01%d\x02" % len(inside), flags=0xC0 | flags, stored=1000).encoded()
+
+
+def numbered(first: int, count: int) -> list[Message]:
+    return [
+        Message(body=b"m%d" % n, properties=properties({"TAGS": "odd" if n % 2 else "even"})) for n in range(first, first + count)
+    ]
+
+
+def offsets(rows: list[object]) -> list[object]:
+    return [row if isinstance(row, str) else (row["_offset"], row["message"]) for row in rows]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("pack", "flags"), [(bytes, 0), (zlib.compress, 1)])
+def test_messages_inside_of_messages_are_events(pack: Callable[[bytes], bytes], flags: int) -> None:
+    block = Message(3, b"m3").encoded() + nested(4, *numbered(4, 5), pack=pack, flags=flags) + Message(9, b"m9").encoded()
+
+    rows = read([block], texts={"tag": "TAGS"}, metadata=True)
+
+    assert offsets(rows) == [(n, f"m{n}") for n in range(3, 10)]
+    assert [row["tag"] for row in rows] == [None, "even", "odd", "even", "odd", "even", None]  # type: ignore[index]
+    assert {row["rocketmq.stored"].timestamp() for row in rows[1:-1]} == {1.0}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("cut", range(11))
+def test_splits_that_cut_a_message_of_messages_have_each_of_them_once(cut: int) -> None:
+    """A broker gives all of it whichever is asked for, to each who asks, and once more in the next answer."""
+    whole = nested(0, *numbered(0, 4)), nested(4, *numbered(4, 6))
+    answers = [whole[0], whole[0] + whole[1], whole[1]]
+
+    assert offsets(read(answers, 0, cut) + read(answers, cut, 10)) == [(n, f"m{n}") for n in range(10)]
+
+
+def test_tags_of_messages_inside_of_messages_count() -> None:
+    block = nested(0, *numbered(0, 4)) + Message(4, b"m4", properties({"TAGS": "odd"})).encoded() + Message(5, b"m5").encoded()
+
+    assert offsets(read([block], tags="odd")) == [(1, "m1"), (3, "m3"), (4, "m4")]
+
+
+@pytest.mark.parametrize("flags", [0xC0, 0xC1])
+@pytest.mark.parametrize("tags", ["*", "odd"])
+def test_a_message_that_only_says_that_it_holds_others_is_a_dead_letter(flags: int, tags: str) -> None:
+    block = nested(0, *numbered(0, 2)) + Message(2, b"\0\0\0\x17" + bytes(30), flags=flags).encoded() + nested(9, *numbered(9, 1))
+
+    rows = read([block], tags=tags) + read([block], 3, tags=tags)
+
+    assert [row for row in offsets(rows) if isinstance(row, str)] == ["corrupt-body"], "told of where it begins"
+    assert (1, "m1") in offsets(rows)
+    assert (9, "m9") in offsets(rows)
 
 
 def test_what_is_lost_is_told_where_it_was() -> None:

@@ -152,10 +152,11 @@ def test_attempts_run_out_with_the_cause() -> None:
     writer = Recorder([OSError(28, "No space left on device")] * 3)
     out = outlet(writer, attempts=3)
 
-    with pytest.raises(NotTakenError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"):
+    with pytest.raises(NotTakenError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device") as told:
         out.take(events("a", "b"))
 
     assert len(writer.batches) == 3
+    assert told.value.briefly == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
 
 
 def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
@@ -165,6 +166,17 @@ def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
     out.take(events("a", "b"))
 
     assert (out.delivered.taken, out.delivered.retries) == (2, 50)
+
+
+def test_a_sink_that_asks_for_time_gets_it(caplog: pytest.LogCaptureFixture) -> None:
+    slept: list[float] = []
+    out = outlet(Recorder([Result(retryable=pa.array([0]), cause="429", after=12.0)]))
+    out.patience.sleep = slept.append
+
+    out.take(events("a"))
+
+    assert sum(slept) == pytest.approx(12.0)
+    assert "sink 'out': 429; trying again in 12 s (1st time)" in caplog.text
 
 
 def test_what_waits_for_a_sink_ends_with_the_run() -> None:

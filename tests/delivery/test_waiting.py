@@ -35,6 +35,19 @@ def test_pauses_double_up_to_their_limit_and_are_told_of(caplog: pytest.LogCaptu
     assert "(4th time, since " in caplog.text
 
 
+@pytest.mark.parametrize(("least", "expected"), [(3.0, 3.0), (86400.0, 4.0), (-9.0, 0.0)])
+def test_a_pause_is_not_shorter_than_asked_for_within_its_limit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, least: float, expected: float
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, high: low)
+    slept: list[float] = []
+
+    Patience("sink 'hook'", retry=QUICK, sleep=slept.append).wait("429", least)
+
+    assert sum(slept) == pytest.approx(expected)
+    assert f"trying again in {spell(expected)} (" in caplog.text
+
+
 def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     answers: list[object] = [OSError("down"), TimeoutError(), "here"]
 

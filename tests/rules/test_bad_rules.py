@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from running import Engine
 
 from etl.cli.rules import command
+from etl.rules import backtracking, regexes
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
@@ -77,8 +79,47 @@ def test_a_hundred_thousand_alternatives(folder: Path) -> None:
     assert matched(folder, wide) == [["good"], ["wide"], [], []]
 
 
-def test_a_runaway_expression_is_cut_short(folder: Path) -> None:
-    assert matched(folder, sigma("runaway", {"process|re": r"(?=a)(a+)+\1$"})) == [["good"], [], [], []]
+RUNAWAY = sigma("runaway", {"process|re": "(?=a)(a|aa)+$"})
+
+
+def test_a_runaway_expression_is_cut_short_and_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert matched(folder, RUNAWAY) == [["good"], [], [], []]
+    assert "the pattern '(?=a)(a|aa)+$' takes longer than 0.1 s for a text" in caplog.text
+
+
+def test_a_runaway_expression_holds_a_stream_up_for_seconds_at_most(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given
+    for name, value in (("SECONDS", 0.02), ("FEW", 2), ("GRANTED", 0.0412), ("SHARE", 0.0)):
+        monkeypatch.setattr(backtracking, name, value)
+    texts = pa.array(["aa"] + [f"{'a' * 60}{n}" for n in range(6)] + [None, "ab aa"])
+
+    # when
+    found = regexes.test_of("(?=a)(?:a|aa|aaa)+$", False)(texts).to_pylist()
+
+    # then
+    assert found == [True, *[False] * 8]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "it does not match such texts",
+        "from now on each has 0.001 s",
+        "it is tried on fewer while they come",
+    ]
+
+
+def test_a_runaway_expression_is_tried_again_when_its_texts_no_longer_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    for name, value in (("SECONDS", 0.02), ("FEW", 1), ("GRANTED", 0.0), ("SHARE", 0.1)):
+        monkeypatch.setattr(backtracking, name, value)
+    test = regexes.test_of("(?=b)(?:b|bb|bbb)+$", False)
+
+    # when
+    during = test(pa.array([f"{'b' * 60}1", "bb"])).to_pylist()
+    time.sleep(0.25)
+    behind = test(pa.array(["bb"])).to_pylist()
+
+    # then
+    assert (during, behind) == ([False, False], [True])
 
 
 def test_a_field_that_events_lack_is_no_error(folder: Path) -> None:
@@ -117,7 +158,7 @@ def test_bad_rules_cost_no_event(engine: Engine) -> None:
     # given
     here = engine.etl.folder
     (here / "rules").mkdir()
-    rules = [one for one, _ in list(BAD.values())[:4]] + [sigma("runaway", {"process|re": r"(?=a)(a+)+\1$"}), GOOD]
+    rules = [one for one, _ in list(BAD.values())[:4]] + [RUNAWAY, GOOD]
     (here / "rules" / "a.yml").write_text("\n---\n".join(json.dumps(one) for one in rules))
     (here / "rules" / "b.yml").write_text("{no rule")
     (here / "in.log").write_text("".join(f"{n} {'a' * (n % 50)}!\n" for n in range(2000)))

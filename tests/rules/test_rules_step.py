@@ -255,6 +255,32 @@ def test_a_bad_new_file_leaves_the_old_rules(folder: Path, bad: str, caplog: pyt
     assert "stay as they were" in caplog.text
 
 
+def test_what_is_wrong_is_said_once_whatever_else_changes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    publish(folder, "lost.yml", "{name: lost, where: m = 1}", 1)
+    names(in_folder(folder))
+
+    # when one file becomes bad, and another one changes meanwhile
+    publish(folder, "a.yml", "name: [", 2)
+    for at in (3, 4):
+        publish(folder, "b.yml", f"{{name: b, where: n = {at}}}", at)
+        names(in_folder(folder))
+
+    # then
+    assert caplog.text.count("a.yml:2: no YAML") == 1
+    assert caplog.text.count("is left out, the first: ") == 1
+
+    # when it is mended, and becomes bad again
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 5)
+    names(in_folder(folder))
+    publish(folder, "a.yml", "name: [", 6)
+    names(in_folder(folder))
+
+    # then
+    assert caplog.text.count("a.yml:2: no YAML") == 2
+
+
 def test_a_condition_that_does_not_go_with_the_fields_is_a_bad_one(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     # given
     publish(folder, "a.yml", "{name: a, where: n = 1}", 1)

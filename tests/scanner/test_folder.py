@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
-from etl.scanner.folder import folder, tidy
+from etl.scanner.folder import ROOM, folder, tidy
 
 
 @pytest.fixture
@@ -70,6 +71,14 @@ def test_what_is_no_folder_is_passed_over(places: Path, monkeypatch: pytest.Monk
 def test_an_unwritable_folder_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(places / "sealed"))
     monkeypatch.setattr("os.access", lambda path, mode: path != str(places / "sealed"))  # root may write everywhere
+
+    assert folder.__wrapped__() == places / "home/.cache/sluice"
+
+
+def test_a_folder_on_a_full_disk_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = shutil.disk_usage(places)._replace(free=ROOM - 1)
+    monkeypatch.setenv("SLUICE_CACHE", str(places / "full"))
+    monkeypatch.setattr("shutil.disk_usage", lambda path, real=shutil.disk_usage: full if path.endswith("full") else real(path))
 
     assert folder.__wrapped__() == places / "home/.cache/sluice"
 

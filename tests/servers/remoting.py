@@ -49,11 +49,12 @@ def has_route(name_server: str, topic: str) -> bool:
     return call(name_server, ROUTE_OF_TOPIC, {"topic": topic, "acceptStandardJsonOnly": "true"})[0] == SUCCESS
 
 
-def create_topic(broker: str, topic: str, queues: int, account: Account | None) -> None:
-    """Make a topic, or change the number of its queues."""
+def create_topic(broker: str, topic: str, queues: int, account: Account | None, attributes: str = "") -> None:
+    """Make a topic, or change the number of its queues. ``attributes`` such as ``+queue.type=BatchCQ``."""
     count = {"readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6"}
     rest = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
-    code, remark, _ = call(broker, UPDATE_TOPIC, {"topic": topic, **count, **rest}, account)
+    more = {"attributes": attributes} if attributes else {}
+    code, remark, _ = call(broker, UPDATE_TOPIC, {"topic": topic, **count, **rest, **more}, account)
     if code != SUCCESS:
         raise OSError(f"broker {broker} refused to make the topic {topic!r}: code {code}: {remark}")
 

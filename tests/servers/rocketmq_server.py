@@ -116,9 +116,9 @@ class RocketMq(Server):
         known = [remoting.has_route(names.address, DEFAULT_TOPIC) for names in self.names if names.process]
         return all(known) and "READY" in (self.process.said() if self.process else "")
 
-    def create_topic(self, topic: str, queues: int = 4) -> None:
+    def create_topic(self, topic: str, queues: int = 4, attributes: str = "") -> None:
         """Make a topic and wait until its route is known."""
-        remoting.create_topic(self.broker, topic, queues, self.account)
+        remoting.create_topic(self.broker, topic, queues, self.account, attributes)
         limit = time.monotonic() + self.patience
         while not all(remoting.has_route(names.address, topic) for names in self.names if names.process):
             if time.monotonic() > limit:

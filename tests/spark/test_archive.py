@@ -143,6 +143,17 @@ def test_a_jvm_that_writes_none_is_the_last_to_try_unless_it_failed_to_run(
     later.ended(None)
 
 
+@pytest.mark.parametrize(("program_of_java", "status"), [("true", 0), ("false", 1)])
+def test_who_waits_for_a_jvm_that_writes_learns_how_it_ended(program: Program, program_of_java: str, status: int) -> None:
+    how = archive.launch(program.home, program.folder, {})
+
+    ran = subprocess.run([*how.wrapper, program_of_java], check=False, pass_fds=how.held)
+
+    how.ended(None)
+    assert how.wrapper
+    assert ran.returncode == status
+
+
 def test_jvm_options_of_the_users_own_go_without(program: Program) -> None:
     assert archive.launch(program.home, program.folder, {"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}) == archive.Launch()
 

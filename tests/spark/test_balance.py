@@ -15,7 +15,7 @@ from etl.api import ComponentError, EtlError
 from etl.cli.planned import Options, planned_run
 from etl.config.loader import load
 from etl.spark.run import Run
-from etl.spark.state import State, locked
+from etl.spark.state import State, locked, write_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -207,6 +207,16 @@ def test_a_state_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(State(tmp_path)):
         pass
+
+
+def test_a_state_folder_on_a_full_disk_is_named(tmp_path: Path) -> None:
+    for name in ("lock", "small.json.new"):
+        (tmp_path / name).symlink_to("/dev/full")
+
+    with pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*; make room"), locked(State(tmp_path)):
+        pass
+    with pytest.raises(ComponentError, match=r"small.json cannot be written \(No space left on device\); nothing is lost"):
+        write_json(tmp_path / "small.json", {})
 
 
 def test_a_state_folder_that_is_a_file_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.spark.errors import explained
+from etl.spark.errors import explained, not_started
 
 CRASHED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the Python Proxy. \
 Return Message: Traceback (most recent call last):
@@ -26,6 +26,14 @@ Caused by: java.io.EOFException
         (CRASHED, "query 'main': a Python worker was killed or crashed"),
         ("[TABLE_OR_VIEW_NOT_FOUND] The table x cannot be found.\nmore", "query 'main': The table x cannot be found."),
         ("[STREAM_FAILED] Query [id = 1] terminated\nValueError: no such thing\n", "query 'main': no such thing"),
+        (
+            "[STREAM_FAILED] Query [id = 1]\njava.io.IOException: No space left on device\n",
+            "query 'main': no space is left for the st",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 1]\nOSError: cannot write x: No space left on device\n",
+            "query 'main': cannot write x: No",
+        ),
         ("a word\nand more", "query 'main': a word"),
         ("", "query 'main': Exception"),
     ],
@@ -36,6 +44,46 @@ def test_one_line_for_a_wall(wall: str, message: str, tmp_path: Path) -> None:
     assert str(error).startswith(message)
     assert "\n" not in str(error)
     assert not wall or wall in "".join(error.__notes__)
+
+
+EXITED = "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."
+
+NO_THREAD = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: java.lang.OutOfMemoryError: unable to create native thread
+\tat java.base/java.lang.Thread.start0(Native Method)
+"""
+
+NO_FILES = """WARNING: Using incubator modules: jdk.incubator.vector
+Exception in thread "main" java.lang.NoClassDefFoundError: Could not initialize class sun.util.calendar.ZoneInfoFile
+\tat java.base/sun.util.calendar.ZoneInfo.getTimeZone(ZoneInfo.java:589)
+Caused by: java.io.FileNotFoundException: tzdb.dat (Too many open files)
+"""
+
+NO_OPTION = """Unrecognized VM option 'UseNothing'
+Error: Could not create the Java Virtual Machine.
+"""
+
+
+@pytest.mark.parametrize(
+    ("wall", "printed", "why"),
+    [
+        (EXITED, NO_FILES, "java.io.FileNotFoundException: tzdb.dat (Too many open files)"),
+        (EXITED, NO_FILES.partition("Caused")[0], "java.lang.NoClassDefFoundError: Could not initialize class sun.util.c"),
+        (EXITED, NO_OPTION, "Unrecognized VM option 'UseNothing'"),
+        (EXITED, "", EXITED),
+        (NO_THREAD, "Setting default log level\n", "java.lang.OutOfMemoryError: unable to create native thread"),
+    ],
+)
+def test_why_spark_did_not_start_is_one_line(wall: str, printed: str, why: str, tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(printed)
+
+    error = not_started(Exception(wall), log)
+
+    assert str(error).startswith(f"Spark did not start: {why}")
+    assert str(error).endswith(f"; what Java printed is in {log}")
+    assert "\n" not in str(error)
+    assert wall in "".join(error.__notes__)
 
 
 def test_what_a_task_said_comes_first(tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from running import Etl, wait_for
 
 from connectors.lookup_tables.file import FileTable
 from etl.api import EtlError
-from etl.spark.tables import kept
+from etl.spark.tables import _Keeper, kept
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.store import Live, Wanted
+from etl.tables.building import Answer
+from etl.tables.store import Current, Live, Wanted
+from etl.tables.table import Built
 
 
 def wanted(path: Path, refresh: str | None = None) -> Wanted:
@@ -46,7 +49,7 @@ def test_a_changed_table_is_put_into_use_and_a_broken_one_is_not(tmp_path: Path)
 
     assert said[:2] == [
         ("info", "table 'intel': 1 row"),
-        ("warning", "table 'intel': 2 rows, 1 without a key that can be read left out"),
+        ("warning", f"table 'intel': 2 rows, 1 without a key that can be read left out (the first: {path}:4: ip is null)"),
     ]
     assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
 
@@ -79,6 +82,32 @@ def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
     assert (table.error, table.version != first) == ("", True)
     assert [text for text in said if "no such file" in text] == [said[1]]
     assert "table 'intel' can be read again" in said
+
+
+def test_a_table_that_cannot_tell_whether_it_changed_is_told_once(tmp_path: Path) -> None:
+    # given
+    said: list[str] = []
+    keeper = _Keeper(tmp_path, lambda level, text: said.append(text), {})
+
+    def read(rows: int, version: str | None = None) -> Answer:
+        return Answer("t", Current("000001.table", version, 0.0, Built(rows, rows, 0, 0)), new=True)
+
+    # when
+    for answer in (read(2), read(2), read(3), Answer("t", error="gone"), Answer("t", error="gone"), read(3)):
+        keeper.take(answer)
+    for _ in range(2):
+        keeper.take(read(3, "v"))
+
+    # then
+    assert said == [
+        "table 't': 2 rows",
+        "table 't': 3 rows",
+        "table 't' cannot be read, the version before stays in use: gone",
+        "table 't' can be read again",
+        "table 't': 3 rows",
+        "table 't': 3 rows",
+        "table 't': 3 rows",
+    ]
 
 
 def test_a_table_that_was_never_read_ends_the_run(tmp_path: Path) -> None:
@@ -128,3 +157,44 @@ def test_a_run_looks_up(etl: Etl) -> None:
         json.loads((etl.folder / "state" / "dead_letters.jsonl").read_text())["reason"] == "table 'intel' has no row for 10.0.0.1"
     )
     assert "table 'intel': 1 row" in ran.err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_run_looks_up_in_every_way(etl: Etl) -> None:
+    # given
+    here = etl.folder
+    (here / "users.csv").write_text("user,host,role\na,x,admin\na,x,dev\n,x,none\n")
+    (here / "nets.jsonl").write_text('{"net":"10.0.0.0/8","zone":"corp"}\nbroken\n{"net":"10.1.0.0/16","zone":"dmz"}\n')
+    ports = {"lo": pa.array([0, 1024]), "hi": pa.array([1023, 65535]), "kind": ["system", "user"]}
+    parquet.write_table(pa.table(ports), here / "ports.parquet")
+    (here / "in.jsonl").write_text(
+        '{"user":"a","host":"x","ip":"10.1.0.1","port":80}\n{"user":"b","host":"x","ip":"bad","port":-1}\n{"user":null}\n'
+    )
+    path = etl.pipeline("""
+        name: ways
+        tables:
+          users: {type: file, path: "{here}/users.csv", key: [user, host]}
+          nets: {type: file, path: "{here}/nets.jsonl", key: net}
+          ports: {type: file, path: "{here}/ports.parquet", key: [lo, hi], columns: {lo: bigint, hi: bigint}}
+        source: {type: file, path: "{here}/in.jsonl"}
+        steps:
+          - {type: json, fields: {user: string, host: string, ip: string, port: bigint}}
+          - {type: lookup, table: ports, on: port, match: range, add: {kind: kind}, defaults: {kind: unknown}}
+          - {type: lookup, table: users, on: [user, host], add: {roles: role}, several: list}
+          - {type: lookup, table: users, on: [user, host], add: {role: role}, several: all}
+          - {type: lookup, table: nets, on: ip, match: cidr, add: {zone: zone}, miss: drop}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """)
+
+    # when
+    ran = etl("run", path, "--once", "--state", here / "state")
+
+    # then
+    assert ran.status == 0, ran.err
+    event = {"user": "a", "host": "x", "ip": "10.1.0.1", "port": 80, "kind": "system", "roles": ["admin", "dev"], "zone": "dmz"}
+    events = [json.loads(line) for line in (here / "out.jsonl").read_text().splitlines()]
+    assert events == [{**event, "role": "admin"}, {**event, "role": "dev"}]
+    assert "steps[1] lookup: 1 of 3 events found in table 'ports', 2 rows" in ran.err
+    assert "steps[4] lookup: 2 of 4 events found in table 'nets', 2 rows" in ran.err
+    assert f"table 'nets': {here}/nets.jsonl: 1 line is no JSON and is left out: the first, line 2, begins 'broken'" in ran.err

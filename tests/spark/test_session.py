@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -101,6 +102,48 @@ def test_a_checkpoint_goes_on_whichever_way_its_files_were_written(engine: Engin
 
     (anna,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert (anna["user_name"], anna["n"]) == ("anna", 3)
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_a_state_folder_may_have_any_name(etl: Etl, locale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = etl.folder / "blank Zustände 'x' $HOME%20#1"
+    here.mkdir()
+    (here / "in.log").write_text("2026-11-09T06:00:00Z anna\n")
+    monkeypatch.setenv("LC_ALL", locale)
+    within = Etl(here)
+
+    ran = within.run(within.pipeline(WINDOW), "--once")
+
+    assert ran.status == 0, ran.err
+    assert (here / "state" / "queries" / "steps-window" / "checkpoint" / "commits").is_dir()
+    assert {path.name for path in etl.folder.iterdir()} == {here.name}
+
+
+def test_what_is_said_while_spark_starts_is_seen(etl: Etl) -> None:
+    (etl.folder / "in.log").write_text("one line\n")
+    running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state")
+    assert running.stderr is not None
+    wait_for(lambda: "starting Spark" in running.stderr.readline(), what="the start of Spark")
+    log = etl.folder / "state" / "logs" / "spark.log"
+    wait_for(lambda: log.exists() and log.stat().st_size > 0, what="the JVM's first word")
+
+    running.send_signal(signal.SIGINT)
+
+    _, said = running.communicate(timeout=120)
+    assert "stopping after the micro-batch at work" in said
+    assert running.returncode == 0
+
+
+def test_a_jvm_that_does_not_start_says_why_in_a_line(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))  # the first run with it is one that writes an archive
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseNothing")
+
+    ran = etl("run", etl.pipeline(FOLLOW), "--once", "--master", "local[2]", "--state", etl.folder / "state")
+
+    assert ran.status == 1
+    assert ran.err.splitlines()[-1].startswith("error: Spark did not start: ")
+    assert "Unrecognized VM option 'UseNothing'" in ran.err
+    assert "defect" not in ran.err
 
 
 FOLLOW = """

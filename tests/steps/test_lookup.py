@@ -215,3 +215,40 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
 
     # then
     assert run.counts().sums == {"found": {"t": 2}, "missed": {"t": 1}}
+
+
+@pytest.mark.parametrize(
+    ("match", "rows", "said"),
+    [
+        ("exact", [{"ip": "a"}, {"score": 1}, {"ip": ""}], "ip is null"),
+        (
+            "cidr",
+            [{"ip": "10.0.0.0/8"}, {"ip": "10.0.0.0/99\x07" + "x" * 99}],
+            f"ip is '10.0.0.0/99\\x07{'x' * 48}…', which is no address or network",
+        ),
+        ("regex", [{"ip": "a"}, {"ip": "(a"}], "ip is '(a', which is no pattern"),
+    ],
+)
+def test_the_first_row_without_a_key_is_told(tmp_path: Path, match: str, rows: list[dict[str, Any]], said: str) -> None:
+    (wanted,) = tables_of([step(table(rows), match=match, add={"score": "score"})]).values()
+
+    built, _ = refresh(wanted, tmp_path)
+
+    assert (built.what.first, built.what.first_row) == (said, 1)
+
+
+def test_a_range_that_ends_before_it_begins_is_told(tmp_path: Path) -> None:
+    ranges = table([{"a": 1, "b": 2}, {"a": 9, "b": 3}], key=["a", "b"], columns={"a": "int", "b": "int"})
+    (wanted,) = tables_of([step(ranges, match="range", on="port", add={"a": "a"})]).values()
+
+    built, _ = refresh(wanted, tmp_path)
+
+    assert built.what.first == "a is 9, b is 3, so that it ends before it begins"
+
+
+def test_explain_says_how_a_table_is_asked() -> None:
+    schema = pa.schema([("ip", pa.string())])
+
+    assert list(step(match="cidr", miss="drop").notes(schema)) == [
+        "ip looked up in table 't' (key ip), match cidr; a miss is dropped"
+    ]

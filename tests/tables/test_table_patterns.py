@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.tables import fitting, literals
+from etl.rules import backtracking
+from etl.tables import literals
 from etl.tables.table import Built, Match, Shape, Table, build
 
 VALUE = pa.schema([("value", pa.int64())])
@@ -100,16 +101,19 @@ def test_a_table_may_hold_no_literal(tmp_path: Path, patterns: list[str]) -> Non
 def test_a_runaway_pattern_is_stopped_and_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fitting, "TIMEOUT_SECONDS", 0.001)
-    monkeypatch.setattr(fitting, "PATIENCE", 3)
+    for name, value in (("SECONDS", 0.001), ("FEW", 3), ("GRANTED", 0.005), ("SHARE", 0.0)):
+        monkeypatch.setattr(backtracking, name, value)
     table, _ = made(tmp_path, "regex", ["(?<=q)(a|a)*(?=b)runaway", "runaway"])
     texts = ["q" + "a" * 200 + " runaway"] * 20
 
     with caplog.at_level(logging.WARNING):
         assert first(table, texts) == [1] * 20
 
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records if "too long" in record.getMessage()] == [
+        "from now on each has 0.001 s",
+        "it is tried on fewer while they come",
+    ]
     assert caplog.text.count("takes longer than") == 1
-    assert caplog.text.count("is tried no more") == 1
 
 
 def test_a_text_with_more_hits_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
