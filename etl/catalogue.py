@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from etl.api import Component, Entry, EtlError, Family, FrameSource, Parser, Sink, Source, Step, Table
@@ -148,13 +148,20 @@ def family_of(component: type[Component]) -> Family:
 @lru_cache(maxsize=1)
 def installed() -> Catalogue:
     """Every component of every installed package. Raises EtlError that names a package, later a component, that cannot be
-    loaded."""
+    loaded, and two packages that bring components of one name."""
     return Catalogue(tuple(_load()))
 
 
 def _load() -> Iterable[type[Component] | Entry]:
+    known: dict[tuple[Family, str], EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            yield from import_module(entry.value).COMPONENTS
+            for component in import_module(entry.value).COMPONENTS:
+                of = _family(component), _type(component)
+                other = known.setdefault(of, entry)
+                if other is not entry:
+                    places = f"{other.name!r} ({other.value}) and {entry.name!r} ({entry.value})"
+                    raise EtlError(f"there are two {of[0]}s {of[1]!r}, of {places}: uninstall one, or call its type otherwise")
+                yield component
         except (ImportError, AttributeError) as error:
             raise EtlError(f"components of {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -90,12 +91,14 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
-    if arguments is None and not WITH_NUMPY & set(sys.argv[1:2]):
-        forbid("pandas", "numpy")
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
     line = [word for word in own if word != "--debug"] + given[len(own) :]
+    if arguments is None:
+        if not WITH_NUMPY & set(line[:1]):
+            forbid("pandas", "numpy")
+        _take_all_letters()
     out = sys.stdout
     try:
         status = cli.main(line, prog_name="etl", standalone_mode=False)
@@ -107,6 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:
         gc.freeze()  # the process ends: a look at all that it loaded, to take it apart, is a tenth of a second for nothing
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _take_all_letters() -> None:
+    """A terminal that lacks a letter gets its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _status(error: BaseException) -> Any:

@@ -58,8 +58,17 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
         return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else said}", wall)
     if condition:
         return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
-    first = next((line for line in wall.splitlines() if line.strip()), type(error).__name__)
-    return RunError(f"query {query!r}: {first.strip()}", wall)
+    first = next((line.strip() for line in wall.splitlines() if line.strip()), type(error).__name__)
+    if first.endswith(":"):
+        first = f"{first} {_root(error)}"
+    return RunError(f"query {query!r}: {first}", wall)
+
+
+def _root(error: BaseException) -> str:
+    """What the innermost cause says that PySpark has taken along."""
+    while isinstance(cause := getattr(error, "_cause", None), BaseException):
+        error = cause
+    return str(error).partition("\n")[0].strip()
 
 
 _CRASHED = "Python worker exited unexpectedly"

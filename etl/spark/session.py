@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import sys
@@ -18,6 +19,7 @@ from etl.spark.archive import Launch, launch
 from etl.spark.errors import not_started
 from etl.spark.interpreter import interpreter
 from etl.spark.java import home_for_spark, java_home
+from etl.spark.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +101,7 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
 
     ``compiled``: all kernels that its tasks need have been compiled on this machine.
     """
+    _look_for_a_name()
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
     if sys.flags.utf8_mode:
         os.environ["LC_ALL"] = "C.UTF-8"  # else Java knows only names of ASCII letters, and does not start in another folder
@@ -113,6 +116,19 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         raise not_started(error, log) from error
 
 
+def _look_for_a_name() -> None:
+    """Spark's libraries end with a NullPointerException where the system knows no name of the user, as in some containers."""
+    number = os.getuid()
+    try:
+        pwd.getpwuid(number)
+    except KeyError:
+        line = f"sluice:x:{number}:{os.getgid()}::/tmp:/bin/sh"
+        raise EtlError(
+            f"Spark does not run as a user without a name, and the system knows none of user {number}: add the line {line!r} to "
+            "/etc/passwd, or run as another user"
+        ) from None
+
+
 def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     home = java_home()
     os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
@@ -121,7 +137,7 @@ def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> S
     jvm = settings.pop("spark.driver.extraJavaOptions", "")
     how = launch(home, _jars(), options) if is_local(master) else Launch()
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
-        f'--driver-java-options "{JVM} {_crash_report(log)} {how.options} {jvm} {_logging()}" pyspark-shell'
+        f'--driver-java-options "{JVM} {_crash_report(log)} {_temporary()} {how.options} {jvm} {_logging()}" pyspark-shell'
     )
     with _launching(how, log):
         from pyspark.sql import SparkSession
@@ -155,7 +171,8 @@ def _place(master: str) -> dict[str, str]:
     if not is_local(master):
         return {f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()}
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # it otherwise listens on every interface
-    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **LOCAL_FILES}
+    local = {"spark.local.dir": str(scratch())} if "," not in str(scratch()) else {}  # Spark takes it as a list
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **LOCAL_FILES, **local}
 
 
 def _sockets(python: str) -> dict[str, str]:
@@ -178,8 +195,16 @@ def _logging() -> str:
 
 def _crash_report(log: Path) -> str:
     """Where a JVM that crashes says why: beside the log, not in the folder where the user happens to be."""
-    place = str(log.absolute().parent).replace("%", "%%")
-    return "" if set(place) & set("'\"\\\n") else f"'-XX:ErrorFile={place}/hs_err_pid%p.log'"
+    return _option("-XX:ErrorFile={}/hs_err_pid%p.log", str(log.absolute().parent).replace("%", "%%"))
+
+
+def _temporary() -> str:
+    """Where it unpacks native libraries."""
+    return _option("-Djava.io.tmpdir={}", str(scratch()))
+
+
+def _option(form: str, place: str) -> str:
+    return "" if set(place) & set("'\"\\\n") else f"'{form.format(place)}'"
 
 
 def _jars() -> Path:

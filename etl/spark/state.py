@@ -42,11 +42,13 @@ class State:
 
     @staticmethod
     def of(pipeline: str, chosen: str | None) -> State:
-        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``."""
+        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``. Raises ComponentError without a home."""
         if chosen:
             return State(Path(chosen).absolute())
         base = os.environ.get("ETL_STATE")
-        home = Path(base) if base else Path.home() / ".local" / "state" / "sluice"
+        home = Path(base or os.path.expanduser("~/.local/state/sluice"))
+        if not base and not home.is_absolute():
+            raise ComponentError("no home folder is known for the state: choose a folder with --state, or set HOME or ETL_STATE")
         return State((home / pipeline).absolute())
 
     def checkpoint(self, query: str) -> Path:

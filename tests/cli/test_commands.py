@@ -239,6 +239,24 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert ran.returncode == 0
 
 
+def test_debug_may_stand_first(folder: Path) -> None:
+    argv = [sys.executable, "-m", "etl", "--debug", "explain", "ssh-failed-logins"]
+
+    assert subprocess.run(argv, capture_output=True, text=True, cwd=folder).stderr == ""
+
+
+def test_a_terminal_that_lacks_a_letter_gets_its_number(folder: Path) -> None:
+    argv = [sys.executable, "-m", "etl", "explain", "ssh-failed-logins"]
+    told = {of: subprocess.run(argv, capture_output=True, cwd=folder, env=os.environ | {"PYTHONIOENCODING": of}) for of in CODES}
+
+    assert {of: (one.returncode, one.stderr) for of, one in told.items()} == dict.fromkeys(CODES, (0, b""))
+    assert "→" in told["utf-8"].stdout.decode()
+    assert b"\\u2192" in told["latin-1"].stdout
+
+
+CODES = ("utf-8", "latin-1")
+
+
 def test_a_recipe_stands_where_a_file_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("explain", "ssh-failed-logins") == 0
     assert "pipeline ssh-failed-logins" in capsys.readouterr().out

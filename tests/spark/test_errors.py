@@ -92,3 +92,17 @@ def test_what_a_task_said_comes_first(tmp_path: Path) -> None:
     (tmp_path / "0" / "errors" / "1.json").write_text(json.dumps(told))
 
     assert str(explained("main", Exception(CRASHED), tmp_path)) == "query 'main': localhost:9092: no such topic"
+
+
+def test_a_line_that_ends_at_a_colon_is_told_with_its_cause(tmp_path: Path) -> None:
+    class CapturedError(Exception):
+        _cause: BaseException | None = None
+
+    inner, middle, outer = (
+        CapturedError("The value 'x' is no number.\nJVM stacktrace:"),
+        CapturedError("between:"),
+        CapturedError("Error while:"),
+    )
+    middle._cause, outer._cause = inner, middle
+
+    assert str(explained("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is no number."

@@ -16,7 +16,9 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from running import Engine, Etl, wait_for
 
-from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _sockets
+from etl.api import EtlError
+from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _sockets, start
+from etl.spark.state import State
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,6 +146,42 @@ def test_a_jvm_that_does_not_start_says_why_in_a_line(etl: Etl, tmp_path: Path, 
     assert ran.err.splitlines()[-1].startswith("error: Spark did not start: ")
     assert "Unrecognized VM option 'UseNothing'" in ran.err
     assert "defect" not in ran.err
+
+
+def test_a_run_leaves_nothing_in_the_temporary_folder(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    (etl.folder / "in.log").write_text("one line\n")
+    temporary = tmp_path / "temporary files"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    pipeline = etl.pipeline(FOLLOW)
+
+    # when
+    running = etl.start("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "-q")
+    wait_for(lambda: (etl.folder / "out.jsonl").exists(), what="the first output")
+    there = {path.name.partition("-")[0] for path in temporary.rglob("*")}
+    running.kill()
+    running.communicate()
+    ran = etl.run(pipeline, "--once")
+
+    # then
+    assert {"spark", "blockmgr"} <= there
+    assert ran.status == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_user_without_a_name_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.delenv("HOME", raising=False)
+
+    with pytest.raises(EtlError, match=rf"none of user {os.getuid()}: add the line 'sluice:x:{os.getuid()}:"):
+        start("nobody", "local[1]", {}, tmp_path / "log")
+    with pytest.raises(EtlError, match="choose a folder with --state, or set HOME"):
+        State.of("nobody", None)
+    assert State.of("nobody", str(tmp_path)).root == tmp_path
 
 
 FOLLOW = """

@@ -1,0 +1,42 @@
+"""A run's temporary files of Spark, in a folder that is removed: by the run at its end, and if it was killed, by the next one.
+
+Shuffled rows, copies of native libraries and the like otherwise stay in the temporary folder for good, and fill it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_PREFIX = "sluice-spark-"
+_LOCK = "in-use"
+
+
+@cache
+def scratch() -> Path:
+    """The folder of this process. Raises OSError where there is no place for temporary files."""
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    fcntl.flock(os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600), fcntl.LOCK_SH)  # held until this ends
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _sweep() -> None:
+    """Remove the folders of this user's runs that have ended."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another run removes it, or it is another user's
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

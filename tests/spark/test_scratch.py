@@ -1,0 +1,81 @@
+"""Temporary files of Spark do not outlive their run, or the next one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOLD = "import sys; from etl.spark.scratch import scratch; print(scratch(), flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def run(temporary: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has a folder."""
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def folder(process: subprocess.Popen[str]) -> Path:
+    assert process.stdout is not None
+    return Path(process.stdout.readline().strip())
+
+
+def another() -> None:
+    """A run of its own, from beginning to end."""
+    subprocess.run([sys.executable, "-c", HOLD], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+
+
+def test_a_run_removes_its_own(run: subprocess.Popen[str], temporary: Path) -> None:
+    mine = folder(run)
+    assert mine.parent == temporary
+    (mine / "blockmgr").mkdir()
+
+    run.communicate()
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(run: subprocess.Popen[str], temporary: Path) -> None:
+    mine = folder(run)
+    (mine / "blockmgr").mkdir()
+    run.kill()
+    run.wait()
+    assert mine.exists()
+
+    another()
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_folder_of_a_run_at_work_is_left(run: subprocess.Popen[str], temporary: Path) -> None:
+    mine = folder(run)
+
+    another()
+
+    assert list(temporary.iterdir()) == [mine]
+
+
+def test_what_is_no_folder_of_a_run_is_left(temporary: Path) -> None:
+    # given: one that has no lock yet, and a link to somebody's files
+    (temporary / "sluice-spark-begins").mkdir()
+    (temporary / "others").mkdir()
+    (temporary / "others" / "in-use").touch()
+    (temporary / "sluice-spark-link").symlink_to(temporary / "others")
+
+    # when
+    another()
+
+    # then
+    assert sorted(path.name for path in temporary.iterdir()) == ["others", "sluice-spark-begins", "sluice-spark-link"]
+    assert (temporary / "others" / "in-use").exists()
