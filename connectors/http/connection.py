@@ -67,7 +67,8 @@ class Connection:
                 f"{self.place}: the server's certificate does not do: {error.verify_message}; see tls.authority and tls.verify"
             ) from error
         except (TimeoutError, ssl.SSLEOFError, ConnectionError) as error:
-            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
+            plain = self.place.scheme == "http" and isinstance(error, RemoteDisconnected)
+            raise ConnectionError(f"{self.place}: {_cause(error)}{'; is it https?' if plain else ''}") from error
         except ssl.SSLError as error:
             raise ComponentError(
                 f"{self.place}: no TLS connection: {error.reason or error}; is it https, and does it want a certificate?"

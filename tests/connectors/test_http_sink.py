@@ -207,7 +207,7 @@ def test_what_was_taken_in_front_is_not_sent_again(server: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(cut=0), "it closed the connection without an answer"),
+        (Reply(cut=0), "it closed the connection without an answer; is it https?"),
         (Reply(200, b"long answer", cut=3), "it closed the connection in the middle of an answer"),
     ],
     ids=str,
