@@ -67,8 +67,7 @@ class Connection:
                 f"{self.place}: the server's certificate does not do: {error.verify_message}; see tls.authority and tls.verify"
             ) from error
         except (TimeoutError, ssl.SSLEOFError, ConnectionError) as error:
-            plain = self.place.scheme == "http" and isinstance(error, RemoteDisconnected)
-            raise ConnectionError(f"{self.place}: {_cause(error)}{'; is it https?' if plain else ''}") from error
+            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
         except ssl.SSLError as error:
             raise ComponentError(
                 f"{self.place}: no TLS connection: {error.reason or error}; is it https, and does it want a certificate?"
@@ -93,7 +92,8 @@ class Connection:
             self.close()
             if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
                 raise ComponentError(f"{self.place}: the server ends TLS: {error.reason}; see tls.certificate") from error
-            raise ConnectionError(f"{self.place}: {_cause(error)}") from error
+            plain = self.place.scheme == "http" and isinstance(error, RemoteDisconnected)
+            raise ConnectionError(f"{self.place}: {_cause(error)}{'; is it https?' if plain else ''}") from error
 
     def close(self) -> None:
         """Be connected no more."""
