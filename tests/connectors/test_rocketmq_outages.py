@@ -13,7 +13,7 @@ from rocketmq_case import EVERYTHING, events, numbered, outlet_of, put, read, re
 from running import wait_for
 from servers import ports
 from servers.certificates import Certificates
-from servers.rocketmq_server import FAST_PORT, RocketMq
+from servers.rocketmq_server import NEIGHBOURS, RocketMq
 
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import ComponentError, Rejects
@@ -134,7 +134,7 @@ def test_a_broker_replaced_by_an_empty_one_at_another_place(server: RocketMq) ->
 
     server.kill()
     shutil.rmtree(server.folder / "store")
-    server.port = ports.free_with_neighbour(FAST_PORT)
+    server.port = ports.free_with_neighbours(NEIGHBOURS)
     server.broker = f"{ports.HOST}:{server.port}"
     server.prepare()
     server.start()

@@ -14,7 +14,8 @@ from killing import EVENTS, Outcome, Trial
 
 from etl.api import Guarantee
 
-HEAD = ("source", "sink", "claim", "runs", "killed: driver, worker, server", "events", "missing", "repeats", "seconds", "when")
+STRUCK = "killed: driver, worker, server"
+HEAD = ("source", "sink", "claim", "runs", STRUCK, "sinks", "events", "missing", "repeats", "seconds", "when")
 TEXT = """\
 # Delivery, tried
 
@@ -22,7 +23,8 @@ Written by `make kills`, which replaces the rows of the pairs that it tries. In 
 pipeline from the source to the sink. At a random moment, after a micro-batch has begun, the driver or a Python worker is
 killed with `kill -9`, or a server that the pair uses is stopped or killed and started again, while the run has to live
 through it. The next run goes on with the state that it finds. A last run reads what is left; then all events at the other end
-are counted, one by one.
+are counted, one by one. *Sinks* are those that the pipeline had: where they are several, each is a pair with the source and
+has the events of its own counted; a server's strike is told with the pairs that use it, the others live through it as well.
 
 *Missing* are events that did not come out, *repeats* those that came out again. A row whose claim is *exactly once* has none
 of either; *at least once* has none that are missing. `upsert` and the ids of documents hide repeats by their nature: there,
@@ -37,9 +39,11 @@ On {machine}.
 
 def row_of(pair: Pair, claim: Guarantee, trial: Trial, found: Outcome, seconds: float) -> Sequence[str]:
     """What a trial of one pair found."""
-    kills = ", ".join(str(trial.kills[victim]) for victim in ("driver", "worker", "server"))
+    restarts = sum(trial.restarts[name] for name in pair.servers)
+    kills = f"{trial.kills['driver']}, {trial.kills['worker']}, {restarts}"
     repeats = f"{found.repeats:,}" if pair.sink.shows_repeats or found.repeats else "unseen"
-    numbers = [str(trial.runs), kills, f"{found.total:,}", f"{len(found.missing):,}", repeats, f"{seconds:.0f}"]
+    sinks = str(len(trial.lane.pairs))
+    numbers = [str(trial.runs), kills, sinks, f"{found.total:,}", f"{len(found.missing):,}", repeats, f"{seconds:.0f}"]
     return [pair.source.name, pair.sink.name, claim, *numbers, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
 
 

@@ -5,7 +5,7 @@ A new connector joins with a row in `SOURCES` or `SINKS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import kill_database as database
@@ -90,10 +90,21 @@ def every_pair() -> Iterator[Pair]:
             yield Pair(source, SINKS[(number + step) % len(SINKS)])
 
 
+def pairs_named(names: Sequence[str]) -> Sequence[Pair]:
+    """The pairs of these names, or all. Raises KeyError at one that is none."""
+    pairs = {pair.name: pair for pair in every_pair()}
+    return [pairs[name] for name in names] or list(pairs.values())
+
+
+def groups_of(pairs: Iterable[Pair], size: int) -> Sequence[Sequence[Pair]]:
+    """Pairs of one source together, at most ``size`` of them."""
+    of_source: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        of_source.setdefault(pair.source.name, []).append(pair)
+    return [found[at : at + size] for found in of_source.values() for at in range(0, len(found), size)]
+
+
 def few_groups() -> Sequence[Sequence[Pair]]:
     """Pairs that have each source and each sink at least once, those of one source together."""
-    found: dict[str, list[Pair]] = {}
-    for number in range(max(len(SOURCES), len(SINKS))):
-        source = SOURCES[number % len(SOURCES)]
-        found.setdefault(source.name, []).append(Pair(source, SINKS[number % len(SINKS)]))
-    return list(found.values())
+    longer = range(max(len(SOURCES), len(SINKS)))
+    return groups_of((Pair(SOURCES[number % len(SOURCES)], SINKS[number % len(SINKS)]) for number in longer), len(SINKS))

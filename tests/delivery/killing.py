@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,17 +79,19 @@ def outcome(total: int, delivered: Iterable[int], done: Sequence[str] = ()) -> O
 class Trial:
     """One pipeline, killed again and again.
 
-    ``restartable`` are servers that may be stopped or killed; the run has to live through it.
+    ``restartable`` are servers that may be stopped or killed, each as often as the others; the run has to live through it.
     """
 
     etl: Etl
     lane: Lane
-    restartable: Sequence[Server] = ()
+    restartable: Mapping[str, Server] = field(default_factory=dict)
     seed: int = 0
     runs: int = field(init=False)
     events: int = EVENTS if RUNS else FEW_EVENTS
     done: list[str] = field(default_factory=list)
     kills: Counter[Victim] = field(default_factory=Counter)
+    restarts: Counter[str] = field(default_factory=Counter)
+    """Strikes of each server."""
     total: int = 0
 
     def __post_init__(self) -> None:
@@ -169,11 +171,13 @@ class Trial:
         return "worker killed"
 
     def _restart_server(self, run: subprocess.Popen[bytes]) -> str:
-        server = self.dice.choice(self.restartable)
-        gently = self.dice.random() < 0.5
+        fewest = min(self.restarts[name] for name in self.restartable)
+        name = self.dice.choice([name for name in self.restartable if self.restarts[name] == fewest])
+        server, gently = self.restartable[name], self.dice.random() < 0.5
         (server.stop if gently else server.kill)()
         server.start()
-        return f"{server.name} {'restarted' if gently else 'killed and started'}"
+        self.restarts[name] += 1
+        return f"{name} {'restarted' if gently else 'killed and started'}"
 
     def _begun(self) -> tuple[tuple[str, int], ...]:
         """The queries, and how many micro-batches each has begun."""

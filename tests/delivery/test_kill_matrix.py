@@ -1,7 +1,8 @@
 """Kill -9 at random points, and restarts of servers: each source against each sink.
 
 `make test` tries some pairs that have every source and every sink, those of a source in one pipeline. With ``SLUICE_KILLS=10``
-(`make kills`) each pair has a pipeline of its own, and ``SLUICE_KILLS_PAGE`` names the page that tells of it.
+(`make kills`) each pair has a pipeline of its own, or with ``SLUICE_KILLS_TOGETHER=3`` three of a source have one.
+``SLUICE_KILLS_PAIRS`` names those that are tried, and ``SLUICE_KILLS_PAGE`` the page that tells of it.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import Any
 import kill_page
 import pytest
 from kill_lanes import Lane
-from kill_pairs import Pair, every_pair, few_groups
+from kill_pairs import Pair, few_groups, groups_of, pairs_named
 from kill_table import Stage
 from killing import RUNS, Trial
 from running import Etl
 from servers.fixtures import started
 from servers.fleet import KINDS, Fleet
 
-GROUPS: Sequence[Sequence[Pair]] = [[pair] for pair in every_pair()] if RUNS else few_groups()
+TOGETHER = int(os.environ.get("SLUICE_KILLS_TOGETHER", "1"))
+GROUPS = groups_of(pairs_named(os.environ.get("SLUICE_KILLS_PAIRS", "").split()), TOGETHER) if RUNS else few_groups()
 OWN = frozenset(KINDS) if RUNS else frozenset({"kafka", "rocketmq"})
 """Servers that a trial may restart, so that they are no other test's."""
 
@@ -54,7 +56,7 @@ def test_events_come_out_as_often_as_is_claimed(
     with ExitStack() as clearing:
         lane = Lane(Stage(etl.folder, servers, f"kill-{os.getpid()}-{next(_numbers)}", clearing), pairs)
         spared = {name for pair in pairs for name in pair.spared}
-        trial = Trial(etl, lane, [servers[name] for name in names if name in OWN and name not in spared])
+        trial = Trial(etl, lane, {name: servers[name] for name in names if name in OWN and name not in spared})
         begun = time.monotonic()
         found = trial()
         seconds = time.monotonic() - begun

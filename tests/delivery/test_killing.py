@@ -10,7 +10,7 @@ from pathlib import Path
 import kill_page
 import pytest
 from kill_lanes import Lane
-from kill_pairs import ELSEWHERE, SINKS, SOURCES, Pair, every_pair, few_groups
+from kill_pairs import ELSEWHERE, SINKS, SOURCES, Pair, every_pair, few_groups, groups_of, pairs_named
 from kill_table import Stage
 from killing import Trial, outcome
 from running import Etl
@@ -19,6 +19,8 @@ from connectors.components import COMPONENTS
 
 PAIRS = {pair.name: pair for pair in every_pair()}
 FILE = PAIRS["file-to-file"].source
+TOLD = {"kafka-to-mariadb": "4, 3, 3", "file-to-kafka": "4, 3, 2", "file-to-mariadb-upsert": "4, 3, 1", "file-to-file": "4, 3, 0"}
+"""Of three strikes of servers."""
 
 
 @pytest.fixture
@@ -78,5 +80,22 @@ def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, etl: Etl, lane_o
         found = outcome(3, [n for n in range(3) if n not in missing])
         kill_page.write(page, kill_page.row_of(pair, "exactly once", trial, found, 61.0))
 
-    rows = [line.split(" | ")[:8] for line in page.read_text().splitlines() if line.startswith("| file")]
-    assert rows == [["| file", to, "exactly once", f"{trial.runs}", "0, 0, 0", "3", "0", "0"] for to in ("file", "sqlite")]
+    rows = [line.split(" | ")[:9] for line in page.read_text().splitlines() if line.startswith("| file")]
+    assert rows == [["| file", to, "exactly once", f"{trial.runs}", "0, 0, 0", "1", "3", "0", "0"] for to in ("file", "sqlite")]
+
+
+def test_a_pair_is_told_the_strikes_of_its_own_servers(etl: Etl, lane_of: Callable[[Pair], Lane]) -> None:
+    trial = Trial(etl, lane_of(PAIRS["file-to-file"]), seed=1)
+    trial.kills.update(driver=4, worker=3, server=3)
+    trial.restarts.update(kafka=2, mariadb=1)
+
+    told = [kill_page.row_of(PAIRS[name], "exactly once", trial, outcome(3, range(3)), 61.0)[4] for name in TOLD]
+    assert dict(zip(TOLD, told, strict=True)) == TOLD
+
+
+def test_pairs_of_one_source_are_tried_together() -> None:
+    some = pairs_named(["kafka-to-file", "file-to-file", "kafka-to-kafka", "kafka-to-mariadb"])
+
+    groups = [[pair.name for pair in group] for group in groups_of(some, 2)]
+    assert groups == [["kafka-to-file", "kafka-to-kafka"], ["kafka-to-mariadb"], ["file-to-file"]]
+    assert pairs_named([]) == list(PAIRS.values())

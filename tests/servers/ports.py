@@ -1,47 +1,63 @@
-"""Free ports of the loopback address."""
+"""Free ports of the loopback address, for servers that are ended and start on them again.
+
+They lie below the range from which the system gives ports to clients: none of those can take a port while its server is down.
+"""
 
 from __future__ import annotations
 
+import random
 import socket
+from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 HOST = "127.0.0.1"
-ATTEMPTS = 100
+ATTEMPTS = 1000
+LOWEST = 10_240
+RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+USUAL_LOWEST = 32_768
+"""The lowest port that clients get where nothing else was configured."""
+
+_chance = random.SystemRandom()
+_given: set[int] = set()
 
 
 def usual(port: int) -> int:
     """The port, where it is free; else any."""
-    try:
-        _bound(port).close()
-    except OSError:
-        return free()[0]
-    return port
+    return port if _free([port]) else free()[0]
 
 
 def free(count: int = 1) -> list[int]:
-    """Ports that nobody listens on now; they are given away once, as far as the system remembers."""
-    with ExitStack() as held:
-        return [held.enter_context(_bound(0)).getsockname()[1] for _ in range(count)]
+    """Ports that nobody listens on now; a process gives each away once."""
+    return [free_with_neighbours(()) for _ in range(count)]
 
 
-def free_with_neighbour(distance: int) -> int:
-    """A free port whose neighbour at a distance is free too."""
+def free_with_neighbours(distances: Sequence[int]) -> int:
+    """A free port whose neighbours at these distances are free too, and are given away with it."""
+    highest = _lowest_of_clients() - max((0, *distances))
     for _ in range(ATTEMPTS):
-        with _bound(0) as first:
-            port = int(first.getsockname()[1])
-            try:
-                _bound(port + distance).close()
-            except OSError:
-                continue
+        port = _chance.randrange(LOWEST - min((0, *distances)), highest)
+        ports = {port, *(port + distance for distance in distances)}
+        if not ports & _given and _free(sorted(ports)):
+            _given.update(ports)
             return port
-    raise OSError(f"no pair of free ports at a distance of {distance} in {ATTEMPTS} attempts")
+    raise OSError(f"no free port with neighbours at the distances {[*distances]} in {ATTEMPTS} attempts")
 
 
-def _bound(port: int) -> socket.socket:
-    taken = socket.socket()
+def _lowest_of_clients() -> int:
+    """The first port that the system gives to clients; where that leaves servers no room, as it is elsewhere."""
     try:
-        taken.bind((HOST, port))
-    except OSError:
-        taken.close()
-        raise
-    return taken
+        lowest = int(RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return USUAL_LOWEST
+    return lowest if lowest >= 2 * LOWEST else USUAL_LOWEST
+
+
+def _free(ports: Sequence[int]) -> bool:
+    with ExitStack() as held:
+        try:
+            for port in ports:
+                held.enter_context(socket.socket()).bind((HOST, port))
+        except OSError:
+            return False
+    return True

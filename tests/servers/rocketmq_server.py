@@ -18,8 +18,8 @@ from servers.server import POLL, Server
 CLUSTER, BROKER = "DefaultCluster", "broker-a"
 DEFAULT_TOPIC = "TBW102"
 """The topic that a broker registers first of all; when its route is known, so are those of the others."""
-FAST_PORT = -2
-"""A broker listens on a second port, two below its own."""
+NEIGHBOURS = (-2, 1)
+"""A broker listens on a second port two below its own, and for replicas on the one above it."""
 
 SETTINGS = {
     "brokerClusterName": CLUSTER,
@@ -29,7 +29,6 @@ SETTINGS = {
     "flushDiskType": "ASYNC_FLUSH",
     "brokerIP1": ports.HOST,
     "bindAddress": ports.HOST,
-    "haListenPort": 0,
     "mappedFileSizeCommitLog": 64 << 20,
     "mappedFileSizeConsumeQueue": 6_000_000,
     "maxIndexNum": 200_000,
@@ -91,7 +90,7 @@ class RocketMq(Server):
         super().__init__()
         self.account, self.tls, self.heap, self.settings = account, tls, heap, dict(settings or {})
         self.names = [NameServer(tls, port if number == 0 else 0) for number in range(name_servers)]
-        self.port = ports.free_with_neighbour(FAST_PORT)
+        self.port = ports.free_with_neighbours(NEIGHBOURS)
         self.broker = f"{ports.HOST}:{self.port}"
         self.servers = [names.address for names in self.names]
         self.address = ";".join(self.servers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,8 +68,18 @@ def test_a_port_that_is_taken_is_replaced_by_another() -> None:
     (port,) = ports.free()
     assert ports.usual(port) == port
 
-    with ports._bound(port):
+    with socket.create_server((ports.HOST, port)):
         assert ports.usual(port) != port
+
+
+def test_ports_are_none_that_clients_get_and_each_is_given_away_once() -> None:
+    alone, broker = ports.free(20), ports.free_with_neighbours((-2, 1))
+    with socket.create_server((ports.HOST, 0)) as of_clients:
+        lowest = int(ports.RANGE.read_text().split()[0])
+        assert lowest <= of_clients.getsockname()[1]
+
+    assert len({*alone, broker - 2, broker, broker + 1}) == 23
+    assert max(*alone, broker + 1) < lowest
 
 
 @pytest.mark.servers
