@@ -92,8 +92,7 @@ class Connection:
             self.close()
             if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
                 raise ComponentError(f"{self.place}: the server ends TLS: {error.reason}; see tls.certificate") from error
-            plain = self.place.scheme == "http" and isinstance(error, RemoteDisconnected)
-            raise ConnectionError(f"{self.place}: {_cause(error)}{'; is it https?' if plain else ''}") from error
+            raise ConnectionError(f"{self.place}: {_cause(error, self.place.scheme)}") from error
 
     def close(self) -> None:
         """Be connected no more."""
@@ -134,12 +133,6 @@ class Connection:
         return Answer(str(self.place), answered.status, headers, body)
 
 
-_BROKEN: Mapping[type[Exception], str] = {
-    RemoteDisconnected: "it closed the connection without an answer",
-    IncompleteRead: "it closed the connection in the middle of an answer",
-}
-
-
 def _is_over(http: HTTPConnection) -> bool:
     """True when the other side has closed, or said something that nobody asked for."""
     if http.sock is None:
@@ -149,9 +142,14 @@ def _is_over(http: HTTPConnection) -> bool:
     return bool(poll.poll(0))
 
 
-def _cause(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, HTTPException):
-        return _BROKEN.get(type(error), "what it answers is no HTTP")
+def _cause(error: Exception, scheme: str = "") -> str:
+    match error:
+        case TimeoutError():
+            return "no answer in time"
+        case RemoteDisconnected():
+            return "it closed the connection without an answer" + ("; is it https?" if scheme == "http" else "")
+        case IncompleteRead():
+            return "it closed the connection in the middle of an answer"
+        case HTTPException():
+            return "what it answers is no HTTP"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -22,6 +22,7 @@ SEND_BATCH: Final = 320
 TOPIC_CONFIG: Final = 351
 
 DONE: Final = 0
+UNKNOWN_REQUEST: Final = 3
 NO_SLAVE: Final = 11
 ILLEGAL: Final = 13
 NO_PERMISSION: Final = 16
@@ -58,7 +59,7 @@ def _wrong(text: str) -> Exception:
 
 
 _MEANINGS: dict[int, Callable[[str], Exception]] = {
-    3: _wrong,  # a request that this version does not know
+    UNKNOWN_REQUEST: _wrong,  # this version does not know it
     ILLEGAL: _wrong,
     15: _wrong,
     NO_PERMISSION: _denied,

@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from connectors.rocketmq.codes import DONE, TOPIC_CONFIG
+from connectors.rocketmq.codes import DONE, NO_TOPIC, TOPIC_CONFIG, UNKNOWN_REQUEST
 from connectors.rocketmq.connection import Connection
 from connectors.rocketmq.stored import FLAGS, NESTED, OFFSET, Stored
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 _KIND, _BATCHES = "queue.type", "BatchCQ"
 
 
-def is_nesting(connection: Connection, topic: str) -> bool:
-    """Whether messages of a topic may hold others; False where the broker does not tell, as those before version 5."""
+def is_nesting(connection: Connection, topic: str) -> bool | None:
+    """Whether messages of a topic may hold others; None where the broker does not tell, as one that denies its configuration.
+    Brokers before version 5 do not know the request, nor such topics."""
     answer = connection.receive(connection.send(TOPIC_CONFIG, {"topic": topic}))
     if answer.code != DONE:
-        return False
+        return False if answer.code in (UNKNOWN_REQUEST, NO_TOPIC) else None
     try:
         return json.loads(answer.body)["attributes"].get(_KIND) == _BATCHES
     except (ValueError, KeyError, TypeError, AttributeError):

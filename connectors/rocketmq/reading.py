@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import pyarrow as pa
@@ -20,6 +22,8 @@ from connectors.rocketmq.routes import Queue
 from connectors.rocketmq.stored import OFFSET, Stored
 from etl.api import OFFSET as OFFSET_COLUMN
 from etl.api import ComponentError, Rejects
+
+log = logging.getLogger("sluice.source.rocketmq")
 
 BLOCK = 4 << 20
 """Bytes of messages that make a batch, as they are stored."""
@@ -52,7 +56,9 @@ class Reading:
             return tags.ALL, TAG
         nesting = is_nesting(connection, queue.topic)
         if self.filter is None:
-            return tags.ALL if nesting else tags.subscription(self.tags), TAG
+            return tags.subscription(self.tags) if nesting is False else tags.ALL, TAG
+        if nesting is None:
+            _warn_of_unseen(connection.place, queue.topic)
         if nesting:
             raise ComponentError(
                 f"rocketmq: topic {queue.topic!r} is of the type BatchCQ, of whose messages brokers do not see the "
@@ -95,6 +101,17 @@ class Reading:
         found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(zero_copy_only=False)
         found |= is_nested(stored)
         return stored if found.all() else stored.at(found)
+
+
+@cache
+def _warn_of_unseen(place: str, topic: str) -> None:
+    """Once a process."""
+    log.warning(
+        "rocketmq %s does not tell the type of topic %r (may this user GET the topic?): if it is BatchCQ, filter misses messages "
+        "that were sent at once; then leave it out, and filter behind the source",
+        place,
+        topic,
+    )
 
 
 def lost(queue: Queue, what: Lost, on_data_loss: OnDataLoss) -> Rejects:

@@ -57,7 +57,8 @@ class RocketmqSource(Servers, Source):
 
     Of topics of the type BatchCQ, in which brokers keep messages together that were sent at once, each message is an event.
     Brokers do not see the tags inside, so all messages of such a topic travel and ``tags`` is looked at here; ``filter`` is an
-    error there.
+    error there. So they do where the broker does not tell a user the topic's type (with access control: ``GET``), and
+    ``filter`` warns.
 
     It speaks the remoting protocol itself, no client library is needed. Tested against brokers of version 5.3.3, with and
     without access control, and with TLS: absent at the start, killed and continued, restarted, replaced, with topics deleted,

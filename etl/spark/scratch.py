@@ -22,10 +22,14 @@ _LOCK = "in-use"
 def scratch() -> Path:
     """The folder of this process. Raises OSError where there is no place for temporary files."""
     _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    fcntl.flock(os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600), fcntl.LOCK_SH)  # held until this ends
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # held until this ends
+        if os.fstat(lock).st_nlink:
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return folder
+        os.close(lock)  # the sweep of another run was there between the two lines
 
 
 def _sweep() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -164,21 +164,19 @@ class Correlate(RuleSources):
 
         Raises TaxonomyError.
         """
-        return _correlating(self.asked(incoming), Correlate._now, told)
+        return _correlating(self.asked(incoming), published=True, told=told)
 
     def _written(self, incoming: Schema) -> Correlating:
         """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
-        return _correlating(self.model_copy(update={"tables": {}}).asked(incoming), Correlate._read, None)
+        return _correlating(self.model_copy(update={"tables": {}}).asked(incoming), published=False)
 
-    def _now(self, incoming: Schema) -> RuleSet:
+    def as_published(self, incoming: Schema) -> RuleSet:
+        """The rules that are in force now, with its own correlations."""
         return self._with_correlations(self.rule_set(incoming))
 
     def as_read(self) -> RuleSet:
         """See `RuleSources.as_read`; with its own correlations."""
         return self._with_correlations(super().as_read())
-
-    def _read(self, _: Schema) -> RuleSet:
-        return self.as_read()
 
     def _with_correlations(self, found: RuleSet) -> RuleSet:
         """The rules, and the correlations that the pipeline itself holds."""
@@ -192,14 +190,11 @@ class Correlate(RuleSources):
         return resolved(replace(found, correlations=correlations, problems=problems))
 
 
-Reading: TypeAlias = "Callable[[Correlate, Schema], RuleSet]"
-
-
 @lru_cache(maxsize=8)
-def _correlating(asked: Asked[Correlate], read: Reading, told: frozenset[str] | None) -> Correlating:
+def _correlating(asked: Asked[Correlate], *, published: bool, told: frozenset[str] | None = None) -> Correlating:
     from etl.rules.correlation_force import correlating, only_told
     from etl.rules.taxonomy_standing import standing_taxonomy
 
-    names = standing_taxonomy(asked.step.taxonomy).taxonomy
-    found = correlating(read(asked.step, asked.incoming), names, asked.incoming)
+    step, names = asked.step, standing_taxonomy(asked.step.taxonomy).taxonomy
+    found = correlating(step.as_published(asked.incoming) if published else step.as_read(), names, asked.incoming)
     return found if told is None else only_told(found, told)

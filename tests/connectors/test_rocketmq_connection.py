@@ -10,11 +10,17 @@ from contextlib import contextmanager
 
 import pytest
 
-from connectors.rocketmq.codes import CLUSTER, ROUTE
+from connectors.rocketmq.codes import CLUSTER, DONE, NO_PERMISSION, NO_TOPIC, ROUTE, TOPIC_CONFIG, UNKNOWN_REQUEST
+from connectors.rocketmq.columns import Columns
 from connectors.rocketmq.connection import Access, Connection
 from connectors.rocketmq.frames import PREFIX, ProtocolError
 from connectors.rocketmq.names import NameServers, UnknownTopicError
+from connectors.rocketmq.nested import is_nesting
+from connectors.rocketmq.pulling import SQL, TAG
+from connectors.rocketmq.reading import Reading
+from connectors.rocketmq.routes import Queue
 
+QUEUE = Queue("broker-a", "web", 0)
 Reply = Callable[[dict[str, object]], bytes]
 """The head of a request → what the server writes."""
 
@@ -171,3 +177,41 @@ def test_no_broker_yet_is_temporary() -> None:
         with pytest.raises(ConnectionError, match="no broker has registered"):
             names.route("web")
         names.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "nesting"),
+    [
+        (DONE, b'{"attributes": {"queue.type": "BatchCQ"}}', True),
+        (DONE, b'{"attributes": {}}', False),
+        (DONE, b"no JSON", False),
+        (UNKNOWN_REQUEST, b"", False),
+        (NO_TOPIC, b"", False),
+        (NO_PERMISSION, b"", None),
+        (1, b"", None),
+    ],
+)
+def test_what_a_broker_tells_of_a_topics_type(code: int, body: bytes, nesting: bool | None) -> None:
+    with server(lambda asked: frame(asked["opaque"], code, body)) as place:
+        assert is_nesting(opened(place), "web") is nesting
+
+
+@pytest.mark.parametrize(("code", "asked"), [(DONE, "a||b"), (NO_PERMISSION, "*")])
+def test_all_messages_are_asked_for_where_the_topics_type_is_not_told(code: int, asked: str) -> None:
+    reading = Reading(Columns(), "group", "a || b", None, "fail")
+
+    with server(lambda said: frame(said["opaque"], code, b"{}")) as place:
+        assert reading._asked(opened(place), QUEUE) == (asked, TAG)
+
+
+def test_a_filter_where_the_topics_type_is_not_told_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+    def reply(said: dict[str, object]) -> bytes:
+        return frame(said["opaque"], NO_PERMISSION if said["code"] == TOPIC_CONFIG else DONE)
+
+    reading = Reading(Columns(), "group", "*", "a > 1", "fail")
+    with server(reply) as place:
+        for _ in range(2):
+            assert reading._asked(opened(place), QUEUE) == ("a > 1", SQL)
+
+    (told,) = caplog.messages
+    assert told.startswith(f"rocketmq {place} does not tell the type of topic 'web'")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from etl.spark.scratch import scratch
 
 HOLD = "import sys; from etl.spark.scratch import scratch; print(scratch(), flush=True); sys.stdin.read()"
 
@@ -79,3 +83,20 @@ def test_what_is_no_folder_of_a_run_is_left(temporary: Path) -> None:
     # then
     assert sorted(path.name for path in temporary.iterdir()) == ["others", "sluice-spark-begins", "sluice-spark-link"]
     assert (temporary / "others" / "in-use").exists()
+
+
+def test_a_folder_that_another_run_removed_before_it_was_locked_is_not_taken(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[Path] = []
+
+    def flock(lock: int, _: int) -> None:
+        locked.append(Path(os.readlink(f"/proc/self/fd/{lock}")))
+        if len(locked) == 1:
+            shutil.rmtree(locked[0].parent)
+
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr("etl.spark.scratch.fcntl.flock", flock)
+
+    assert scratch.__wrapped__() == locked[1].parent != locked[0].parent
+    assert [path.name for path in temporary.iterdir()] == [locked[1].parent.name]
