@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from connectors.http.urls import parsed
 from connectors.tls import ClientTls
-from etl.api import ComponentError
+from etl.api import ComponentError, cut
 
 CONNECT_SECONDS = 10.0
 """How long a server may take to accept a connection."""
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
         """The beginning of the body on one line, for messages."""
         text = " ".join(self.body[: 4 * length].decode(errors="replace").split())
         text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-        return text if len(text) <= length else text[:length] + "…"
+        return cut(text, length)
 
 
 class Connection:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import format_type
+from etl.api import cut, format_type
 
 _FEW = 64
 """Values that are looked at one by one; more of them are cut in two, and tried again."""
@@ -27,8 +27,7 @@ class Misfit:
     type: pa.DataType
 
     def __str__(self) -> str:
-        cut = self.value if len(self.value) <= _MOST_SHOWN else f"{self.value[:_MOST_SHOWN]}…"
-        return f"column {self.column!r}, is {cut!r}, not {format_type(self.type)}"
+        return f"column {self.column!r}, is {cut(self.value, _MOST_SHOWN)!r}, not {format_type(self.type)}"
 
 
 @dataclass

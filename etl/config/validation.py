@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from etl.api import nearest
+from etl.api import cut, nearest
 from etl.catalogue import Catalogue
 from etl.config.document import scalar_value
 from etl.config.model import Path
@@ -102,7 +102,7 @@ def _shown(error: Any, context: Context) -> str:
     if _secret(_parent(error, context.schema)):
         return "the value"
     text = repr(context.report.substituted.get(path, _at(context.root, path)))
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return cut(text, _LONGEST_SHOWN)
 
 
 def _parent(error: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -46,3 +46,8 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
     found = get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"did you mean {found[0]!r}?" if found else None
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or as many characters of it and an ellipsis, for messages."""
+    return text if len(text) <= most else f"{text[:most]}…"

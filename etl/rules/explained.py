@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from etl.api import Schema
+from etl.api import Schema, cut
 from etl.rules.conditions import leaves
 from etl.rules.contradictions import contradiction
 from etl.rules.engine import Engine
 from etl.rules.in_force import InForce
 from etl.rules.predicates import ANY_FIELD, Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.regexes import engine as regex_engine
-from etl.rules.said import LONGEST, counted, cut, said
+from etl.rules.said import LONGEST, counted, said
 
 MOST_FIELDS, MOST_SHARED, MOST_NAMED = 6, 3, 3
 _OTHERS: Mapping[type, tuple[str, str]] = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from etl.api import cut
 from etl.rules.conditions import Condition
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ class Problem:
 
     def __str__(self) -> str:
         of = f"{self.rule!r}: " if self.rule else ""
-        message = self.message if len(self.message) <= MOST_SAID else f"{self.message[:MOST_SAID]}…"
-        return f"{self.file}:{self.line}: {of}{message}"
+        return f"{self.file}:{self.line}: {of}{cut(self.message, MOST_SAID)}"
 
 
 @dataclass(frozen=True, slots=True)

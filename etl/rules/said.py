@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from etl.api import cut
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, Sql, Text
 
 LONGEST = 60
@@ -26,11 +27,6 @@ def said(predicate: Predicate) -> str:
         case _:
             words = str(predicate)
     return cut(words, LONGEST)
-
-
-def cut(text: str, most: int) -> str:
-    """The text, or its beginning."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
+from etl.api import cut
 from etl.tables import sections
 from etl.tables.exact import Beginnings, Endings, Exact, GatheredDomains, GatheredKeys, NoAddressError, bucket_bits
 from etl.tables.hash_kernel import runs
@@ -132,9 +133,8 @@ def _key(batch: pa.RecordBatch, row: int, shape: Shape) -> str:
 
 def _shown(value: object) -> str:
     """Cut, with what is no letter as an escape."""
-    text = value if isinstance(value, str) else str(value)
-    cut = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-    return repr(cut) if isinstance(value, str) else cut
+    text = cut(str(value), _MOST_SHOWN)
+    return repr(text) if isinstance(value, str) else text
 
 
 class Table:
