@@ -69,8 +69,7 @@ def reason_in(answer: Answer) -> str:
         error = json.loads(answer.body)["error"]
         return error[:LONGEST_REASON] if isinstance(error, str) else _reason(error)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        location = answer.headers.get("location")
-        return f"to {location}, and redirects are not followed" if location else answer.excerpt() or "nothing more"
+        return answer.reason()
 
 
 _ADVICE = {

@@ -11,7 +11,15 @@ import select
 import ssl
 import zlib
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead, RemoteDisconnected
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+    responses,
+)
 from typing import NamedTuple
 
 from connectors.http.urls import parsed
@@ -44,6 +52,16 @@ class Answer(NamedTuple):
         text = " ".join(self.body[: 4 * length].decode(errors="replace").split())
         text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
         return cut(text, length)
+
+    def reason(self, length: int = 300) -> str:
+        """Why, for messages: how the body begins, else what the status means, or where a redirect leads."""
+        if 300 <= self.status < 400 and "location" in self.headers:
+            return f"it leads to {cut(self.headers['location'], length)!r}, and redirects are not followed"
+        return self.excerpt(length) or responses.get(self.status, "nothing more")
+
+    def said(self, length: int = 300) -> str:
+        """Who answered what, and why, for messages."""
+        return f"{self.place} answers {self.status}: {self.reason(length)}"
 
 
 class Connection:

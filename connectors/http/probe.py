@@ -26,10 +26,8 @@ def probe(access: Access, stops: tuple[Status, ...]) -> Iterator[Finding]:
 def _findings(answer: Answer, stops: tuple[Status, ...], number: int) -> Iterator[Finding]:
     at = ("urls", number)
     if answer.status in (401, 403, 407) and answer.status in stops:
-        message = f"{answer.place} answers {answer.status}: {answer.excerpt(120)}"
-        yield Finding("not-ready", message, at, "see user, password, token and headers")
+        yield Finding("not-ready", answer.said(120), at, "see user, password, token and headers")
     elif 300 <= answer.status < 400:
-        message = f"{answer.place} answers {answer.status}, to {answer.headers.get('location')!r}; redirects are not followed"
-        yield Finding("not-ready", message, at, "write that URL")
+        yield Finding("not-ready", answer.said(), at, "write that URL")
     elif answer.status == 404:
         yield Finding("unknown-page", f"{answer.place} has nothing at this path, or does not tell", at, severity="warning")

@@ -56,12 +56,12 @@ class RequestWriter:
                 parts += [(middle, last), (first, middle)]
             elif (fate := self.statuses.fate(answer.status)) == "retry":
                 after = asked_wait(answer.headers.get("retry-after"))
-                return self._again(first, batch.num_rows, rejected, _said(answer), after)
+                return self._again(first, batch.num_rows, rejected, answer.said(), after)
             elif fate == "stop":
-                raise ComponentError(f"{_said(answer)}; nothing is lost: the next run begins with these events again")
+                raise ComponentError(f"{answer.said()}; nothing is lost: the next run begins with these events again")
             elif fate == "dead":
                 code = TOO_LARGE if answer.status == TOO_MUCH else REJECTED
-                rejected.append(Rejects(rows, code, f"{answer.status}: {answer.excerpt()}"))
+                rejected.append(Rejects(rows, code, f"{answer.status}: {answer.reason()}"))
         return Result(rejected=rejected)
 
     def close(self) -> Staged | None:
@@ -91,9 +91,3 @@ def asked_wait(header: str | None) -> float:
         return (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):
         return 0
-
-
-def _said(answer: Answer) -> str:
-    if location := answer.headers.get("location"):
-        return f"{answer.place} answers {answer.status}, to {location!r}; redirects are not followed"
-    return f"{answer.place} answers {answer.status}: {answer.excerpt()}"

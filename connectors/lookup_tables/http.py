@@ -118,10 +118,9 @@ class HttpTable(Table):
     def _refuse(self, answer: Any) -> None:
         """Raise what an answer that is no table means."""
         if answer.status >= 500 or answer.status in _TEMPORARY:
-            raise ConnectionError(f"{answer.place} answers {answer.status}: {answer.excerpt(120)}")
+            raise ConnectionError(answer.said(120))
         if answer.status != 200:
-            where = f", to {answer.headers['location']!r}" if 300 <= answer.status < 400 and "location" in answer.headers else ""
-            raise ComponentError(f"{answer.place} answers {answer.status}{where}: {answer.excerpt(120)}")
+            raise ComponentError(answer.said(120))
         if len(answer.body) > self.max_bytes:
             raise ComponentError(
                 f"{answer.place} answers with {len(answer.body):,} bytes, more than max_bytes, {self.max_bytes:,}"

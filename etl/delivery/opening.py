@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from etl.api import Rejects, Sink, Task, Writer
+from etl.api import ComponentError, Rejects, Sink, Task, Writer
 from etl.delivery.detour import Detour
 from etl.delivery.identities import Identities
-from etl.delivery.outlet import NotTakenError, Outlet
+from etl.delivery.outlet import NotTakenError, Outlet, said_by
 from etl.delivery.spool import Spool
 from etl.delivery.waiting import NEVER, Ending, Patience
 from etl.receipts import Delivered
@@ -50,6 +50,8 @@ def _writer(sink: Sink, task: Task, patience: Patience, attempts: int | None) ->
         try:
             writer = sink.open(task)
             break
+        except ComponentError as error:
+            raise said_by(task.sink, error) from error
         except OSError as error:
             if tries == attempts:
                 raise NotTakenError(

@@ -27,6 +27,11 @@ class NotTakenError(ComponentError):
         self.briefly = briefly or text
 
 
+def said_by(sink: str, error: ComponentError) -> ComponentError:
+    """The error with the name of the sink that ends the run."""
+    return ComponentError(f"sink {sink!r}: {error}")
+
+
 @dataclass
 class Outlet:
     """Feeds one `Writer` batches no larger than ``sink.batch`` allows, in order, and tries temporary failures again.
@@ -82,6 +87,8 @@ class Outlet:
             return self.writer.close()
         except OSError as error:
             raise self._lost(error) from error
+        except ComponentError as error:
+            raise said_by(self.name, error) from error
 
     def abort(self) -> None:
         """The split failed."""
@@ -188,6 +195,8 @@ class Outlet:
             return self.writer.write(batch)
         except SplitLostError as error:
             raise self._lost(error) from error
+        except ComponentError as error:
+            raise said_by(self.name, error) from error
         except OSError as error:
             return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error) or type(error).__name__)
 

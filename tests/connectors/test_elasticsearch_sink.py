@@ -283,7 +283,7 @@ def test_a_busy_server_is_asked_again(cluster: FakeCluster, status: int) -> None
         (Reply(404, b"nothing"), "404: nothing; is the path of the URL right"),
         (
             Reply(302, headers={"Location": "http://evil.example/"}),
-            "302: to http://evil.example/, and redirects are not followed",
+            "302: it leads to 'http://evil.example/', and redirects are not followed",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -161,12 +162,18 @@ def test_any_other_status_makes_dead_letters(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(401, b"who?"), Reply(404), Reply(301, headers={"Location": "http://evil.example/"})], ids=str
+    ("reply", "reason"),
+    [
+        (Reply(401, b"who?"), "who?; "),
+        (Reply(404), "Not Found; "),
+        (Reply(301, headers={"Location": "http://evil.example/"}), "it leads to 'http://evil.example/', and redirects are not"),
+    ],
+    ids=["body", "no body", "redirect"],
 )
-def test_what_every_event_would_get_ends_the_run(server: FakeServer, reply: Reply) -> None:
+def test_what_every_event_would_get_ends_the_run(server: FakeServer, reply: Reply, reason: str) -> None:
     server.replies = [reply]
 
-    with pytest.raises(ComponentError, match=f"answers {reply.status}.*nothing is lost") as caught:
+    with pytest.raises(ComponentError, match=rf"answers {reply.status}: {re.escape(reason)}.*nothing is lost") as caught:
         write(server, batch(2), token=SECRET)
 
     assert SECRET not in str(caught.value)

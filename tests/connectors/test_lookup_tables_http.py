@@ -117,7 +117,7 @@ def test_a_server_that_says_unchanged_to_no_condition_is_refused() -> None:
     ("reply", "error", "said"),
     [
         (Reply(404, b"gone"), ComponentError, "answers 404: gone"),
-        (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302, to 'http://other/'"),
+        (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302: it leads to 'http://other/'"),
         (Reply(503, b"later"), ConnectionError, "answers 503: later"),
         (Reply(200, b"no,such\n1,2\n"), ComponentError, "/list has no column 'ip'; it has no, such"),
         (Reply(200, CSV * 100), ComponentError, "more than max_bytes, 1,000"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.api import OFFSET, Batching, Rejects, Result, Sink, SplitLostError
+from etl.api import OFFSET, Batching, ComponentError, Rejects, Result, Sink, SplitLostError
 from etl.delivery.outlet import NotTakenError, Outlet
 from etl.delivery.waiting import NEVER, Patience, RunEnds
 
@@ -206,6 +206,22 @@ def test_an_error_while_closing_loses_the_split() -> None:
     out.take(events("a"))
 
     with pytest.raises(SplitLostError, match="sink 'out': connection reset"):
+        out.close()
+
+
+def test_what_ends_the_run_names_the_sink() -> None:
+    class Refusing(Recorder):
+        def write(self, batch: pa.RecordBatch) -> Result:
+            raise ComponentError("h:9200 answers 401; see user and password")
+
+        def close(self) -> None:
+            raise ComponentError("no space")
+
+    out = outlet(Refusing())
+
+    with pytest.raises(ComponentError, match=r"^sink 'out': h:9200 answers 401; see user and password$"):
+        out.take(events("a"))
+    with pytest.raises(ComponentError, match=r"^sink 'out': no space$"):
         out.close()
 
 
