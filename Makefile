@@ -56,6 +56,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 $(READY): pyproject.toml
+	@echo "setting up $(VENV), once: a minute or two, depending on the network" >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev]'
 	@touch $@
