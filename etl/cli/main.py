@@ -152,4 +152,8 @@ def _words(error: BaseException) -> str:
 
     if isinstance(error, (EtlError, OSError)):
         return str(error)
+    if isinstance(error, MemoryError):
+        return "no memory is left for this process"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "the system lets this user have no more processes and threads (ulimit -u, or the limits of a container)"
     return f"{type(error).__name__}: {error}\n  hint: this is a defect of etl; add --debug and report it"

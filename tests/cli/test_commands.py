@@ -218,6 +218,25 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
         main(["list", "--debug"])
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(RuntimeError("can't start new thread"), "no more processes and threads (ulimit -u"), (MemoryError(), "no memory is left")],
+    ids=["threads", "memory"],
+)
+def test_what_a_machine_has_no_more_of_is_no_defect(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main_module.cli, "main", broken)
+
+    assert etl("list") == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert "defect" not in told
+
+
 def test_the_schema_of_files_of_tests(capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("schema", "--tests") == 0
     schema = jsonschema_rs.Draft202012Validator(json.loads(capsys.readouterr().out))
