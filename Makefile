@@ -25,7 +25,7 @@ servers: $(READY)
 # Each source against each sink, ten runs of 200,000 events that are killed: minutes a pair, hours in all, and the table of
 # docs/delivery-tests.md. Some of them: make kills PAIRS="kafka-to-file kafka-to-postgres"; with TOGETHER=2 in one pipeline.
 kills: $(READY)
-	SLUICE_KILLS=10 SLUICE_KILLS_PAIRS="$(PAIRS)" SLUICE_KILLS_TOGETHER=$(or $(TOGETHER),1) \
+	SLUICE_KILLS=10 SLUICE_KILLS_PAIRS="$(PAIRS)" SLUICE_KILLS_TOGETHER=$(or $(TOGETHER),1) SLUICE_SERVERS_HEAP=700m \
 	  SLUICE_KILLS_PAGE=docs/delivery-tests.md $(BIN)/python -m pytest -v tests/delivery/test_kill_matrix.py
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any
 
 from kill_table import Stage
+from running import wait_for
 from servers.search_node import SearchNode
 
 PAGE = 10_000
+TOO_BUSY = 429
 BATCH = 500
 """Documents in a request: several in each split."""
 BULK = 20_000
@@ -72,8 +74,15 @@ class IndexCatch:
 
 
 def asked(node: SearchNode, method: str, path: str, body: str = "", kind: str = "application/json") -> Any:
-    """A request that must succeed."""
-    status, answer = node.ask(method, path, body.encode() or None, kind)
+    """A request that must succeed, perhaps when a node that is short of memory has some again."""
+    answers: list[tuple[int, bytes]] = []
+
+    def taken() -> bool:
+        answers.append(node.ask(method, path, body.encode() or None, kind))
+        return answers[-1][0] != TOO_BUSY
+
+    wait_for(taken, what="room on the node")
+    status, answer = answers[-1]
     assert status < 300, answer[:2000]
     return json.loads(answer)
 

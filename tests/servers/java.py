@@ -17,9 +17,10 @@ def java(*words: object, heap: str, path: str, release: int = OLDEST) -> list[ob
     """A main class, the last word, with options before it: one collector thread and a fixed limit of memory.
 
     Servers start with the quick compiler alone, which halves the work of a start; ``SLUICE_SERVERS_JIT=full`` lets them reach
-    their full speed, for measurements.
+    their full speed, for measurements, and ``SLUICE_SERVERS_HEAP=700m`` gives each so much memory, for long trials.
     """
     *options, main = words
+    heap = os.environ.get("SLUICE_SERVERS_HEAP", heap)
     compiler = [] if os.environ.get("SLUICE_SERVERS_JIT") == "full" else ["-XX:TieredStopAtLevel=1"]
     program = runtime() if release == OLDEST else jdk.of(release, "java")
     return [program, f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseSerialGC", *compiler, *options, "-cp", path, main]
