@@ -13,6 +13,12 @@ AGAIN_SECONDS = 60.0
 
 MOST_SECONDS = 3600.0
 
+ECHO_SECONDS = 10.0
+"""A message that another process sends again in this time says the same of the same: two workers opened one bad file."""
+
+MOST_ECHOES = 256
+"""Texts that are remembered."""
+
 SHORT_SECONDS = 2.0
 """A trouble that is over sooner ends without a word."""
 
@@ -50,6 +56,19 @@ class Rarely:
 
     clock: Callable[[], float] = time.monotonic
     _told: dict[str, _Told] = field(default_factory=dict)
+    _texts: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """What was told last, by which process, and when."""
+
+    def is_echo(self, text: str, process: int) -> bool:
+        """Whether another process has just said the same; it is remembered."""
+        speaker, at = self._texts.pop(text, (process, 0.0))
+        if speaker != process and self.clock() - at < ECHO_SECONDS:
+            self._texts[text] = speaker, at
+            return True
+        self._texts[text] = process, self.clock()
+        if len(self._texts) > MOST_ECHOES:
+            del self._texts[next(iter(self._texts))]
+        return False
 
     def worth_telling(self, trouble: Trouble) -> bool:
         """Decide, and remember."""

@@ -23,7 +23,7 @@ class _Marked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         trouble = getattr(record, "trouble", None)
         more = {"trouble": trouble.as_dict()} if trouble else {}
-        return MARK + json.dumps({"level": record.levelno, "text": f"{record.getMessage()}", **more})
+        return MARK + json.dumps({"level": record.levelno, "text": record.getMessage(), "process": record.process, **more})
 
 
 def send() -> None:
@@ -47,12 +47,15 @@ class Ear:
     rarely: Rarely = field(default_factory=Rarely)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, level: int, text: str, trouble: Trouble | None = None) -> None:
-        """A message."""
+    def hear(self, level: int, text: str, trouble: Trouble | None = None, process: int = 0) -> None:
+        """A message of a process."""
         with self._lock:
-            told = level >= self.level and (trouble is None or self.rarely.worth_telling(trouble))
+            told = level >= self.level and self._worth_telling(text, trouble, process)
         if told:
             self.say(logging.getLevelName(level).lower(), text)
+
+    def _worth_telling(self, text: str, trouble: Trouble | None, process: int) -> bool:
+        return self.rarely.worth_telling(trouble) if trouble else not self.rarely.is_echo(text, process)
 
 
 class _Here(logging.Handler):
@@ -115,4 +118,4 @@ def _pass(line: bytes, ear: Ear) -> None:
     except ValueError:
         return
     trouble = message.get("trouble")
-    ear.hear(message["level"], message["text"], Trouble(**trouble) if trouble else None)
+    ear.hear(message["level"], message["text"], Trouble(**trouble) if trouble else None, message["process"])

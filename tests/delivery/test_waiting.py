@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import Rejects, Retry
-from etl.delivery.told import Rarely, Trouble, ordinal, spell
+from etl.delivery.told import ECHO_SECONDS, MOST_ECHOES, Rarely, Trouble, ordinal, spell
 from etl.delivery.waiting import Patience, RunEnds, patiently
 
 QUICK = Retry(initial_backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=4))
@@ -145,6 +145,27 @@ def test_times_are_spelled_short(seconds: float, expected: str) -> None:
 
 def test_ordinals() -> None:
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 113)] == ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]
+
+
+def test_what_two_processes_say_at_once_is_told_once() -> None:
+    now = [100.0]
+    rarely = Rarely(lambda: now[0])
+
+    first = [rarely.is_echo("a rule is bad", process) for process in (1, 2, 3, 1)]
+    now[0] += ECHO_SECONDS + 1
+    later = [rarely.is_echo("a rule is bad", process) for process in (2, 1)]
+
+    assert (first, later) == ([False, True, True, False], [False, True])
+    assert not rarely.is_echo("another rule is bad", 2)
+
+
+def test_few_texts_are_remembered() -> None:
+    rarely = Rarely()
+    for number in range(3 * MOST_ECHOES):
+        rarely.is_echo(f"text {number}", 1)
+
+    assert len(rarely._texts) == MOST_ECHOES
+    assert rarely.is_echo(f"text {3 * MOST_ECHOES - 1}", 2)
 
 
 def test_a_message_without_trouble_is_always_heard() -> None:
