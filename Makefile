@@ -11,12 +11,14 @@ demo: $(READY)
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
-# Tests with real servers, and whole runs that are killed, run beside the others; what they print comes last.
+# Two halves beside each other: one has the tests with real servers, whole runs that are killed, and as much more as fits; what
+# it prints comes last.
+ASIDE := servers or delivery or aside
 test: $(READY)
 	@mkdir -p out
-	@$(BIN)/python -m pytest -m "servers or delivery" > out/test-servers.log 2>&1 & servers=$$!; \
-	$(BIN)/python -m pytest -m "not servers and not delivery"; others=$$?; \
-	wait $$servers; code=$$?; cat out/test-servers.log; test $$others = 0 -a $$code = 0
+	@$(BIN)/python -m pytest -m "$(ASIDE)" > out/test-aside.log 2>&1 & aside=$$!; \
+	$(BIN)/python -m pytest -m "not ($(ASIDE))"; others=$$?; \
+	wait $$aside; code=$$?; cat out/test-aside.log; test $$others = 0 -a $$code = 0
 
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 sys.path.append(str(ROOT / "tests" / "connectors"))  # what tests do to a broker or a web server is for tests/delivery, too
 
+ASIDE = ("cli", "finding", "testing")
+
 pytest_plugins = ["servers.fixtures"]
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
@@ -26,10 +28,12 @@ if os.environ.get("CI"):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What lies in tests/delivery is marked so."""
+    """What lies in tests/delivery is marked so; some folders make both halves of `make test` as long."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
+        elif item.path.parent.name in ASIDE:
+            item.add_marker("aside")
 
 
 @pytest.fixture(scope="session")
