@@ -123,10 +123,19 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
             Fault((*path, name), "property-names", f"the key {name!r} {wanted}", key=True) for name in error.kind.unexpected
         )
         return
-    names = list(parent.get("properties", {}))
+    options = parent.get("properties", {})
     for name in error.kind.unexpected:
-        hint = nearest(name, names) or f"options here are: {', '.join(names)}"
-        yield Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True)
+        if (option := _glued(name)) in options:
+            shown = repr(option if _secret(options[option]) else name)
+            message, hint = f"has no option {shown}", f"behind {option} belong a colon and a blank: {option}: …"
+        else:
+            message, hint = f"has no option {name!r}", nearest(name, options) or f"options here are: {', '.join(options)}"
+        yield Fault((*path, name), "unknown-option", message, hint, key=True)
+
+
+def _glued(name: str) -> str:
+    """What may be the option where ``path: a.log`` lost its colon, or the blank behind it, and became one key."""
+    return re.split("[: ]", name, maxsplit=1)[0]
 
 
 def _misplaced(error: Any, context: Context) -> Iterator[Fault]:

@@ -148,6 +148,21 @@ def test_overrides(tmp_path: Path) -> None:
     assert made.streams["early"].inputs == ("a",)
 
 
+@pytest.mark.parametrize("glued", ["path x.log", "path:x.log", "path :x.log"])
+def test_an_option_that_lost_its_colon_gets_a_hint(glued: str, tmp_path: Path) -> None:
+    found = checked(tmp_path, f"source: {{type: lines, {glued}}}\n")
+
+    (told,) = (problem for problem in found.problems if problem.code == "unknown-option")
+    assert (told.message, told.hint) == (f"has no option {glued!r}", "behind path belong a colon and a blank: path: …")
+
+
+def test_a_secret_that_lost_its_colon_is_not_shown(tmp_path: Path) -> None:
+    found = checked(tmp_path, "source: {type: lines, path: x}\nsink: {type: out, path: y, token:hunter2-token}\n")
+
+    assert [problem.message for problem in found.problems] == ["has no option 'token'"]
+    assert "hunter2" not in repr(found.problems)
+
+
 def test_bad_overrides_are_problems(tmp_path: Path) -> None:
     given = ("nonsense", "source.a.path=1", "sources.a.max_files=0", "streams.early.steps[4].where=x")
 
