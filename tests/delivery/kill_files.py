@@ -34,7 +34,7 @@ class FileFeed:
 class SyslogFeed:
     """A connection to the receiver. What its journal has is an event of the run; what is under way when it is killed is not."""
 
-    steps = LINES
+    steps = (*LINES, "{type: keep, fields: [n, text]}")  # tables have no column for where a line came from
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
