@@ -14,6 +14,9 @@ from servers.server import Server
 
 SECONDS = 60
 HEALTH = "/_cluster/health"
+OWN = {"indices.breaker.total.use_real_memory": "false"}
+"""With a serial collector memory may be full of what nobody uses: a node that goes by it refuses requests, and so collects
+nothing."""
 
 
 class SearchNode(Server):
@@ -27,7 +30,7 @@ class SearchNode(Server):
 
     def __init__(self, *, port: int = 0, settings: Mapping[str, object] | None = None, heap: str = "350m") -> None:
         super().__init__()
-        self.settings, self.heap = dict(settings or {}), heap
+        self.settings, self.heap = {**OWN, **(settings or {})}, heap
         self.port = port or ports.free()[0]
         self.address = f"http://{ports.HOST}:{self.port}"
 
