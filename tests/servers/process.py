@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from servers.watchdog import watchdog
 
 LAST_LINES = 25
+CHILDREN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,32 @@ class Process:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL for it and its children."""
+        """SIGKILL for it and its children, and wait for the end of all: those of PostgreSQL are in groups of their own, and hold
+        its memory."""
         if self.running:  # else its number may be another's by now
+            children = self._children()
             os.killpg(self.pid, signal.SIGKILL)
+            for child in children:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
             self.popen.wait()
+            limit = time.monotonic() + CHILDREN_SECONDS
+            while any(_lives(child) for child in children) and time.monotonic() < limit:
+                time.sleep(0.01)
         watchdog().tell("done", self.pid)
+
+    def _children(self) -> list[psutil.Process]:
+        """All that are there when it cannot make more."""
+        self.popen.send_signal(signal.SIGSTOP)
+        try:
+            return psutil.Process(self.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Not when it is dead, and nobody has asked for its exit yet."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

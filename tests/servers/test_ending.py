@@ -37,6 +37,12 @@ class Small(Server):
         return self.process is not None and "serving" in self.process.said()
 
 
+class Apart(Small):
+    """Its child is in a group of its own, as those of PostgreSQL are."""
+
+    script: ClassVar[str] = "setsid sleep 1000 & echo $! > child; echo serving; wait"
+
+
 class Broken(Small):
     script: ClassVar[str] = "echo 'port 1 is taken'; exit 3"
 
@@ -70,14 +76,15 @@ def child(server: Server) -> int:
 
 
 @pytest.mark.parametrize("end", [Server.kill, Server.discard])
-def test_a_killed_server_takes_its_children_along(end: Callable[[Server], None]) -> None:
-    server = Small().start()
+@pytest.mark.parametrize("kind", [Small, Apart])
+def test_a_killed_server_takes_its_children_along(kind: type[Server], end: Callable[[Server], None]) -> None:
+    server = kind().start()
     assert server.process is not None
     pids = [server.process.pid, child(server)]
 
     end(server)
 
-    wait(lambda: not any(map(lives, pids)))
+    assert not any(map(lives, pids))
     server.discard()
     assert not server.folder.exists()
 
