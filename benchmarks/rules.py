@@ -51,8 +51,8 @@ def run(settings: Settings) -> Result:
     _call("data", folder)
     for _ in range(settings.runs):
         cost, found = _call("raw", folder)
-        on_two, _ = _whole(folder, "events.yaml", 2, every=60.0)  # reading memory maps takes a quarter of its speed
-        on_one, peak = _whole(folder, "lines.yaml", 1)
+        on_two, _ = _whole(folder, "events", 2, every=60.0)  # reading memory maps takes a quarter of its speed
+        on_one, peak = _whole(folder, "lines", 1)
         found |= {
             "memory": cost.peak,
             "spark": rules_kernels.EVENTS * rules_kernels.LONG_EVENTS / on_two,
@@ -78,8 +78,9 @@ def _call(what: str, folder: Path) -> tuple[measure.Cost, dict[str, float]]:
 def _whole(folder: Path, pipeline: str, cores: int, every: float = 0.25) -> tuple[float, float]:
     """A pipeline as a user runs it: seconds at work, and the most memory of all processes, looked at every so many seconds."""
     shutil.rmtree(folder / "state", ignore_errors=True)
+    (folder / f"{pipeline}-matched.json").unlink(missing_ok=True)  # else each run would grow what the one before left
     options = ["--once", "--master", f"local[{cores}]", "--state", str(folder / "state"), "--log-format", "json"]
     pinned = ["taskset", "--cpu-list", ",".join(map(str, range(cores)))]
-    argv = [*pinned, sys.executable, "-m", "etl", "run", str(folder / pipeline), *options]
+    argv = [*pinned, sys.executable, "-m", "etl", "run", str(folder / f"{pipeline}.yaml"), *options]
     cost, out, err = measure.run(argv, folder, every=every)
     return done(out, err), cost.peak
