@@ -254,7 +254,7 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.servers
-@pytest.mark.parametrize("name", ["mariadb", "postgres"])
+@pytest.mark.parametrize("name", ["mariadb"])
 def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl, request: pytest.FixtureRequest) -> None:
     for store in databases.of(name, request):
         store.run("CREATE TABLE {t} (id varchar(20), rule text)")

@@ -40,7 +40,7 @@ SETTINGS = {
     "waitTimeMillsInSendQueue": 5_000,
     "diskMaxUsedSpaceRatio": 95,
     "enablePropertyFilter": "true",
-    "timerWheelEnable": "true",
+    "timerWheelEnable": "true",  # without it a topic cannot be deleted: the broker fails on its missing store
     "timerFlushIntervalMs": 60_000,  # each flush compares 38 MB: at every second it takes a quarter of a core
 }
 AUTH = "org.apache.rocketmq.auth.authentication.provider"

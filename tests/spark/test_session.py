@@ -106,12 +106,11 @@ def test_a_checkpoint_goes_on_whichever_way_its_files_were_written(engine: Engin
     assert (anna["user_name"], anna["n"]) == ("anna", 3)
 
 
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
-def test_a_state_folder_may_have_any_name(etl: Etl, locale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_may_have_any_name(etl: Etl, monkeypatch: pytest.MonkeyPatch) -> None:
     here = etl.folder / "blank Zustände 'x' $HOME%20#1"
     here.mkdir()
     (here / "in.log").write_text("2026-11-09T06:00:00Z anna\n")
-    monkeypatch.setenv("LC_ALL", locale)
+    monkeypatch.setenv("LC_ALL", "C")  # which has none of its letters
     within = Etl(here)
 
     ran = within.run(within.pipeline(WINDOW), "--once")
