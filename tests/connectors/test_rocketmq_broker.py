@@ -239,6 +239,21 @@ def test_finished_offsets_are_mirrored_to_a_group(server: RocketMq) -> None:
     assert source.start() == end
 
 
+def test_a_group_that_is_new_has_all_its_offsets(rocketmq: RocketMq) -> None:
+    """Brokers forget some of several that they are told at once."""
+    topic = topic_of(rocketmq, 16)
+    begin = source_of(rocketmq, topic).start()
+    for queue in range(16):
+        send_one(rocketmq, topic, b"one", queue=queue)
+    taken(source_of(rocketmq, topic), begin, 16)
+    end = {"queues": dict.fromkeys(begin["queues"], 1)}
+
+    for number in range(20):
+        source = source_of(rocketmq, topic, start="group", commit_group=f"group-{topic}-{number}")
+        source.commit([end])
+        assert source.start() == end
+
+
 def test_new_queues_are_found_and_read_from_their_first_message(rocketmq: RocketMq) -> None:
     topic = topic_of(rocketmq, 1)
     source = source_of(rocketmq, topic, start="latest", discovery="1ms")
