@@ -30,7 +30,6 @@ from etl.events import (
     with_fields,
     without,
 )
-from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
@@ -55,7 +54,6 @@ __all__ = [
     "Expression",
     "Family",
     "FieldName",
-    "FileSearch",
     "Finding",
     "FrameSource",
     "Guarantee",

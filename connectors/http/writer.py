@@ -58,7 +58,9 @@ class RequestWriter:
                 after = asked_wait(answer.headers.get("retry-after"))
                 return self._again(first, batch.num_rows, rejected, answer.said(), after)
             elif fate == "stop":
-                raise ComponentError(f"{answer.said()}; nothing is lost: the next run begins with these events again")
+                raise ComponentError(
+                    f"{answer.said()}; the run ends (see stop_on), nothing is lost: the next run sends these events again"
+                )
             elif fate == "dead":
                 code = TOO_LARGE if answer.status == TOO_MUCH else REJECTED
                 rejected.append(Rejects(rows, code, f"{answer.status}: {answer.reason()}"))

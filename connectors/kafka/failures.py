@@ -11,7 +11,7 @@ from etl.api import ComponentError
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-Kind = Literal["login-refused", "tls-refused", "not-allowed", "unknown-topic", "bad-property", "cannot-connect"]
+Kind = Literal["login-refused", "tls-refused", "not-allowed", "unknown-topic", "not-created", "bad-property", "cannot-connect"]
 """What went wrong, as findings call it."""
 
 _KINDS: Mapping[str, Kind] = {
@@ -26,6 +26,9 @@ _KINDS: Mapping[str, Kind] = {
     "_UNKNOWN_TOPIC": "unknown-topic",
     "_UNKNOWN_PARTITION": "unknown-topic",
     "TOPIC_EXCEPTION": "unknown-topic",
+    "INVALID_REPLICATION_FACTOR": "not-created",
+    "INVALID_PARTITIONS": "not-created",
+    "POLICY_VIOLATION": "not-created",
     "_INVALID_ARG": "bad-property",
 }
 
@@ -36,7 +39,8 @@ _HINTS: Mapping[Kind, str] = {
     "login-refused": "check user, password and mechanism",
     "tls-refused": "check tls.authority, the server's name, that the port talks TLS, and tls.certificate where it wants one",
     "not-allowed": "ask for the rights of this user",
-    "unknown-topic": "create the topic, or mend its name",
+    "unknown-topic": "correct the name of the topic, or have it created by the option create",
+    "not-created": "check create.partitions and create.replication",
     "bad-property": "check properties",
 }
 

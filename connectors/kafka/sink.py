@@ -14,6 +14,7 @@ from connectors.kafka.encoding import Encoding
 from connectors.kafka.ledger import Ledgers
 from connectors.kafka.naming import Naming
 from connectors.kafka.probing import probe_topics
+from connectors.kafka.topic_creation import TopicCreation, create_missing
 from connectors.kafka.transactions import TransactionWriter
 from connectors.kafka.writer import KafkaWriter
 from etl.api import (
@@ -75,6 +76,11 @@ class KafkaSink(Cluster, Sink):
     topic: str = Field(
         description="The topic to write to; `{field}` is replaced.", min_length=1, examples=["alerts", "logs-{service.name}"]
     )
+    create: TopicCreation | None = Field(
+        default=None,
+        description="Create the topic if it does not exist; none leaves that to the cluster, or a missing topic is an error.",
+        examples=[{"partitions": 8, "replication": 1}],
+    )
     key: tuple[FieldName, ...] = Field(
         default=(), description="Fields that make the key, by which events share a partition.", examples=[["source.ip"]]
     )
@@ -110,6 +116,9 @@ class KafkaSink(Cluster, Sink):
         here = visible(incoming)
         yield from self.check_access()
         yield from self._naming.check(here)
+        if self.create is not None and not self._naming.is_fixed:
+            message = f"create needs the name of a topic, and {self.topic!r} takes it from events"
+            yield Finding("unused-option", message, ("create",), "leave create out, and let brokers create topics")
         named: list[tuple[str, tuple[str | int, ...]]] = [(name, ("key", at)) for at, name in enumerate(self.key)]
         named += [(name, ("headers", name)) for name in self.headers]
         single = {"value_field": self.value_field, "time_field": self.time_field}
@@ -124,7 +133,12 @@ class KafkaSink(Cluster, Sink):
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Whether the cluster answers and has the topic."""
         names = [self.topic] if self._naming.is_fixed else []
-        return probe_topics(self.settings(), names, "topic")
+        return probe_topics(self.settings(), names, "topic", creates=self.create is not None)
+
+    def prepare(self, incoming: Schema) -> None:
+        """Create the topic where options say so and it is missing."""
+        if self.create is not None and self._naming.is_fixed:
+            create_missing(self.settings(), [self.topic], self.create)
 
     def open(self, task: Task) -> Writer:
         """Connects when there is something to write."""

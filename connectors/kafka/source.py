@@ -19,6 +19,7 @@ from connectors.kafka.probing import probe_topics
 from connectors.kafka.reach import OnLoss, Reach
 from connectors.kafka.reading import Range
 from connectors.kafka.starting import Beginning, Start
+from connectors.kafka.topic_creation import TopicCreation, create_missing
 from connectors.kafka.topics import LEGAL_TOPIC, VanishedError, Wanted
 from etl.api import OFFSET, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
@@ -41,7 +42,7 @@ class KafkaSource(Cluster, Source):
     ``start`` says. Only what transactions have committed is read, unless ``isolation`` says otherwise. When messages
     expired before they were read, or a topic was deleted or cut, the run ends and says what is missing; with
     ``on_data_loss: earliest`` it warns and goes on with the first message there is (what a task misses is the dead letter
-    ``data-lost``). A broker that is down is waited for; a wrong password, certificate or topic ends the run.
+    ``data-lost``). A broker that is down is waited for; a wrong password, certificate or topic (without ``create``) ends the run.
 
     Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers absent at the
     start and restarted, topics deleted and made again, messages of 5 MiB, kill -9 of driver and workers.
@@ -98,6 +99,11 @@ class KafkaSource(Cluster, Source):
     isolation: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed", description="Whether messages of transactions are read only when these are committed."
     )
+    create: TopicCreation | None = Field(
+        default=None,
+        description="Create topics that do not exist when a new pipeline begins; none means that they are an error.",
+        examples=[{"partitions": 8, "replication": 1}],
+    )
     on_data_loss: OnLoss = Field(
         default="fail",
         description="What happens when messages are gone before they were read: the run ends, or goes on behind them.",
@@ -121,7 +127,7 @@ class KafkaSource(Cluster, Source):
 
     def probe(self) -> Iterable[Finding]:
         """Whether the cluster answers and has the topics."""
-        return probe_topics(self.settings(), self.topics, "topics")
+        return probe_topics(self.settings(), self.topics, "topics", creates=self.create is not None)
 
     @property
     def skips(self) -> str | None:
@@ -129,7 +135,9 @@ class KafkaSource(Cluster, Source):
         return "start: latest" if self.begin == "latest" else None
 
     def start(self) -> Offset:
-        """In each partition there is."""
+        """In each partition there is; topics that do not exist are created or an error."""
+        if self.create is not None:
+            create_missing(self.settings(), self.topics, self.create)
         found = self._wanted.all(self.settings())
         return self._beginning.position(found).offset()
 
@@ -192,6 +200,9 @@ class KafkaSource(Cluster, Source):
         if bool(self.topics) == bool(self.pattern):
             what = "topics and pattern are both given" if self.topics else "neither topics nor a pattern is given"
             yield Finding("no-topics", what, ("pattern",) if self.topics else (), "give one of them")
+        if self.pattern and self.create is not None:
+            message = "create needs the names of topics, and a pattern has none"
+            yield Finding("unused-option", message, ("create",), "list the topics under topics, or leave create out")
         for number, name in enumerate(self.topics):
             if not LEGAL_TOPIC.fullmatch(name):
                 yield Finding("bad-topic", f"{name!r} is no name that a topic can have", ("topics", number))

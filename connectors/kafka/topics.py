@@ -66,8 +66,14 @@ class Wanted:
 def missing(settings: Settings, name: str) -> str:
     """That a topic does not exist, with the most similar one."""
     others = names_of(admin(settings))
-    hint = nearest(name, others) or ("create it" if others else "it holds no topic that this user may see")
+    hint = creation_hint(name, others)
     return f"kafka {settings.servers}: there is no topic {name!r}; {hint}"
+
+
+def creation_hint(name: str, others: Sequence[str]) -> str:
+    """What to do about a topic that is not among ``others``, the topics that this user may see."""
+    known = nearest(name, others) or ("" if others else "it holds no topic that this user may see")
+    return f"{known}{'; ' if known else ''}the option create: {{partitions: 8, replication: 1}} creates it"
 
 
 def names_of(client: Client) -> list[str]:

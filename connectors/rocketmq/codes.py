@@ -9,6 +9,7 @@ from connectors.rocketmq.frames import Answer
 from etl.api import ComponentError
 
 PULL: Final = 11
+UPDATE_TOPIC: Final = 17
 COMMITTED: Final = 14
 COMMIT: Final = 15
 AT_TIME: Final = 29

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from connectors.rocketmq.codes import ALL_TOPICS, CLUSTER, DONE, NO_TOPIC, ROUTE
 from connectors.rocketmq.connection import Access, Connection
-from connectors.rocketmq.routes import Route, brokers, parsed, topics
+from connectors.rocketmq.routes import Route, brokers, masters, parsed, topics
 from etl.api import ComponentError, nearest
 
 _SHOWN = 5
@@ -49,6 +49,13 @@ class NameServers:
         """The brokers that have registered."""
         return self._first(lambda one: brokers(one.call(CLUSTER, {}).body) or None) or set()
 
+    def masters(self) -> dict[str, str]:
+        """Broker → address of its master. Raises ConnectionError when none is there."""
+        found = self._first(lambda one: masters(one.call(CLUSTER, {}).body) or None)
+        if not found:
+            raise ConnectionError(f"rocketmq {self._places}: no master broker has registered (yet)")
+        return found
+
     @property
     def _places(self) -> str:
         return ", ".join(self._access.servers)
@@ -62,7 +69,7 @@ class NameServers:
         known = self._first(lambda one: topics(one.call(ALL_TOPICS, {}).body) or None) or []
         own = [name for name in known if not _is_system(name, known) and name not in self.brokers()]
         there = f"there are {', '.join(own[:_SHOWN])}{' …' if len(own) > _SHOWN else ''}" if own else "there is none yet"
-        return nearest(topic, own) or f"make it with mqadmin updateTopic ({there})"
+        return f"{nearest(topic, own) or there}; the option create: {{queues: 8}} creates it"
 
     def _first(self, ask: Callable[[Connection], T | None]) -> T | None:
         """The first answer; None when all who answer have none."""

@@ -13,8 +13,9 @@ from etl.api import Finding
 PATIENCE_SECONDS = 3.0
 
 
-def probe_topics(access: Access, topics: Sequence[str], option: str = "topics") -> Iterator[Finding]:
-    """Errors say what does not answer or does not let us in; topics that do not exist are findings."""
+def probe_topics(access: Access, topics: Sequence[str], option: str = "topics", *, creates: bool = False) -> Iterator[Finding]:
+    """Errors say what does not answer or does not let us in; topics that do not exist are findings, unless the run
+    ``creates`` them."""
     known = Cluster(replace(access, timeout=min(access.timeout, PATIENCE_SECONDS)))
     try:
         for number, topic in enumerate(topics):
@@ -22,7 +23,8 @@ def probe_topics(access: Access, topics: Sequence[str], option: str = "topics") 
             try:
                 route = known.route(topic)
             except UnknownTopicError as error:
-                yield Finding("unknown-topic", str(error), path)
+                if not creates:
+                    yield Finding("unknown-topic", str(error), path)
                 continue
             for queues in by_broker({*route.readable, *route.writable}).values():
                 known.held(queues[:1])

@@ -81,6 +81,18 @@ def brokers(body: bytes) -> set[str]:
         raise ProtocolError(f"this is no list of brokers: {body[:200]!r}") from None
 
 
+def masters(body: bytes) -> dict[str, str]:
+    """Broker → address of its master, of all brokers that a name server knows and that have one. Raises ProtocolError."""
+    try:
+        table = _json(body)["brokerAddrTable"]
+        found = {str(name): str(one["brokerAddrs"][_MASTER]) for name, one in table.items() if _MASTER in one["brokerAddrs"]}
+        for address in found.values():
+            host_and_port(address)  # raises where it is none
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ProtocolError(f"this is no list of brokers: {body[:200]!r}") from None
+    return found
+
+
 def topics(body: bytes) -> list[str]:
     """The names of all topics that a name server knows. Raises ProtocolError."""
     try:

@@ -13,6 +13,7 @@ from connectors.rocketmq.messages import Form
 from connectors.rocketmq.probing import probe_topics
 from connectors.rocketmq.servers import Servers
 from connectors.rocketmq.source import GroupName, TopicName
+from connectors.rocketmq.topic_creation import TopicCreation, create_missing
 from connectors.rocketmq.writer import LARGEST, TopicWriter
 from etl.api import FieldName, Finding, Guarantee, Schema, Sink, Task, nearest, visible
 
@@ -46,7 +47,8 @@ class RocketmqSink(Servers, Sink):
 
     An event that is larger than 4 MiB (``event-too-large``), has more than 32 KiB of keys, tag and properties
     (``properties-too-long``), no body (``null-body``), or that the broker refuses (``rocketmq-rejected``) is a dead letter.
-    Brokers that are away or busy are tried again with what they have not stored. A topic that does not exist, a refused
+    Brokers that are away or busy are tried again with what they have not stored. A topic that does not exist
+    (without ``create``), a refused
     login, a certificate of another name end the run: nothing is lost. In keys, tags and properties the characters U+0001 and
     U+0002, which end them, become U+FFFD.
 
@@ -64,7 +66,12 @@ class RocketmqSink(Servers, Sink):
     """
 
     type: Literal["rocketmq"] = "rocketmq"
-    topic: TopicName = Field(description="Topic to send to; it must exist.", examples=["alerts"])
+    topic: TopicName = Field(description="Topic to send to.", examples=["alerts"])
+    create: TopicCreation | None = Field(
+        default=None,
+        description="Create the topic if it does not exist; none means that a missing topic is an error.",
+        examples=[{"queues": 8}],
+    )
     body_field: FieldName | None = Field(
         default=None, description="Field that is the body, text or bytes; none means the whole event as JSON."
     )
@@ -96,7 +103,12 @@ class RocketmqSink(Servers, Sink):
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Ask name servers for the topic, and its brokers for offsets."""
-        return probe_topics(self.access(), [self.topic], "topic")
+        return probe_topics(self.access(), [self.topic], "topic", creates=self.create is not None)
+
+    def prepare(self, incoming: Schema) -> None:
+        """Create the topic where options say so and it is missing."""
+        if self.create is not None:
+            create_missing(cluster(self.access()), [self.topic], self.create)
 
     def open(self, task: Task) -> TopicWriter:
         """Connections are made with the first batch."""

@@ -20,6 +20,7 @@ from connectors.rocketmq.reading import OnDataLoss, Reading, lost
 from connectors.rocketmq.routes import Queue
 from connectors.rocketmq.servers import Servers
 from connectors.rocketmq.starts import Begin
+from connectors.rocketmq.topic_creation import TopicCreation, create_missing
 from etl.api import ComponentError, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 TopicName = Annotated[str, Field(pattern=r"^[%|A-Za-z0-9_-]+$", max_length=127)]
@@ -52,7 +53,8 @@ class RocketmqSource(Servers, Source):
 
     Messages that a broker deleted before they were read, and queues that end before what was read of them (a topic made
     anew, a broker replaced by an empty one), end the run, or with ``on_data_loss: earliest`` are told of by a dead letter
-    (``data-lost``) and reading goes on with the first message that is there. A topic that does not exist or is deleted while
+    (``data-lost``) and reading goes on with the first message that is there. A topic that does not
+    exist (without ``create``) or is deleted while
     the pipeline runs, a refused login, a certificate of another name end the run: nothing is lost, its checkpoint stays.
 
     Of topics of the type BatchCQ, in which brokers keep messages together that were sent at once, each message is an event.
@@ -106,6 +108,11 @@ class RocketmqSource(Servers, Source):
     )
     commit_group: GroupName | None = Field(
         default=None, description="Consumer group to which finished offsets are mirrored.", examples=["sluice-web-logs"]
+    )
+    create: TopicCreation | None = Field(
+        default=None,
+        description="Create topics that do not exist when a new pipeline begins; none means that they are an error.",
+        examples=[{"queues": 8}],
     )
     on_data_loss: OnDataLoss = Field(
         default="fail",
@@ -168,7 +175,7 @@ class RocketmqSource(Servers, Source):
 
     def probe(self) -> Iterable[Finding]:
         """Ask name servers for the topics, and brokers for their offsets."""
-        return probe_topics(self.access(), self.topics)
+        return probe_topics(self.access(), self.topics, creates=self.create is not None)
 
     @property
     def skips(self) -> str | None:
@@ -176,7 +183,9 @@ class RocketmqSource(Servers, Source):
         return "start: latest" if self.begin == "latest" else None
 
     def start(self) -> Offset:
-        """As the options say; topics that do not exist are an error."""
+        """As the options say; topics that do not exist are created or an error."""
+        if self.create is not None:
+            create_missing(cluster(self.access()), self.topics, self.create)
         millis = _millis(self.start_time) if self.start_time else None
         begin = Begin(self.begin, millis, self.start_offsets, self.start_group or self.commit_group)
         return Position(begin.at(cluster(self.access()), self.topics)).to_json()

@@ -128,6 +128,7 @@ _COMPONENTS = {
     "bad-header": "A header is empty, has characters that no header takes, or is one that the sink writes itself.",
     "status-conflict": "A status is said to be both temporary and a reason to stop.",
     "batch-conflict": "`format: object` puts one event into a request, and `batch.max_events` allows more.",
+    "bad-index-template": "The file of `template` is missing, too large or no index template in JSON; the message says which.",
     "bad-index": "No index has such a name: small letters, no blanks, at most 255 bytes, some signs not; the message says which.",
     "missing-id": "`action: update` needs `id`: fields that say which document is meant.",
     "data-stream-action": "A data stream takes documents with `action: create` only.",
@@ -137,8 +138,6 @@ _COMPONENTS = {
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
     "no-files": "`--connect` found no file under the path; the message says what is there instead. A run that follows waits for "
     "files.",
-    "skipped-folder": "`--connect` found folders under the path that cannot be listed, or links to folders that are searched "
-    "under another name. Files behind the first are not read; files behind the second are read once.",
     "unknown-topic": "`--connect` did not find the topic that is named.",
     "missing-password": "A user is given, and no password.",
     "filter-conflict": "A broker of RocketMQ chooses messages by tags or by a condition, not by both.",

@@ -102,6 +102,11 @@ class Sink(Component):
         """What it writes to, in a form that is equal for two sinks that would get in each other's way."""
         return ()
 
+    def prepare(self, incoming: Schema) -> None:
+        """In the driver, once a run, before the first event: create what options ask for, such as a topic or an index template.
+
+        Repeatable: a run that was killed calls it again. An OSError is temporary; a ComponentError ends the run."""
+
     def open(self, task: Task) -> Writer:
         """In a task: begin the output of one split. An OSError is temporary, here and in every method of a writer or
         committer; a ComponentError ends the run."""

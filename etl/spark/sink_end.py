@@ -60,9 +60,10 @@ class SinkEnd:
         return Patience(f"sink {self.output.name!r}", Ending(self.state.stopping), self.output.sink.retry)
 
     def make_ready(self) -> None:
-        """Open the committer, once, before anything is written. Raises OSError when the sink is down."""
+        """Prepare the sink and open its committer, once, before anything is written. Raises OSError when the sink is down."""
         with self._lock:
             if not self._ready:
+                self.output.sink.prepare(self.output.schema)
                 self._committer = self.output.sink.committer(str(made(self.state.sink(self.output.name))))
                 self._ready = True
 

@@ -126,6 +126,24 @@ def test_hostile_values_lead_to_an_index_of_their_own(opensearch: SearchNode, in
     assert [one["_source"]["text"] for one in documents(opensearch, f"{index}-*")] == [text]
 
 
+def test_a_template_gives_new_indices_their_mapping(node: SearchNode, index: str) -> None:
+    events = batch(**{"source.ip": ["10.0.0.1", "none"], "message": ["a b", "c"], "user.name": ["x", "y"], "n": [1, 2]})
+    made = sink(node, index, template="ecs")
+
+    made.prepare(events.schema)
+    made.prepare(events.schema)
+    result = made.open(TASK).write(events)
+
+    status, body = node.ask("GET", f"/{index}/_mapping")
+    found = json.loads(body)[index]["mappings"]["properties"]
+    node.ask("DELETE", f"/_index_template/sluice-{index}")
+    assert (status, result.retryable, list(result.rejected)) == (200, None, [])
+    assert found["source"]["properties"]["ip"] == {"type": "ip"}
+    assert found["user"]["properties"]["name"] == {"type": "keyword", "ignore_above": 1024}
+    assert found["n"] == {"type": "long"}
+    assert len(documents(node, index)) == 2
+
+
 def test_updates_merge_and_indexing_replaces(node: SearchNode, index: str) -> None:
     write(node, index, batch(n=[1], a=["x"]), action="update", id=["n"])
     write(node, index, batch(n=[1], b=["y"]), action="update", id=["n"], routing="n")

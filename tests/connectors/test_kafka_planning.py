@@ -147,6 +147,8 @@ def test_a_topic_that_is_missing_for_a_moment_is_waited_for() -> None:
         ({"servers": ["localhost:99999"]}, ["bad-port"]),
         ({"properties": {"sasl.password": "x"}}, ["reserved-property"]),
         ({"properties": {"group.id": "x"}}, ["reserved-property"]),
+        ({"create": {}}, []),
+        ({"topics": [], "pattern": "a.*", "create": {}}, ["unused-option"]),
     ],
 )
 def test_findings_about_a_source(options: dict[str, object], expected: list[str]) -> None:
@@ -166,6 +168,8 @@ def test_findings_about_a_source(options: dict[str, object], expected: list[str]
         ({"time_field": "n"}, ["wrong-type"]),
         ({"value_field": "list"}, ["wrong-type"]),
         ({"properties": {"transactional.id": "x"}}, ["reserved-property"]),
+        ({"create": {"partitions": 8, "replication": 1}}, []),
+        ({"topic": "logs-{n}", "create": {}}, ["unused-option"]),
     ],
 )
 def test_findings_about_a_sink(options: dict[str, object], expected: list[str]) -> None:

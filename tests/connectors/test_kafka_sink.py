@@ -7,6 +7,7 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -185,6 +186,18 @@ def test_a_topic_that_does_not_exist_ends_the_run(broker: Broker, delivery: str)
         write(broker, sink(broker, f"{topic}x", delivery=delivery), EVENTS)
     assert [finding.code for finding in sink(broker, f"{topic}x").probe(EVENTS.schema)] == ["unknown-topic"]
     assert list(sink(broker, topic).probe(EVENTS.schema)) == []
+
+
+def test_a_missing_topic_is_created_before_the_first_event(broker: Broker) -> None:
+    name = f"made-{uuid4().hex}"
+    component = sink(broker, name, create={"partitions": 2})
+
+    for _ in range(2):
+        component.prepare(EVENTS.schema)
+    write(broker, component, EVENTS)
+
+    assert len(broker.admin.list_topics(timeout=10).topics[name].partitions) == 2
+    assert len(broker.values(name)) == EVENTS.num_rows
 
 
 def test_a_split_that_was_written_is_not_written_again(broker: Broker) -> None:

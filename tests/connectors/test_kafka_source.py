@@ -7,6 +7,7 @@ import logging
 import time
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -333,6 +334,24 @@ def test_a_topic_that_does_not_exist_is_named_with_the_nearest(broker: Broker) -
     assert finding.code == "unknown-topic"
     assert list(source(broker, topic).probe()) == []
     assert "shop-orders-todya" not in broker.admin.list_topics(timeout=10).topics
+
+
+def test_a_missing_topic_is_created_where_options_say_so(broker: Broker) -> None:
+    name = f"made-{uuid4().hex}"
+    reader = source(broker, name, create={"partitions": 3, "replication": 1})
+    assert list(reader.probe()) == []
+
+    start = reader.start()
+
+    assert len(broker.admin.list_topics(timeout=10).topics[name].partitions) == 3
+    assert source(broker, name, create={"partitions": 5}).start() == start
+
+
+def test_what_brokers_refuse_to_create_ends_the_run(broker: Broker) -> None:
+    name = f"made-{uuid4().hex}"
+
+    with pytest.raises(ComponentError, match=r"check create\.partitions and create\.replication"):
+        source(broker, name, create={"replication": 50}).start()
 
 
 def test_large_messages_are_read(broker: Broker) -> None:

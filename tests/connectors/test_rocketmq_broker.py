@@ -271,7 +271,7 @@ def test_new_queues_are_found_and_read_from_their_first_message(rocketmq: Rocket
 
 def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMq) -> None:
     topic = topic_of(rocketmq)
-    for name, said in ((topic[:-1] + "x", f"did you mean '{topic}'"), ("nothing-like-it", "mqadmin updateTopic")):
+    for name, said in ((topic[:-1] + "x", f"did you mean '{topic}'"), ("nothing-like-it", r"create: \{queues: 8\} creates it")):
         with pytest.raises(ComponentError, match=f"there is no topic '{name}'; .*{said}"):
             source_of(rocketmq, name).start()
         with pytest.raises(ComponentError, match=f"there is no topic '{name}'"):
@@ -283,6 +283,29 @@ def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMq) -> None:
     assert (finding.code, finding.path) == ("unknown-topic", ("topic",))
     assert list(source_of(rocketmq, topic).probe()) == []
     assert list(sink_of(rocketmq, topic).probe(pa.schema([]))) == []
+
+
+def test_a_missing_topic_is_created_where_options_say_so(rocketmq: RocketMq) -> None:
+    topic = f"made-{time.time_ns()}"
+    source = source_of(rocketmq, topic, create={"queues": 3})
+    assert list(source.probe()) == []
+
+    start = source.start()
+    put(rocketmq, topic, events(5), body_field="message")
+
+    assert len(start["queues"]) == 3
+    assert len(read(source, start, taken(source, start, 5))) == 5
+    assert source_of(rocketmq, topic, create={"queues": 7}).start()["queues"].keys() == start["queues"].keys()
+
+
+def test_a_sink_creates_its_topic_before_the_first_event(rocketmq_acl: RocketMq) -> None:
+    topic = f"made-{time.time_ns()}"
+    sink = sink_of(rocketmq_acl, topic, create={})
+
+    for _ in range(2):
+        sink.prepare(pa.schema([]))
+
+    assert len(source_of(rocketmq_acl, topic).start()["queues"]) == 8
 
 
 @pytest.mark.parametrize("login", [{}, {"user": "etl", "password": "wrong-word"}, {"user": "nobody", "password": "wrong-word"}])
