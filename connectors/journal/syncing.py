@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 
 from connectors.journal.options import Fsync
@@ -24,7 +25,7 @@ class Syncing:
         self._file: int | None = None
         self._finished: list[int] = []
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._often, name="journal-sync", daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._often,), name="journal-sync", daemon=True)
         if fsync == "interval":
             self._thread.start()
 

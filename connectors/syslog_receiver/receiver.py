@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextvars import copy_context
 
 from connectors.journal.writer import JournalWriter
 from connectors.syslog_receiver.allow import Allowed
@@ -41,7 +42,7 @@ class SyslogReceiver:
         self.ports: list[int] = []
         """Of the places, in their order; 0 for a path."""
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="syslog", daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name="syslog", daemon=True)
 
     def start(self) -> None:
         """Open the sockets. Raises ComponentError when one cannot be."""

@@ -14,7 +14,7 @@ def warn_of_nothing(one: Run, progress: Progress) -> None:
     for name, source in one.plan.sources().items():
         for finding in source.probe() if source.probes_here else ():
             said = "; ".join([finding.message, *([finding.hint] if finding.hint else []), then])
-            progress.say("source", f"source {name!r}: {said}", "warning", source=name)
+            progress.say("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, source=name)
 
 
 def silent_sources(one: Run) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from etl.api import FrameSource, ReceivingSource, Sink, Source
+from etl.api import EtlError, FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
@@ -33,9 +33,9 @@ class Options:
     verbose: bool
 
 
-def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str = "") -> Run:
-    """A pipeline with its plan, state and mode; ``folder`` is below ``--state``. Starts and writes nothing."""
-    state = State.of(pipeline.name, options.state and str(Path(options.state.removeprefix(cluster.SHARED)) / folder))
+def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool = False) -> Run:
+    """A pipeline with its plan, state and mode; of ``several`` in one command. Starts and writes nothing."""
+    state = State.of(pipeline.name, options.state and _state_folder(pipeline.name, options.state, several))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
@@ -51,6 +51,21 @@ def planned_run(pipeline: Pipeline, options: Options, master: str, folder: str =
     if not spark.is_local(master):
         cluster.check(plan, options.state)
     return Run(plan, state, mode)
+
+
+def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
+    """``--state`` itself for one pipeline, a folder below it for each of several. Where an earlier command ran the pipeline
+    with others, it keeps its folder. Raises EtlError where the folder holds the state of a pipeline that ran alone."""
+    root = Path(chosen.removeprefix(cluster.SHARED))
+    below = root / pipeline
+    if State(root).has_run:
+        if several:
+            raise EtlError(
+                f"state folder {root} holds the state of one pipeline, and of several each has a folder below it: choose "
+                f"another folder with --state, or move its content to {root}/NAME, where NAME is that pipeline's name"
+            )
+        return str(root)
+    return str(below if several or State(below).has_run else root)
 
 
 def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:

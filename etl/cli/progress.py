@@ -14,6 +14,9 @@ from etl.spark.totals import Totals
 EVERY_SECONDS = 10.0
 """Between two progress lines where there is no terminal."""
 
+LIVE_LINES = 10
+"""Pipelines with a live line of their own on a terminal: those that read most at the moment."""
+
 
 def count(number: float) -> str:
     """1234567 → ``1,234,567``."""
@@ -61,23 +64,36 @@ class Rate:
 class Progress:
     """Takes totals several times a second and shows them as the situation asks."""
 
-    def __init__(self, form: str, quiet: bool, live: bool, out: IO[str] | None = None) -> None:
+    def __init__(self, form: str, quiet: bool, live: bool, out: IO[str] | None = None, several: bool = False) -> None:
         self._out = out or sys.stderr
         self._form = form
         self._quiet = quiet
-        self._rate = Rate()
+        self.several = several
+        """Whether messages begin with the name of their pipeline."""
+        self._rates: dict[str, Rate] = {}
         self._next: float | None = None
         self._live: Any = self._line() if live and form == "text" and not quiet and self._out.isatty() else None
-        self._shown = (0, 0, 0)
+        self._shown: dict[str, tuple[int, int, int]] = {}
 
     def show(self, totals: Mapping[str, Totals]) -> None:
-        """Called a few times a second."""
-        snapshot = Snapshot.of(totals)
-        rate = self._rate.at(snapshot.read)
+        """Called a few times a second, with the totals of each pipeline."""
+        now = {name: Snapshot.of({name: one}) for name, one in totals.items()}
+        rates = {name: self._rates.setdefault(name, Rate()).at(snapshot.read) for name, snapshot in now.items()}
         if self._live is not None:
-            self._live.update(_styled(snapshot, rate), refresh=True)
+            self._live.update(self._live_lines(now, rates, Snapshot.of(totals)), refresh=True)
         elif not self._quiet and self._due():
-            self._say_progress(snapshot, rate)
+            for name, snapshot in now.items():
+                self._say_progress(name, snapshot, rates[name])
+
+    def _live_lines(self, now: Mapping[str, Snapshot], rates: Mapping[str, float], whole: Snapshot) -> Any:
+        from rich.console import Group
+
+        lines = []
+        if self.several:
+            busiest = sorted(now, key=lambda name: -rates[name])[:LIVE_LINES]
+            width = max(len(name) for name in busiest)
+            lines = [_styled(now[name], rates[name], f"{name:<{width}}  ") for name in now if name in busiest]
+        return Group(*lines, _styled(whole, sum(rates.values()), f"all {len(now)} pipelines  " if self.several else ""))
 
     def _due(self) -> bool:
         now = time.monotonic()
@@ -86,18 +102,21 @@ class Progress:
             self._next = now + EVERY_SECONDS
         return due
 
-    def _say_progress(self, snapshot: Snapshot, rate: float) -> None:
+    def _say_progress(self, pipeline: str, snapshot: Snapshot, rate: float) -> None:
         now = (snapshot.read, snapshot.delivered, snapshot.dead)
-        if now == self._shown and self._form == "text":
+        if now == self._shown.get(pipeline, (0, 0, 0)) and self._form == "text":
             return  # a silent source needs no lines
-        self._shown = now
+        self._shown[pipeline] = now
         values = {**vars(snapshot), "events_per_second": round(rate)}
-        self.say("progress", f"{_plain(snapshot, rate)}", **values)
+        self.say("progress", f"{_plain(snapshot, rate)}", pipeline=pipeline, **values)
 
-    def say(self, event: str, text: str, level: str = "info", **values: Any) -> None:
-        """A message: the text, or the event with its values as one JSON line."""
+    def say(self, event: str, text: str, level: str = "info", pipeline: str = "", named: bool = False, **values: Any) -> None:
+        """A message: the text, or the event with its values as one JSON line. ``named``: the text names its pipeline."""
         if self._quiet and level == "info":
             return
+        if pipeline:
+            values = {"pipeline": pipeline, **values}
+            text = f"{pipeline}: {text}" if self.several and not named else text
         if self._form == "json":
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             text = json.dumps({"time": stamp, "level": level, "event": event, "message": text, **values})
@@ -130,10 +149,10 @@ def _plain(snapshot: Snapshot, rate: float) -> str:
     )
 
 
-def _styled(snapshot: Snapshot, rate: float) -> Any:
+def _styled(snapshot: Snapshot, rate: float, name: str = "") -> Any:
     from rich.text import Text
 
-    line = Text(no_wrap=True, overflow="ellipsis")
+    line = Text(name, no_wrap=True, overflow="ellipsis")
     for number, unit, style in (
         (count(snapshot.read), "in", "bold"),
         (count(snapshot.delivered), "out", "bold green"),

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from etl.api import Receiver, ReceivingSource
+from etl.cli.several import errors_named
+from etl.spark.relay import working_for
 from etl.spark.run import Run
 
 
 @contextmanager
-def receiving(runs: Sequence[Run]) -> Iterator[None]:
+def receiving(runs: Sequence[Run], several: bool = False) -> Iterator[None]:
     """Receivers stop last: what they took is on disk. What they could not take is counted."""
     with ExitStack() as stack:
         for one in runs:
@@ -18,7 +20,8 @@ def receiving(runs: Sequence[Run]) -> Iterator[None]:
                 if isinstance(source, ReceivingSource):
                     one.state.received(name).mkdir(parents=True, exist_ok=True)
                     receiver = source.receiver()
-                    receiver.start()
+                    with errors_named(one.plan.pipeline, several), working_for(one.plan.pipeline):
+                        receiver.start()
                     stack.callback(_stop, one, name, receiver)
         yield
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
 from etl.cli.planned import Options, planned_run
 from etl.cli.progress import Progress, count
 from etl.cli.receiving import receiving
+from etl.cli.several import chosen_files, errors_named, load_all
 from etl.cli.signals import signals
 from etl.cli.summary import summary
-from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.delivery.waiting import RunEnds
 from etl.lean import forbid
@@ -31,8 +32,9 @@ from etl.plan.model import Segment, segments
 from etl.segment import opening, warming
 from etl.spark import session as spark
 from etl.spark import tables
-from etl.spark.relay import Ear, follow, listening
+from etl.spark.relay import Ear, follow, listening, working_for
 from etl.spark.run import Run
+from etl.spark.streams import Turns
 from etl.steps.lookup import tables_of
 
 EXAMPLES = """
@@ -41,13 +43,14 @@ Examples:
   etl run ssh.yaml                      follow, until Ctrl-C
   etl run ssh.yaml --once               what is there now, then end
   etl run a.yaml b.yaml                 two pipelines in one Spark session
+  etl run pipelines                     every pipeline of a folder
   cat auth.log | etl run stdin.yaml     lines of a pipe
   etl run ssh.yaml --set sources.auth.path=/tmp/auth.log --state /tmp/try
 """
 
 
 @click.command("run", epilog=EXAMPLES)
-@click.argument("files", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
+@click.argument("paths", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
 @click.option("--once", is_flag=True, help="Read what is there now, then end.")
 @click.option("--drain", is_flag=True, help="With --once: close all open windows at the end, as if no event were to come.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N events were read.")
@@ -60,7 +63,7 @@ Examples:
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 def command(
-    files: tuple[Path, ...],
+    paths: tuple[Path, ...],
     overrides: tuple[str, ...],
     env_file: str | None,
     conf: tuple[str, ...],
@@ -69,19 +72,20 @@ def command(
 ) -> None:
     """Run pipelines: follow their sources, or read what is there with --once.
 
+    FILE is a pipeline file, a recipe, or a folder, of which all pipelines run. Several run in one Spark session, each with
+    a state folder of its own: below --state, one named after each pipeline. When one fails, the others end after their
+    micro-batch.
+
     SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.
     """
     options = Options(conf=_settings(conf), **rest)
     if options.drain and not options.once:
         raise click.UsageError("--drain goes with --once")
-    pipelines = [load(file, environment(env_file), overrides) for file in files]
-    names = [pipeline.name for pipeline in pipelines]
-    if len(set(names)) < len(names):
-        raise click.UsageError(f"pipelines of one run need different names, and these are {', '.join(names)}")
+    pipelines = load_all(chosen_files(paths), environment(env_file), overrides)
     if require_healthy:
         _require_healthy(pipelines, env_file, overrides)
-    run(pipelines, options)
+    run(pipelines, options, several=len(pipelines) > 1 or any(path.is_dir() for path in paths))
 
 
 def _require_healthy(pipelines: Sequence[Pipeline], env_file: str | None, overrides: Sequence[str]) -> None:
@@ -101,21 +105,28 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def run(pipelines: Sequence[Pipeline], options: Options) -> None:
-    """Prepare everything, start Spark, work, sum up. Raises EtlError for the first failure."""
+def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) -> None:
+    """Prepare everything, start Spark, work, sum up. Raises EtlError for the first failure. ``several``: messages and state
+    folders are named after the pipelines."""
     began = time.monotonic()
     if not spark.MASTER.fullmatch(options.master):
         raise click.UsageError(
             f"{options.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
         )
     master = spark.local_master(options.master)
-    several = len(pipelines) > 1
-    runs = [planned_run(pipeline, options, master, pipeline.name if several else "") for pipeline in pipelines]
+    runs = []
+    for pipeline in pipelines:
+        with errors_named(pipeline.name, several):
+            runs.append(planned_run(pipeline, options, master, several))
+    turns = Turns(max(spark.cores(master) if spark.is_local(master) else 1, *(one.mode.parallelism for one in runs)))
+    for one in runs:
+        one.turns = turns
     live = not (sys.stdout.isatty() and any(_prints(r) for r in runs))
-    progress = Progress(options.form, options.quiet, live)
+    progress = Progress(options.form, options.quiet, live, several=several)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        ear = Ear(logging.INFO if options.verbose else logging.WARNING, lambda kind, text: progress.say("component", text, kind))
+        level = logging.INFO if options.verbose else logging.WARNING
+        ear = Ear(level, lambda kind, text, pipeline: progress.say("component", text, kind, pipeline))
         stack.enter_context(listening(ear))
         stack.enter_context(signals(runs, progress))
         try:
@@ -123,16 +134,19 @@ def run(pipelines: Sequence[Pipeline], options: Options) -> None:
         except RunEnds as error:
             progress.say("stopped", str(error))
     _sum_up(runs, progress, time.monotonic() - began, options.verbose)
-    _say_what_waits(runs, progress)
+    _say_what_waits(runs, progress, several)
 
 
 def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Progress, ear: Ear, stack: ExitStack) -> None:
     """Everything that must be there before the queries; then they work."""
-    commits = [stack.enter_context(one.prepared()) for one in runs]
-    stack.enter_context(receiving(runs))
-    for note in (note for one in runs for note in one.notes):
-        progress.say("note", f"note: {note}", "warning")
+    commits = []
     for one in runs:
+        with errors_named(one.plan.pipeline, progress.several), working_for(one.plan.pipeline):
+            commits.append(stack.enter_context(one.prepared()))
+    stack.enter_context(receiving(runs, progress.several))
+    for one in runs:
+        for note in one.notes:
+            progress.say("note", f"note: {note}", "warning", one.plan.pipeline)
         warn_of_nothing(one, progress)
     if all(query.frame is None for one in runs for query in one.plan.queries):
         forbid("pandas")
@@ -140,8 +154,9 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
     for one in runs:
         looking = [node.step for segment in _segments([one]) for node in warming.nodes(segment) if node.step.named_tables()]
         wanted = tables_of(looking) if looking else {}  # what reads tables loads the compiler of kernels
-        say = lambda kind, text: progress.say("table", text, kind)  # noqa: E731
-        stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
+        say = partial(_say_of_table, progress, one.plan.pipeline)
+        with errors_named(one.plan.pipeline, progress.several):
+            stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
     compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
     if compiler is not None:
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
@@ -158,6 +173,10 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
     stack.enter_context(follow(log, ear))
     progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
     _work(runs, commits, session, progress)
+
+
+def _say_of_table(progress: Progress, pipeline: str, kind: str, text: str) -> None:
+    progress.say("table", text, kind, pipeline)
 
 
 def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
@@ -188,7 +207,7 @@ def _how(options: Options) -> str:
 
 
 def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: Progress) -> None:
-    failures: list[BaseException] = []
+    failures: list[tuple[Run, BaseException]] = []
     totals = {one.plan.pipeline: one.totals for one in runs}
     files = [MetricsFile(one.state.metrics, one.plan.pipeline, one.totals) for one in runs]
 
@@ -196,7 +215,7 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         try:
             one.work(session, commit)
         except BaseException as error:
-            failures.append(error)
+            failures.append((one, error))
             for other in runs:
                 other.stop()
 
@@ -210,10 +229,11 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         time.sleep(0.2)
     for file in files:
         file.write()
-    for further in failures[1:]:
-        progress.say("failed", f"error: {further}", "error")
-    if failures:
-        raise failures[0]
+    for one, error in failures[1:]:
+        progress.say("failed", f"error: {error}", "error", one.plan.pipeline)
+    for one, error in failures[:1]:
+        with errors_named(one.plan.pipeline, progress.several):
+            raise error
 
 
 def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
@@ -223,15 +243,20 @@ def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool
             "done",
             lines,
             pipeline=one.plan.pipeline,
+            named=True,
             seconds=round(whole, 2),
             work_seconds=round(one.totals.seconds, 3),
             **one.totals.as_numbers(),
         )
 
 
-def _say_what_waits(runs: Sequence[Run], progress: Progress) -> None:
+def _say_what_waits(runs: Sequence[Run], progress: Progress, several: bool) -> None:
     """Raises EtlError when events wait in a spool, unless the run was told to end."""
-    waiting = [f"{count(events)} events for sink {name!r}" for one in runs for name, events in one.waiting.items()]
+    waiting = [
+        f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"
+        for one in runs
+        for name, events in one.waiting.items()
+    ]
     if waiting:
         text = f"{', '.join(waiting)} wait in the spool; nothing is lost: the next run delivers them"
         if not any(one.stopped for one in runs):

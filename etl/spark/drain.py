@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Drain:
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"drain {self.name}", daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=f"drain {self.name}", daemon=True)
 
     @property
     def name(self) -> str:

@@ -162,7 +162,7 @@ def _middle(
 @contextmanager
 def _anew(segment: Segment, job: Job, place: Place, emits: Schema | None, batches: Iterator[pa.RecordBatch]) -> Iterator[Anew]:
     """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
-    relay.send()
+    relay.send(job.pipeline)
     kept = Kept(batches, made(_staging(job) / "kept") / place.split)
     begin = lambda: Run(segment, "", place, job.dead_letters, emits)  # noqa: E731
     try:

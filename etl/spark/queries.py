@@ -17,6 +17,7 @@ from etl.spark.commit import Batches, Commits
 from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
 from etl.spark.job import Job
 from etl.spark.mode import Mode
+from etl.spark.relay import working_for
 from etl.spark.reports import Reports
 from etl.spark.splits import splits_source
 from etl.spark.state import State, read_json, write_json
@@ -57,10 +58,13 @@ class Queries:
                 raise RunStops
             query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             rows = (receipts(frame, segment, job, plan.parts) if plan.frame is not None else frame).collect()
-            batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+            with working_for(self.plan.pipeline):  # Spark calls this in a thread of its own
+                batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
-        writer = frame.writeStream.queryName(plan.name).foreachBatch(batch_done).outputMode(plan.output_mode)
+        writer = (
+            frame.writeStream.queryName(f"{self.plan.pipeline}.{plan.name}").foreachBatch(batch_done).outputMode(plan.output_mode)
+        )
         checkpoint = f"file://{self.state.checkpoint(plan.name)}"  # no URI: Hadoop takes a path's "%20" for its letters
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 

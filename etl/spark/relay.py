@@ -10,12 +10,20 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.delivery.told import Rarely, Trouble
 
 MARK = "\x1esluice "
+
+_pipeline: ContextVar[str] = ContextVar("pipeline", default="")
+"""In the driver: the pipeline that this thread works for."""
+
+_of_process = {"pipeline": ""}
+"""In a process of Spark's: the pipeline that it works for now, with all of its threads."""
+
 POLL_SECONDS = 0.2
 
 
@@ -23,11 +31,23 @@ class _Marked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         trouble = getattr(record, "trouble", None)
         more = {"trouble": trouble.as_dict()} if trouble else {}
-        return MARK + json.dumps({"level": record.levelno, "text": record.getMessage(), "process": record.process, **more})
+        known = {"level": record.levelno, "text": record.getMessage(), "process": record.process, **_of_process}
+        return MARK + json.dumps({**known, **more})
 
 
-def send() -> None:
-    """In a process of Spark's: make the logger ``sluice`` print marked lines. Calling again changes nothing."""
+@contextmanager
+def working_for(pipeline: str) -> Iterator[None]:
+    """In the driver: messages of this thread, and of threads that it starts with its context, carry the pipeline's name."""
+    token = _pipeline.set(pipeline)
+    try:
+        yield
+    finally:
+        _pipeline.reset(token)
+
+
+def send(pipeline: str = "") -> None:
+    """In a process of Spark's, which works for one pipeline at a time: make the logger ``sluice`` print marked lines."""
+    _of_process["pipeline"] = pipeline
     logger = logging.getLogger("sluice")
     if not logger.handlers:
         handler = logging.StreamHandler()
@@ -39,23 +59,26 @@ def send() -> None:
 
 @dataclass
 class Ear:
-    """Takes messages of all processes, and passes those at or above a level on to ``say(level name, text)``; of troubles
-    that go on not every one."""
+    """Takes messages of all processes, and passes those at or above a level on to ``say(level name, text, pipeline)``; of
+    troubles that go on not every one."""
 
     level: int
-    say: Callable[[str, str], None]
-    rarely: Rarely = field(default_factory=Rarely)
+    say: Callable[[str, str, str], None]
+    limiters: dict[str, Rarely] = field(default_factory=dict)
+    """By pipeline: two of them may have a source of one name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, level: int, text: str, trouble: Trouble | None = None, process: int = 0) -> None:
-        """A message of a process."""
+    def hear(self, level: int, text: str, trouble: Trouble | None = None, process: int = 0, pipeline: str = "") -> None:
+        """A message of a process that works for a pipeline."""
         with self._lock:
-            told = level >= self.level and self._worth_telling(text, trouble, process)
+            limiter = self.limiters.setdefault(pipeline, Rarely())
+            told = level >= self.level and _worth_telling(limiter, text, trouble, process)
         if told:
-            self.say(logging.getLevelName(level).lower(), text)
+            self.say(logging.getLevelName(level).lower(), text, pipeline)
 
-    def _worth_telling(self, text: str, trouble: Trouble | None, process: int) -> bool:
-        return self.rarely.worth_telling(trouble) if trouble else not self.rarely.is_echo(text, process)
+
+def _worth_telling(limiter: Rarely, text: str, trouble: Trouble | None, process: int) -> bool:
+    return limiter.worth_telling(trouble) if trouble else not limiter.is_echo(text, process)
 
 
 class _Here(logging.Handler):
@@ -66,7 +89,7 @@ class _Here(logging.Handler):
         self._ear = ear
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "trouble", None))
+        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "trouble", None), pipeline=_pipeline.get())
 
 
 @contextmanager
@@ -118,4 +141,5 @@ def _pass(line: bytes, ear: Ear) -> None:
     except ValueError:
         return
     trouble = message.get("trouble")
-    ear.hear(message["level"], message["text"], Trouble(**trouble) if trouble else None, message["process"])
+    about = Trouble(**trouble) if trouble else None
+    ear.hear(message["level"], message["text"], about, message["process"], message["pipeline"])

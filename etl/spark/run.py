@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,10 @@ from etl.spark.errors import RunError, explained
 from etl.spark.mode import Mode
 from etl.spark.queries import Queries, RunStops
 from etl.spark.reached import reached
+from etl.spark.relay import working_for
 from etl.spark.reports import Reports
 from etl.spark.state import State, locked, read_json
-from etl.spark.streams import Streams
+from etl.spark.streams import Streams, Turns
 from etl.spark.totals import Totals
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Run:
     """Source → where earlier runs came to, once `prepared`."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Sink → events that wait in its spool when the run has ended."""
+    turns: Turns | None = None
+    """Shared by the pipelines of a command."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _holds: threading.Event = field(default_factory=threading.Event)
     """Set while the state folder is ours."""
@@ -102,7 +106,7 @@ class Run:
 
     def work(self, session: SparkSession, commits: Commits) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        with commits.draining(self.state.root / "staging" / self.id, self.totals) as drains:
+        with working_for(self.plan.pipeline), commits.draining(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(Queries(session, commits, self.plan, self.state, self.mode, self.id, self._reports, self._stop), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
                 self._note_drains(drains)
@@ -116,7 +120,7 @@ class Run:
         """Run all queries to their end."""
         bounded = [query for query in self.plan.queries if not query.streaming]
         streams = self._all_started(queries)
-        whole = threading.Thread(target=self._all_once, args=(queries, bounded), daemon=True)
+        whole = threading.Thread(target=copy_context().run, args=(self._all_once, queries, bounded), daemon=True)
         whole.start()
         looks = 0
         while not self._failed:
@@ -144,9 +148,9 @@ class Run:
 
     def _all_started(self, queries: Queries) -> Streams:
         """Start the streams; one that cannot be started ends those before it."""
-        streams = Streams(queries.started, max(self.mode.parallelism, 1))
+        streams = Streams(queries.started, self.turns or Turns(max(self.mode.parallelism, 1)))
         for plan in self.plan.queries:
-            if plan.streaming and not self._failed:
+            if plan.streaming and not (self._failed or self._stop.is_set()):
                 try:
                     streams.start(plan)
                 except Exception as error:

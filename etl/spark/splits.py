@@ -56,13 +56,13 @@ class Reader:
 
     def begin(self) -> dict[str, Any]:
         """Where a new checkpoint begins."""
-        relay.send()
+        relay.send(self._job.pipeline)
         offsets = {name: self._begin(name) for name in self._sources}
         return {"sources": offsets, "parallelism": self._job.parallelism}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
-        relay.send()
+        relay.send(self._job.pipeline)
         try:
             self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
             return self._next(start)
@@ -160,7 +160,7 @@ class Reader:
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Run the segment over one split: receipts, or events with the receipt put aside for the driver."""
-        relay.send()
+        relay.send(self._job.pipeline)
         staging = self._staging()
         try:
             yield from self._events(part, staging) if self._read else self._receipt(part, staging)
@@ -230,10 +230,11 @@ def emitted(read: Read) -> pa.Schema:
 def splits_source(
     job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
 ) -> type[DataSource]:
-    """What Spark reads a query's sources with; ``number`` tells the reads of one query apart, which may share a source."""
+    """What Spark reads a query's sources with; ``number`` tells the reads of one query apart, which may share a source. Its
+    name is unique in a session, which may run several pipelines: Spark keeps one data source a name."""
     from etl.spark.datasource import data_source
 
-    name = f"sluice_{hashlib.sha256(f'{job.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
+    name = f"sluice_{hashlib.sha256(f'{job.state.root}/{job.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
     return data_source(name, pickle.dumps(Reader(job, sources, segment, read, number)), spark_schema(read))
 
 

@@ -109,6 +109,11 @@ class State:
         """What the JVM and its workers print."""
         return self.root / "logs" / "spark.log"
 
+    @property
+    def has_run(self) -> bool:
+        """Whether a run has left the fingerprints of its queries here."""
+        return (self.root / "plan.json").exists()
+
     def prepare(self) -> None:
         """Create the folder, for its owner only. Raises ComponentError that names the cause."""
         try:

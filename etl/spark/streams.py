@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,11 +28,34 @@ _POLL = 0.05
 log = logging.getLogger("sluice.streams")
 
 
+class Turns:
+    """Lets at most so many queries of a session start at once, of whatever pipeline."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._lock = threading.Lock()
+        self._starting: list[StreamingQuery] = []
+
+    def start(self, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
+        """Wait for a turn, and start a query."""
+        with self._lock:
+            until = time.monotonic() + TURN_SECONDS
+            while self._busy() and time.monotonic() < until:
+                time.sleep(_POLL)
+            query = begin()
+            self._starting.append(query)
+            return query
+
+    def _busy(self) -> bool:
+        self._starting = [query for query in self._starting if _initializing(query)]
+        return len(self._starting) >= self._at_once
+
+
 class Streams:
     """Streaming queries by what they run; ``begin`` starts one. A query that is started again goes on from its checkpoint."""
 
-    def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], at_once: int) -> None:
-        self._begin, self._at_once = begin, at_once
+    def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], turns: Turns) -> None:
+        self._begin, self._turns = begin, turns
         self._queries: dict[str, tuple[QueryPlan, StreamingQuery]] = {}
         self._starts: Counter[str] = Counter()
 
@@ -45,11 +69,8 @@ class Streams:
 
     def start(self, plan: QueryPlan) -> None:
         """Start a query. Raises what Spark raises."""
-        until = time.monotonic() + TURN_SECONDS
-        while sum(_initializing(query) for _, query in self) >= self._at_once and time.monotonic() < until:
-            time.sleep(_POLL)
         self._starts[plan.name] += 1
-        self._queries[plan.name] = plan, self._begin(plan)
+        self._queries[plan.name] = plan, self._turns.start(lambda: self._begin(plan))
 
     def started_again(self, plan: QueryPlan, error: BaseException) -> bool:
         """Start a query anew whose processes came too late for Spark; False where it failed for another reason, or too often."""

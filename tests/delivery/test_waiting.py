@@ -172,7 +172,7 @@ def test_a_message_without_trouble_is_always_heard() -> None:
     from etl.spark.relay import Ear, listening
 
     heard: list[tuple[str, str]] = []
-    with listening(Ear(logging.WARNING, lambda level, text: heard.append((level, text)))):
+    with listening(Ear(logging.WARNING, lambda level, text, _: heard.append((level, text)))):
         log = logging.getLogger("sluice.test")
         log.warning("one")
         log.info("too low")

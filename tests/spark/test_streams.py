@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from etl.plan.model import QueryPlan, Segment
-from etl.spark.streams import CAME_LATE, STARTS, Streams
+from etl.spark.streams import CAME_LATE, STARTS, Streams, Turns
 
 LATE = RuntimeError(f"org.apache.spark.SparkException: Python worker {CAME_LATE}.")
 
@@ -41,7 +41,7 @@ def test_queries_start_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("etl.spark.streams.time.sleep", pauses.append)
     begun: list[str] = []
-    running = Streams(begin(begun, looks=3), at_once=1)
+    running = Streams(begin(begun, looks=3), Turns(1))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -52,7 +52,7 @@ def test_queries_start_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_as_many_start_at_once_as_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("etl.spark.streams.time.sleep", lambda _: pytest.fail("waited"))
-    running = Streams(begin([], looks=100), at_once=2)
+    running = Streams(begin([], looks=100), Turns(2))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -65,7 +65,7 @@ def test_a_query_that_never_gets_ready_does_not_hold_the_others_for_ever(monkeyp
     monkeypatch.setattr("etl.spark.streams.time.monotonic", lambda: float(next(clock)))
     monkeypatch.setattr("etl.spark.streams.time.sleep", lambda _: None)
     begun: list[str] = []
-    running = Streams(begin(begun, looks=10_000), at_once=1)
+    running = Streams(begin(begun, looks=10_000), Turns(1))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -75,7 +75,7 @@ def test_a_query_that_never_gets_ready_does_not_hold_the_others_for_ever(monkeyp
 
 def test_a_query_whose_process_came_late_starts_again_a_few_times() -> None:
     begun: list[str] = []
-    running = Streams(begin(begun), at_once=2)
+    running = Streams(begin(begun), Turns(2))
     running.start(plan("a"))
 
     again = [running.started_again(plan("a"), LATE) for _ in range(STARTS)]
@@ -86,7 +86,7 @@ def test_a_query_whose_process_came_late_starts_again_a_few_times() -> None:
 
 def test_another_failure_stays_one() -> None:
     begun: list[str] = []
-    running = Streams(begin(begun), at_once=2)
+    running = Streams(begin(begun), Turns(2))
     running.start(plan("a"))
 
     assert not running.started_again(plan("a"), RuntimeError("no such topic"))

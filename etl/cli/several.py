@@ -1,0 +1,55 @@
+"""Several pipelines in one command: which files, and whose an error is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from etl.api import EtlError
+from etl.cli.lint import pipeline_files
+from etl.config.loader import inspect, is_test_file
+from etl.config.model import Pipeline
+from etl.config.problems import ConfigError, in_file_order
+
+
+def chosen_files(paths: Sequence[Path]) -> list[Path]:
+    """Files as named, and the pipelines in named folders, each once. Raises UsageError for a folder without any."""
+    files: dict[Path, Path] = {}
+    for path in paths:
+        found = [file for file in pipeline_files([path]) if not (path.is_dir() and is_test_file(file))]
+        if not found:
+            raise click.UsageError(f"there is no pipeline file in folder {str(path)!r}")
+        for file in found:
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def load_all(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
+    """The files' pipelines. Raises ConfigError with the problems of all files, UsageError for names that occur twice."""
+    checked = [inspect(file, env, overrides) for file in files]
+    pipelines = [one.pipeline for one in checked if one.pipeline is not None]
+    if len(pipelines) < len(checked):
+        raise ConfigError(in_file_order(problem for one in checked for problem in one.problems))
+    by_name: dict[str, str] = {}
+    for one in pipelines:
+        first = by_name.setdefault(one.name, one.file)
+        if first != one.file:
+            raise click.UsageError(
+                f"pipelines of one command need different names, and both {first} and {one.file} have {one.name!r}: "
+                "give one of them another `name:`"
+            )
+    return pipelines
+
+
+@contextmanager
+def errors_named(pipeline: str, several: bool) -> Iterator[None]:
+    """What the body raises begins with the pipeline's name, where a command runs several."""
+    try:
+        yield
+    except EtlError as error:
+        if several and not isinstance(error, ConfigError):
+            error.args = (f"pipeline {pipeline!r}: {error}", *error.args[1:])
+        raise

@@ -1,0 +1,143 @@
+"""Several pipelines in one command."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import click
+import pytest
+from running import Etl
+
+from etl.api import ComponentError, EtlError
+from etl.cli.planned import _state_folder
+from etl.cli.progress import Progress
+from etl.cli.several import chosen_files, errors_named, load_all
+from etl.config.problems import ConfigError
+from etl.receipts import Counts
+from etl.spark.totals import Totals
+
+GOOD = 'source: {type: file, path: "{here}/{name}.log"}\nsink: {type: file, path: "{here}/{name}.jsonl"}\n'
+BAD = "source: {type: flie}\n"
+
+
+def write(folder: Path, name: str, text: str = GOOD) -> Path:
+    path = folder / f"{name}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text.replace("{here}", str(folder)).replace("{name}", name))
+    return path
+
+
+def test_a_folder_stands_for_its_pipelines_and_no_file_is_taken_twice(tmp_path: Path) -> None:
+    two, one = write(tmp_path / "p", "two"), write(tmp_path / "p", "one")
+    (tmp_path / "p" / "one_test.yaml").write_text("pipeline: one.yaml\ntests: {}\n")
+    (tmp_path / "p" / "rules.yaml").write_text("title: no pipeline\n")
+
+    assert chosen_files([tmp_path / "p", tmp_path / "p" / ".." / "p" / "two.yaml"]) == [one, two]
+
+
+def test_a_folder_without_pipelines_is_named(tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match=f"no pipeline file in folder '{tmp_path}'"):
+        chosen_files([tmp_path])
+
+
+def test_the_problems_of_all_files_are_said(tmp_path: Path) -> None:
+    files = [write(tmp_path, "one", BAD), write(tmp_path, "two"), write(tmp_path, "three", BAD)]
+
+    with pytest.raises(ConfigError) as raised:
+        load_all(files, {}, ())
+
+    assert {Path(problem.file).stem for problem in raised.value.problems} == {"one", "three"}
+
+
+def test_two_pipelines_of_one_name_are_named_with_their_files(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a", "ssh"), write(tmp_path / "b", "ssh")]
+
+    with pytest.raises(click.UsageError, match=r"both .*a/ssh.yaml and .*b/ssh.yaml have 'ssh'"):
+        load_all(files, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("has_run", "several", "chosen"),
+    [
+        ("", False, "state"),
+        ("", True, "state/ssh"),
+        ("state", False, "state"),
+        ("state/ssh", False, "state/ssh"),
+        ("state/ssh", True, "state/ssh"),
+    ],
+)
+def test_a_pipeline_keeps_its_state_alone_and_with_others(tmp_path: Path, has_run: str, several: bool, chosen: str) -> None:
+    if has_run:
+        (tmp_path / has_run).mkdir(parents=True)
+        (tmp_path / has_run / "plan.json").write_text("{}")
+
+    assert _state_folder("ssh", str(tmp_path / "state"), several) == str(tmp_path / chosen)
+
+
+def test_the_state_of_one_pipeline_is_no_place_for_several(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+
+    with pytest.raises(EtlError, match=f"move its content to {tmp_path}/NAME"):
+        _state_folder("ssh", str(tmp_path), several=True)
+
+
+def test_an_error_begins_with_its_pipeline_where_there_are_several() -> None:
+    with pytest.raises(ComponentError, match=r"^pipeline 'ssh': it is down$"), errors_named("ssh", several=True):
+        raise ComponentError("it is down")
+    with pytest.raises(ComponentError, match=r"^it is down$"), errors_named("ssh", several=False):
+        raise ComponentError("it is down")
+
+
+def test_messages_and_progress_carry_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.cli.progress.EVERY_SECONDS", 0.0)
+    out = io.StringIO()
+    progress = Progress("text", False, False, out, several=True)
+
+    progress.say("source", "source 'in': no file is there", "warning", "ssh")
+    for events in (1, 5):
+        progress.show({"ssh": Totals(read={"in": Counts(events, events)}), "web": Totals()})
+
+    first, *rest = out.getvalue().splitlines()
+    assert first == "ssh: source 'in': no file is there"
+    assert [line.partition(" in,")[0] for line in rest] == ["ssh: 5 events"]
+
+
+def test_json_lines_carry_the_pipeline() -> None:
+    out = io.StringIO()
+
+    Progress("json", False, False, out).say("source", "no file is there", "warning", "ssh", source="in")
+
+    line = json.loads(out.getvalue())
+    assert (line["pipeline"], line["message"]) == ("ssh", "no file is there")
+
+
+SAME = """
+    source: {type: file, path: "{here}/NAME.log"}
+    steps:
+      - {type: regex, patterns: ['^(?<n>[0-9]+) (?<text>.*)$']}
+    sink: {type: file, path: "{here}/NAME.jsonl"}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_folder_of_pipelines_with_the_same_names_inside(etl: Etl) -> None:
+    (etl.folder / "p").mkdir()
+    for name in ("one", "two"):
+        etl.pipeline(SAME.replace("NAME", name), f"p/{name}.yaml")
+        (etl.folder / f"{name}.log").write_text(f"1 {name}\n2 {name}\nno {name}\n")
+
+    ran = etl.run(etl.folder / "p", "--once")
+
+    assert ran.status == 0, ran.err
+    for name in ("one", "two"):
+        rows = [json.loads(line) for line in (etl.folder / f"{name}.jsonl").read_text().splitlines()]
+        letters = (etl.folder / "state" / name / "dead_letters.jsonl").read_text().splitlines()
+        assert rows == [{"n": "1", "text": name}, {"n": "2", "text": name}]
+        assert [(json.loads(line)["pipeline"], json.loads(line)["event"]) for line in letters] == [(name, f"no {name}")]
+        metrics = (etl.folder / "state" / name / "metrics.prom").read_text()
+        assert f'sluice_sink_events_total{{pipeline="{name}",sink="main",outcome="out"}} 2' in metrics
+    events = [json.loads(line) for line in ran.err.splitlines()]
+    assert sorted(event["pipeline"] for event in events if event["event"] == "done") == ["one", "two"]
