@@ -18,8 +18,9 @@ from connectors.discard import DiscardSink
 from etl.api import OFFSET
 from etl.config.model import Output
 from etl.delivery.dead_letters import SCHEMA
-from etl.finding.candidates import Candidate, candidates
+from etl.finding.candidates import Candidate, recipe_candidate
 from etl.plan.planner import plan
+from etl.resources import recipes
 from etl.testing.given import GivenSource, lines_of
 from etl.testing.trial import run_here
 from parsers.xml.parser import Xml
@@ -32,7 +33,8 @@ SAMPLE = re.compile(r"samples/([\w.\-]+)")
 
 def main() -> None:
     """All recipes that have a sample, and what has no recipe."""
-    speed = {one.name: rate for one in candidates() if one.recipe and (rate := _recipe(one))}
+    found = (recipe_candidate(name, path) for name, path in recipes().items())
+    speed = {one.name: rate for one in found if one and (rate := _recipe(one))}
     speed["xml (parser)"] = _xml()
     print(json.dumps({"lines": LINES, "times": TIMES, "elements": ELEMENTS, "speed": speed}))
 
