@@ -42,7 +42,7 @@ def main() -> None:
 def _recipe(one: Candidate) -> float | None:
     assert one.recipe is not None
     named = SAMPLE.search(one.recipe.read_text("utf-8"))
-    if named is None:
+    if named is None or one.pipeline.tables:
         return None
     lines = (ROOT / "samples" / named[1]).read_bytes().splitlines(keepends=True)
     copies = -(-LINES // len(lines))
