@@ -100,10 +100,14 @@ class Loader:
 
     def note(self, seconds: float, cpu: float, server: float) -> None:
         """One run."""
-        self.row.values.append(DOCUMENTS / seconds)
+        self.note_of(DOCUMENTS, seconds, cpu, server)
+
+    def note_of(self, documents: int, seconds: float, cpu: float, server: float) -> None:
+        """One run of so many documents."""
+        self.row.values.append(documents / seconds)
         self.row.wall.append(seconds)
         self.row.cpu.append(cpu)
-        self.server.values.append(server / DOCUMENTS * 1e6)
+        self.server.values.append(server / documents * 1e6)
 
 
 def run(settings: Settings) -> Result:
