@@ -77,6 +77,8 @@ _FIELDS = {
     "bad-regex": "A regular expression inside an expression cannot be compiled.",
     "bad-network": "The text is no IP network such as `10.0.0.0/8`.",
     "not-boolean": "A condition must be true or false, and the expression is of another type.",
+    "null-comparison": "A comparison with null is null and never true: `x is null` is meant. A warning.",
+    "text-not-field": "A text in quotes is compared with a text, and has the name of a field: quotes make no field. A warning.",
     "bad-sql": "The text is not one SELECT from `events`.",
     "stateful-sql": "The query groups, joins or sorts, which a stream's single events cannot; `window` does that.",
     "unnamed-column": "A column of the query has no name: add `AS` and one.",

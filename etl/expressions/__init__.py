@@ -11,18 +11,22 @@ Where the two are known to differ, Arrow rejects the event and Spark goes on, or
 - ``try_to_timestamp`` with a pattern is null for a year that a timestamp cannot hold, where Spark raises an overflow.
 """
 
-from etl.expressions.analysis import Analysis, Evaluate, analyse, compile_expression
+from etl.expressions.analysis import Analysis, Evaluate, analyse, analyse_node, compile_expression
 from etl.expressions.failures import failures, rejected
 from etl.expressions.frames import quoted, register, schema_of
 from etl.expressions.rows import Evaluated
+from etl.expressions.tree import BadExpressionError, parse_statements
 
 __all__ = [
     "Analysis",
+    "BadExpressionError",
     "Evaluate",
     "Evaluated",
     "analyse",
+    "analyse_node",
     "compile_expression",
     "failures",
+    "parse_statements",
     "quoted",
     "register",
     "rejected",

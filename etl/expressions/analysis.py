@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
-from etl.api import Finding, PlanError, Schema
+from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound import Bound, Run
 from etl.expressions.rows import Evaluated, Rows
-from etl.expressions.tree import BadExpressionError, parse
+from etl.expressions.tree import BadExpressionError, parse, start
 
 Evaluate = Callable[[pa.RecordBatch], Evaluated]
 
@@ -35,6 +36,9 @@ class Analysis:
     spark_sql: str
     """The expression for Spark, with every field flat and in backticks."""
 
+    start: int = 0
+    """The character at which it begins."""
+
     @property
     def errors(self) -> bool:
         """Whether a finding is an error."""
@@ -44,10 +48,32 @@ class Analysis:
         """The findings of an expression that stands at this path of its component."""
         return [replace(finding, path=path) for finding in self.findings]
 
+    def condition_findings_at(self, *path: str | int) -> list[Finding]:
+        """The same of an expression that has to be true or false."""
+        found = self.findings_at(*path)
+        if self.errors or self.type in (pa.bool_(), pa.null()):
+            return found
+        hint = "'||' joins texts; between conditions write or" if self.type == pa.string() and "||" in self.spark_sql else None
+        message = f"a condition is needed, and this is {format_type(self.type)}"
+        return [*found, Finding("not-boolean", message, path, hint, at=self.start)]
+
 
 def analyse(text: str, schema: Schema) -> Analysis:
     """Total: a text that is no expression is a finding."""
     return _bound(text, schema)[0]
+
+
+def analyse_node(node: Any, schema: Schema) -> Analysis:
+    """The same of a part of a query's tree (see `parse_statements`); places are those of the whole query."""
+    from etl.expressions.binder import Binder
+
+    binder = Binder(schema)
+    try:
+        bound = binder.bind(node)
+    except RecursionError:
+        return _broken("", Finding("bad-expression", "the expression is nested too deeply", at=0))[0]
+    findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
+    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, "", start(node))
 
 
 def compile_expression(text: str, schema: Schema) -> Evaluate:

@@ -11,11 +11,12 @@ from etl.expressions.widening import INTEGERS, STRING
 
 
 class MisuseError(ValueError):
-    """A call that Spark refuses: ``code`` is that of the finding."""
+    """A call that Spark refuses: ``code`` and ``hint`` are those of the finding."""
 
-    def __init__(self, message: str, code: str = "wrong-type") -> None:
+    def __init__(self, message: str, code: str = "wrong-type", hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.hint = hint
 
 
 def as_text(value: Bound) -> Bound:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Finding, Schema, format_type, nearest, visible
+from etl.api import Finding, Schema, format_type, visible
 from etl.expressions import bound as b
-from etl.expressions import logic
+from etl.expressions import hints, logic
 from etl.expressions.arguments import MisuseError
 from etl.expressions.bound import Bound
-from etl.expressions.casts import cast
+from etl.expressions.casts import cast, is_truth
 from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
 from etl.expressions.spark_names import AGGREGATES
@@ -42,7 +42,7 @@ class Binder:
         try:
             bound = self.foreign(node) if build is None else build(self, node)
         except MisuseError as error:
-            self.report(error.code, str(error), _blamed(node, str(error)))
+            self.report(error.code, str(error), _blamed(node, str(error)), error.hint or hints.chain_hint(node))
             return b.spark_only(str(error))
         return logic.negated(bound) if node.args.get("negate") else bound
 
@@ -55,9 +55,15 @@ class Binder:
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
 
+    def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
+        self.findings.append(Finding(code, message, hint=hint, at=start(node), severity="warning"))
+
     def condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> Bound:
         """A node where Spark wants a boolean; ``and``, ``or`` and ``not`` take a text or null too."""
         bound = self.bind(node)
+        if bound.is_literal and bound.type == STRING and not is_truth(bound.value):
+            self.report("wrong-type", f"{bound.value!r} is a text and no condition", node, hints.lone_text(node))
+            return b.spark_only("not a condition", BOOLEAN)
         if bound.type in accepted or (bound.type == NULL and not bound.is_literal):
             return cast(bound, BOOLEAN)
         self.report("wrong-type", f"a condition is needed, and this is {format_type(bound.type)}", node)
@@ -83,12 +89,7 @@ class Binder:
         return name if name in self.schema.names else self._lower.get(name.lower())
 
     def _unknown_field(self, name: str, node: Node) -> Bound:
-        names = visible(self.schema).names
-        members = [other for other in names if other.lower().startswith(f"{name.lower()}.")]
-        if members:
-            hint: str | None = f"its members are fields: {', '.join(members[:5])}"
-        else:
-            hint = nearest(name, names) or (f"fields here: {', '.join(names[:20])}" if names else None)
+        hint = hints.field_hint(name, node, visible(self.schema).names, self.schema)
         self.report("unknown-field", f"there is no field {name!r} here", node, hint)
         return b.spark_only(f"there is no field {name!r}")
 
@@ -104,7 +105,7 @@ class Binder:
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
         if name not in FUNCTIONS:
             if name not in SPARK_FUNCTIONS:
-                hint = nearest(name, SPARK_FUNCTIONS | set(FUNCTIONS))
+                hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
                 self.report("unknown-function", f"there is no function {name!r}", node, hint)
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"))
         function = FUNCTIONS[name]

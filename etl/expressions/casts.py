@@ -98,6 +98,11 @@ def _nulls(values: Any, target: pa.DataType) -> Any:
 # ── Booleans, texts, times ────────────────────────────────────────────────────────────────────────
 
 
+def is_truth(text: str) -> bool:
+    """Whether a text can be cast to boolean."""
+    return text.strip(BLANKS).lower() in (*_TRUE, *_FALSE)
+
+
 def _text_to_boolean(values: Any) -> Converted:
     lower = pc.ascii_lower(pc.utf8_trim(values, BLANKS))
     true, false = (pc.is_in(lower, value_set=pa.array(words)) for words in (_TRUE, _FALSE))

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions import arithmetic, choices, logic, regex_calls, text_calls, texts
+from etl.expressions import arithmetic, choices, hints, logic, regex_calls, text_calls, texts
 from etl.expressions import bound as b
 from etl.expressions.arguments import MisuseError, as_text
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
 from etl.expressions.likes import like
+from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.widening import (
     BOOLEAN,
     DATE,
@@ -40,7 +41,12 @@ def _dot(binder: Binder, node: Node) -> Bound:
     inner = node
     while type(inner).__name__ == "Dot" and type(inner.expression).__name__ == "Identifier":
         inner = inner.this
-    return binder.column(node) if type(inner).__name__ == "Column" else binder.foreign(node)
+    if type(inner).__name__ == "Column":
+        return binder.column(node)
+    method = hints.method_hint(node, SPARK_FUNCTIONS)
+    if method:
+        raise MisuseError("a function is not called behind a dot", "bad-expression", method)
+    return binder.foreign(node)
 
 
 def _literal(binder: Binder, node: Node) -> Bound:
@@ -76,7 +82,29 @@ def _negative(binder: Binder, node: Node) -> Bound:
 
 
 def _comparison(operator: str) -> Callable[[Binder, Node], Bound]:
-    return lambda binder, node: choices.compare(operator, binder.bind(node.this), binder.bind(node.expression))
+    def bind(binder: Binder, node: Node) -> Bound:
+        joined = hints.joined_conditions(node)
+        if joined is not None:
+            binder.report("bad-expression", "'||' joins texts in Spark SQL", joined, "between conditions write or")
+            return b.spark_only("a comparison with a condition", BOOLEAN)
+        left, right = binder.bind(node.this), binder.bind(node.expression)
+        if operator != "<=>":
+            _warn_of_constants(binder, node, left, right)
+        return choices.compare(operator, left, right)
+
+    return bind
+
+
+def _warn_of_constants(binder: Binder, node: Node, left: Bound, right: Bound) -> None:
+    """A comparison with null is never true, and one of two constants looks at no field."""
+    for side, other in ((node.this, node.expression), (node.expression, node.this)):
+        if type(other).__name__ == "Null":
+            shown = side.sql(dialect="spark")
+            binder.warn("null-comparison", "a comparison with null is never true", node, f"write {shown} is null, or is not null")
+            return
+        if left.is_literal and right.is_literal and side.args.get("is_string") and side.name in binder.schema.names:
+            binder.warn("text-not-field", f"{side.name!r} in quotes is a text, and not the field", side, "leave out the quotes")
+            return
 
 
 def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operator: str) -> Callable[[Binder, Node], Bound]:

@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from etl.api import Finding
+from etl.api import Finding, cut
+from etl.expressions.habits import habit
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -15,36 +16,50 @@ _SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", 
 """Calls whose arguments are not a plain list, such as ``cast(x as int)``."""
 
 _NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
+MOST_CHARACTERS = 200_000
+"""Longest expression. Spark itself fails on one of some thousand conditions that is not a list."""
+
 _POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
 
 
 class BadExpressionError(ValueError):
     """The text is no expression; ``at`` is the character where that shows."""
 
-    def __init__(self, message: str, at: int) -> None:
+    def __init__(self, message: str, at: int, hint: str | None = None) -> None:
         super().__init__(message)
         self.at = at
+        self.hint = hint
 
     def finding(self) -> Finding:
-        return Finding("bad-expression", str(self), at=self.at)
+        return Finding("bad-expression", str(self), hint=self.hint, at=self.at)
 
 
 def parse(text: str) -> Node:
     """Text → tree whose names, literals and calls carry ``meta["start"]``. Raises BadExpressionError."""
+    if len(text) > MOST_CHARACTERS:
+        raise BadExpressionError(f"an expression has at most {MOST_CHARACTERS:,} characters, and this one {len(text):,}", 0)
+    trees = parse_statements(text, query=False)
+    if len(trees) != 1 or trees[0] is None:
+        raise BadExpressionError("one expression is expected", 0)
+    return _checked(trees[0])
+
+
+def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
+    """Text → trees of all its statements, whatever they are. Raises BadExpressionError."""
     from sqlglot.errors import SqlglotError, TokenError
 
     grammar, parser = _grammar()
+    found = habit(text, grammar.tokenize, query=query)
+    if found is not None:
+        raise BadExpressionError(found.message, found.at, found.hint)
     try:
-        trees = parser(dialect=grammar).parse(grammar.tokenize(text), text)
+        return list(parser(dialect=grammar).parse(grammar.tokenize(text), text))
     except TokenError as error:
         raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
     except SqlglotError as error:
         raise BadExpressionError(*_explained(error, text)) from error
     except RecursionError as error:
         raise BadExpressionError("the expression is nested too deeply", 0) from error
-    if len(trees) != 1 or trees[0] is None:
-        raise BadExpressionError("one expression is expected", 0)
-    return _checked(trees[0])
 
 
 def start(node: Node) -> int:
@@ -89,7 +104,20 @@ def _explained(error: Exception, text: str) -> tuple[str, int]:
     what = first.get("description") or "syntax error"
     if what.startswith("Required keyword"):
         what = f"something is missing beside {first.get('highlight')!r}"
-    return f"{_POSITION.sub('', what)} in {text!r}", at
+    elif what.startswith("Expecting )"):
+        what = "a bracket ')' is missing"
+    elif what.startswith("Invalid expression"):
+        what = f"{first.get('highlight')!r} does not belong here"
+    return f"{_POSITION.sub('', what)} in {_around(text, at)!r}", at
+
+
+def _around(text: str, at: int) -> str:
+    """The text, or what stands about a place of a long one."""
+    return text if len(text) <= _LONGEST_SHOWN else cut(text[max(0, at - _LONGEST_SHOWN // 2) :], _LONGEST_SHOWN)
+
+
+_LONGEST_SHOWN = 120
+"""Characters of an expression that a message quotes."""
 
 
 def _offset(text: str, line: int, column: int, width: int) -> int:

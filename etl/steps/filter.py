@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep, format_type
+from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep
 from etl.expressions import analyse, compile_expression, register, rejected, schema_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ class Filter(ArrowStep, SparkStep):
     where: Expression = Field(description="The condition, in Spark SQL.", examples=["level = 'error'"])
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        analysis = analyse(self.where, incoming)
-        yield from analysis.findings_at("where")
-        if not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
-            yield Finding("not-boolean", f"a condition is needed, and this is {format_type(analysis.type)}", ("where",), at=0)
+        return analyse(self.where, incoming).condition_findings_at("where")
 
     def fields(self, incoming: Schema) -> Schema:
         return incoming

@@ -30,12 +30,11 @@ def own_findings(rules: Sequence[OwnRule], incoming: Schema) -> Iterator[Finding
     yield from _same_ids(rules)
     for place, rule in enumerate(rules):
         analysis = analyse(rule.where, incoming)
-        yield from analysis.findings_at("rules", place, "where")
         if not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
             yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
-        elif not analysis.errors and analysis.type not in (pa.bool_(), pa.null()):
-            yield Finding("not-boolean", "a condition is needed here", ("rules", place, "where"), at=0)
+        else:
+            yield from analysis.condition_findings_at("rules", place, "where")
 
 
 def _same_ids(rules: Sequence[OwnRule]) -> Iterator[Finding]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from etl.api import Finding
+from etl.expressions import BadExpressionError, parse_statements
 
 _FORBIDDEN = {"reflect", "try_reflect", "java_method"}
 """Functions that call whatever Java code is named."""
@@ -21,7 +23,33 @@ _AGGREGATES = {"try_sum", "try_avg", "collect_union", "array_agg", "listagg", "s
 """Aggregates that sqlglot does not know as such."""
 
 _SHAPE = "write SELECT … FROM events [LATERAL VIEW …] [WHERE …]"
-_STATEFUL = "aggregates are the work of a window step"
+_STATEFUL = "a window step aggregates: aggregates: {n: count(*)}, group_by: […]"
+
+_CLAUSES = {
+    "joins": (
+        ("JOIN", ","),
+        "JOIN",
+        "the step lookup adds the fields of a table; a stream with from: [a, b] reads two",
+    ),
+    "order": (("ORDER BY",), "ORDER BY", "events stay in the order in which they are read; sort where they are stored"),
+    "sort": (("SORT BY",), "SORT BY", "events stay in the order in which they are read; sort where they are stored"),
+    "cluster": (("CLUSTER BY",), "CLUSTER BY", "leave it out"),
+    "distribute": (("DISTRIBUTE BY",), "DISTRIBUTE BY", "leave it out"),
+    "limit": (("LIMIT", "FETCH"), "LIMIT", "a condition in WHERE chooses events; etl run --limit ends a run after some"),
+    "offset": (("OFFSET",), "OFFSET", "a condition in WHERE chooses events"),
+    "distinct": (("DISTINCT",), "DISTINCT", "a window step with group_by gives one event a group"),
+    "group": (("GROUP BY",), "GROUP BY", "a window step groups: group_by: […], aggregates: {n: count(*)}"),
+    "having": (("HAVING",), "HAVING", "a window step has it: having: n > 5"),
+    "with_": (("WITH",), "WITH", "write several sql steps, one behind the other"),
+    "qualify": (("QUALIFY",), "QUALIFY", _STATEFUL),
+    "windows": (("WINDOW",), "WINDOW", _STATEFUL),
+    "sample": (("TABLESAMPLE",), "TABLESAMPLE", "rand() < 0.1 in WHERE takes a tenth"),
+    "pivots": (("PIVOT", "UNPIVOT"), "PIVOT", "the step unnest makes events of a list"),
+    "hint": (("/*+",), "a hint", "leave it out"),
+}
+"""Clauses that a query over single events cannot have: words by which they are found, the name, what to do instead."""
+
+_SETS = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +58,8 @@ class Select:
 
     tree: Any
     """sqlglot's syntax tree."""
+    written: Any
+    """The same with functions as they are written, for `analyse_node`."""
     projections: str
     table: str
     """What follows FROM up to WHERE, without the word ``events``: alias and lateral views."""
@@ -63,9 +93,14 @@ def read_select(query: str) -> Select | list[Finding]:
     tree = _parsed(query)
     if isinstance(tree, Finding):
         return [tree]
+    if tree.key in _SETS:
+        hint = "for UNION give a stream several inputs: from: [a, b]" if tree.key == "union" else _SHAPE
+        at = _word_at(query, (_SETS[tree.key],))
+        return [Finding("bad-sql", f"{_SETS[tree.key]} is not for a stream's single events", hint=hint, at=at)]
     if type(tree) is not exp.Select or _from(tree) is None:
-        return [Finding("bad-sql", f"the query is {tree.key.upper()}, and not one SELECT from events", hint=_SHAPE, at=0)]
-    findings = [*_clauses(tree), *_tables(tree), *_functions(tree)]
+        lacks = "lacks FROM events" if type(tree) is exp.Select else f"is {tree.key.upper()}, and not one SELECT from events"
+        return [Finding("bad-sql", f"the query {lacks}", hint=_SHAPE, at=0)]
+    findings = [*_clauses(query, tree)] or [*_queries(tree)] or [*_tables(tree), *_functions(tree)]
     cut = _cut(query, tree)
     if findings or cut is None:
         return findings or [Finding("bad-sql", "the query has parts that are not allowed", hint=_SHAPE, at=0)]
@@ -84,27 +119,49 @@ def _from(tree: Any) -> Any:
 
 def _parsed(query: str) -> Any:
     import sqlglot
-    from sqlglot.errors import ParseError, SqlglotError
+    from sqlglot.errors import SqlglotError
 
     try:
-        trees = sqlglot.parse(query, dialect="spark")
-    except ParseError as error:
-        first = error.errors[0]
-        lines = query.split("\n")[: first["line"] - 1]
-        at = sum(len(line) + 1 for line in lines) + max(0, first["col"] - len(first["highlight"] or ""))
-        return Finding("bad-sql", f"cannot be read: {first['description']}", hint=_SHAPE, at=min(at, len(query)))
-    except SqlglotError as error:
-        return Finding("bad-sql", f"cannot be read: {error}", hint=_SHAPE, at=0)
+        trees = parse_statements(query.rstrip("; \n\t"))
+    except BadExpressionError as error:
+        return Finding("bad-sql", str(error), hint=error.hint or _SHAPE, at=error.at)
+    comma = _lone_comma(query)
+    if comma is not None:
+        return Finding("bad-sql", "a comma stands in front of FROM", hint="leave it out", at=comma)
     if len(trees) != 1 or trees[0] is None:
         return Finding("bad-sql", f"the query has {len(trees)} statements, and one SELECT is wanted", hint=_SHAPE, at=0)
-    return trees[0]
+    try:
+        return sqlglot.parse_one(query, dialect="spark")
+    except SqlglotError as error:  # what its grammar of functions has beyond ours
+        return Finding("bad-sql", f"cannot be read: {str(error).splitlines()[0]}", hint=_SHAPE, at=0)
 
 
-def _clauses(tree: Any) -> Iterator[Finding]:
+def _lone_comma(query: str) -> int | None:
+    """Where a comma stands in front of FROM: sqlglot reads over it, and Spark does not."""
+    from sqlglot.dialects.spark import Spark
+
+    tokens = Spark().tokenize(query)
+    pairs = pairwise(tokens)
+    return next((one.start for one, other in pairs if one.text == "," and other.token_type.name == "FROM"), None)
+
+
+def _clauses(query: str, tree: Any) -> Iterator[Finding]:
     allowed = {"expressions", "from_", "from", "laterals", "where"}
     for name in (name for name, value in tree.args.items() if value and name not in allowed):
-        word = name.rstrip("_").replace("_", " ").upper()
-        yield Finding("stateful-sql", f"{word} is not for a stream's single events", hint=f"{_STATEFUL}; {_SHAPE}", at=0)
+        words, shown, hint = _CLAUSES.get(name if name != "with" else "with_", ((), name.rstrip("_").upper(), _SHAPE))
+        yield Finding("stateful-sql", f"{shown} is not for a stream's single events", hint=hint, at=_word_at(query, words))
+
+
+def _word_at(query: str, words: tuple[str, ...]) -> int:
+    """Where one of the words stands outside brackets; 0 if it does not."""
+    from sqlglot.dialects.spark import Spark
+
+    depth = 0
+    for token in Spark().tokenize(query):
+        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
+        if depth == 0 and " ".join(token.text.upper().split()) in words:
+            return int(token.start)
+    return 0
 
 
 def _tables(tree: Any) -> Iterator[Finding]:
@@ -116,8 +173,14 @@ def _tables(tree: Any) -> Iterator[Finding]:
     if not plain or not given <= {"this", "alias"} or source.name.lower() != "events":
         found = source.sql(dialect="spark")
         yield Finding("bad-sql", f"a query reads FROM events, and this one from {found!r}", hint=_SHAPE, at=start(source))
+
+
+def _queries(tree: Any) -> Iterator[Finding]:
+    from sqlglot import exp
+
     for query in (n for n in tree.find_all(exp.Query) if n is not tree and not isinstance(n, exp.Table)):
-        yield Finding("bad-sql", "the query has another query inside", hint=_SHAPE, at=start(query))
+        hint = "the step lookup adds the fields of a table; for the rest write several sql steps, one behind the other"
+        yield Finding("bad-sql", "a query inside a query is not for a stream's single events", hint=hint, at=start(query))
         return
 
 
@@ -158,4 +221,10 @@ def _cut(query: str, tree: Any) -> Select | None:
     (from_, table), where = places["FROM"], places.get("WHERE")
     end = tokens[-1].end + 1
     rest = query[table.end + 1 : where[0].start if where else end]
-    return Select(tree, query[tokens[0].end + 1 : from_.start], rest, query[where[0].end + 1 : end] if where else None)
+    return Select(
+        tree,
+        parse_statements(query.rstrip("; \n\t"))[0],
+        query[tokens[0].end + 1 : from_.start],
+        rest,
+        query[where[0].end + 1 : end] if where else None,
+    )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, visible
-from etl.expressions import analyse, quoted, register
+from etl.expressions import Analysis, analyse_node, quoted, register
 from etl.steps.select import GENERATORS, Select, read_select, start
 from etl.steps.window import ARRIVAL
 
@@ -54,7 +54,7 @@ class Sql(SparkStep):
         if isinstance(read, list):
             return visible(incoming)
         known = _with_views(read, visible(incoming))
-        columns = {name: type_ for node in read.tree.expressions for name, type_ in _columns(node, read, known)}
+        columns = {name: type_ for node in read.written.expressions for name, type_ in _columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
 
     def apply(self, events: DataFrame) -> DataFrame:
@@ -78,27 +78,20 @@ class Sql(SparkStep):
 
 def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
     known = _with_views(read, incoming)
-    for node in read.tree.expressions:
+    for node in read.written.expressions:
         if not node.is_star and not node.output_name and not node.args.get("aliases"):
             yield Finding(
                 "unnamed-column", f"{node.sql(dialect='spark')!r} has no name", hint="add AS and a name", at=start(node)
             )
-    items = [node.unalias() for node in read.tree.expressions if not node.is_star]
-    views = [lateral.this for lateral in read.tree.args.get("laterals") or ()]
-    where = read.tree.args.get("where")
-    for part in (*views, *items, *([where.this] if where else [])):
+    items = [node.unalias() for node in read.written.expressions if not node.is_star]
+    views = [lateral.this for lateral in read.written.args.get("laterals") or ()]
+    for part in (*views, *items):
         for argument in _arguments(part) if _generator(part) in GENERATORS else (part,):
-            yield from _analysed(argument, read, known)
-
-
-def _analysed(node: Any, read: Select, known: Schema) -> Iterator[Finding]:
-    """Findings of an expression; a struct that is selected whole is not one."""
-    if _members(node, read, known):
-        return
-    at = start(node)
-    for finding in _analysis(node, read, known).findings:
-        if finding.severity == "error":
-            yield replace(finding, at=at)
+            if not _members(argument, read, known):  # a struct that is selected whole
+                yield from _analysis(argument, read, known).findings
+    where = read.written.args.get("where")
+    if where:
+        yield from _analysis(where.this, read, known).condition_findings_at()
 
 
 def _columns(node: Any, read: Select, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
@@ -144,7 +137,7 @@ def _members(node: Any, read: Select, known: Schema) -> list[pa.Field]:
 def _with_views(read: Select, incoming: Schema) -> Schema:
     """Incoming fields and what lateral views add."""
     known = incoming
-    for lateral in read.tree.args.get("laterals") or ():
+    for lateral in read.written.args.get("laterals") or ():
         alias = lateral.args.get("alias")
         names = [column.name for column in (alias.columns if alias else ())]
         types = list(_made(lateral.this, read, known))
@@ -181,7 +174,7 @@ def _made(generator: Any, read: Select, known: Schema) -> Iterator[pa.DataType]:
         yield type_.value_type if pa.types.is_list(type_) else pa.null()
 
 
-def _analysis(node: Any, read: Select, known: Schema) -> Any:
+def _analysis(node: Any, read: Select, known: Schema) -> Analysis:
     from sqlglot import exp
 
     def bare(column: Any) -> Any:
@@ -192,7 +185,7 @@ def _analysis(node: Any, read: Select, known: Schema) -> Any:
             return column
         return exp.Dot.build([part.copy() for part in rest]) if len(rest) > 1 else exp.column(rest[0].copy())
 
-    return analyse(node.copy().transform(bare).sql(dialect="spark"), known)
+    return analyse_node(node.copy().transform(bare), known)
 
 
 # ── Flat and nested columns of Spark ──────────────────────────────────────────────────────────────

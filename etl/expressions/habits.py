@@ -1,0 +1,277 @@
+"""Notations of other languages that Spark SQL does not have: how each is written here.
+
+Looked for in the tokens of an expression, so that texts and comments are never mistaken for operators. Known are habits from
+Vector and jq, Logstash, Python, JavaScript, KQL, C and shells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+_WORDS = (
+    r"xor|contains|icontains|includes|has|matches|match|regex|startswith|starts_with|endswith|ends_with|equals|eq|ne|neq|gt|gte|ge"
+    r"|lt|lte|le|isnt|isnot|unless"
+)
+_CURLY = re.compile("[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]")
+_SUSPECT = re.compile(
+    rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|=<|=>|(?:^|[^\w`)\]])\.|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
+    re.IGNORECASE,
+)
+"""Texts without any of this are not looked at: nearly all are plain Spark SQL."""
+
+_OPERANDS = frozenset(("VAR", "STRING", "NUMBER", "R_PAREN", "R_BRACKET", "IDENTIFIER", "NULL", "TRUE", "FALSE"))
+_KEYWORDS = frozenset(
+    "and or not in like ilike rlike regexp case when then else end is between div select where from as interval distinct".split()  # noqa: SIM905
+)
+"""Words that are no field's name."""
+_LENGTH = re.compile(r"(\d+)(ms|s|sec|m|min|h|hr|d|w)", re.IGNORECASE)
+_UNITS = {"ms": "milliseconds", "s": "seconds", "sec": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "hr": "hours",
+          "d": "days", "w": "weeks"}  # fmt: skip
+
+_CALLS = {
+    "contains": "contains({}, {})", "includes": "contains({}, {})", "has": "contains({}, {})",
+    "icontains": "contains(lower({}), lower({}))",
+    "matches": "{} rlike {}", "match": "{} rlike {}", "regex": "{} rlike {}",
+    "startswith": "startswith({}, {})", "starts_with": "startswith({}, {})",
+    "endswith": "endswith({}, {})", "ends_with": "endswith({}, {})",
+    "equals": "{} = {}", "eq": "{} = {}", "ne": "{} <> {}", "neq": "{} <> {}", "isnt": "{} is not {}", "isnot": "{} is not {}",
+    "gt": "{} > {}", "gte": "{} >= {}", "ge": "{} >= {}", "lt": "{} < {}", "lte": "{} <= {}", "le": "{} <= {}",
+}  # fmt: skip
+"""Words between two values → how the same is written in Spark SQL."""
+
+
+class Habit(NamedTuple):
+    """A notation that Spark SQL lacks, and what to write."""
+
+    at: int
+    message: str
+    hint: str
+
+
+class _Here(NamedTuple):
+    """A token with its neighbours."""
+
+    text: str
+    tokens: Sequence[Any]
+    number: int
+
+    @property
+    def token(self) -> Any:
+        return self.tokens[self.number]
+
+    def kind(self, step: int = 0) -> str:
+        """The kind of this token or of one ``step`` further; empty past the ends."""
+        at = self.number + step
+        return self.tokens[at].token_type.name if 0 <= at < len(self.tokens) else ""
+
+    def word(self, step: int = 0) -> str:
+        at = self.number + step
+        return str(self.tokens[at].text) if 0 <= at < len(self.tokens) else ""
+
+    def is_name(self, step: int) -> bool:
+        """Whether a token can be a field's name: many of Spark's own words can, such as ``file``."""
+        word = self.word(step)
+        return word.isidentifier() and word.lower() not in _KEYWORDS and self.kind(step) != "STRING"
+
+    def is_operand(self, step: int) -> bool:
+        """Whether a token is a value, or ends one."""
+        return self.kind(step) in _OPERANDS or self.is_name(step)
+
+    def touches(self) -> bool:
+        """Whether the next token follows without a blank."""
+        return self.number + 1 < len(self.tokens) and self.tokens[self.number + 1].start == self.token.end + 1
+
+    def value(self, step: int) -> str:
+        """The value in front (-1) or behind (1) as it is written: a path of names, a constant, else three dots."""
+        first = last = self.number + step
+        if self.kind(step) in ("R_PAREN", "R_BRACKET") or not self.is_operand(step):
+            return "…"
+        while self._is_dot(first - 1 if step < 0 else last + 1):
+            first, last = (first - 2, last) if step < 0 else (first, last + 2)
+        return self.text[self.tokens[first].start : self.tokens[last].end + 1]
+
+    def _is_dot(self, at: int) -> bool:
+        return 0 < at < len(self.tokens) - 1 and self.tokens[at].token_type.name == "DOT"
+
+
+def habit(text: str, tokenize: Callable[[str], Sequence[Any]], *, query: bool = False) -> Habit | None:
+    """The first such notation in an expression or query. A text that has no tokens has none."""
+    if not _SUSPECT.search(text):
+        return None
+    try:
+        tokens = tokenize(text)
+    except Exception:  # an open quote: the parser says so
+        return None
+    return next(_habits(text, tokens, ignored="SEMICOLON" if query else ""), None)
+
+
+def _habits(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[Habit]:
+    for number in range(len(tokens)):
+        here = _Here(text, tokens, number)
+        rule = _RULES.get(here.kind())
+        found = rule(here) if rule and here.kind() != ignored else None
+        if found:
+            yield Habit(here.token.start, *found)
+
+
+_Said = tuple[str, str] | None
+
+
+def _no_operator(sign: str, hint: str) -> _Said:
+    return f"{sign!r} is no operator of Spark SQL", hint
+
+
+def _equals(here: _Here) -> _Said:
+    following = here.kind(1) if here.touches() else ""
+    if following == "EQ":
+        sign = here.word() + here.word(1)
+        return _no_operator(sign, f"write {'=' if sign[0] == '=' else '<>'}")
+    if following == "TILDE":
+        return _no_operator("=~", f"a regular expression: {here.value(-1)} rlike {_pattern(here, 2)}")
+    if following == "LT" and here.word() == "=":
+        return _no_operator("=<", "write <=")
+    return None
+
+
+def _not(here: _Here) -> _Said:
+    if here.word() != "!":
+        return None
+    if here.kind(1) == "TILDE":
+        return _no_operator("!~", f"write not {here.value(-1)} rlike {_pattern(here, 2)}")
+    if here.kind(1) == "EQ":
+        return _no_operator("! =", "write <> or !=")
+    return None
+
+
+def _tilde(here: _Here) -> _Said:
+    if not here.is_operand(-1):
+        return None
+    return _no_operator("~", f"a regular expression: {here.value(-1)} rlike {_pattern(here, 1)}")
+
+
+def _pattern(here: _Here, step: int) -> str:
+    return here.value(step) if here.kind(step) == "STRING" else "'…'"
+
+
+def _slash(here: _Here) -> _Said:
+    """``/x/`` where a value is expected."""
+    if here.is_operand(-1) and here.word(-1).lower() not in _CALLS:
+        return None
+    return "a regular expression stands in quotes", f"write {here.value(-2)} rlike '…'"
+
+
+def _name(here: _Here) -> _Said:
+    word = here.word()
+    if _CURLY.search(word):
+        return f"{_CURLY.findall(word)[0]} is no quote of Spark SQL", "a text stands between ' and '"
+    length = _LENGTH.fullmatch(word)
+    if length:
+        return f"{word!r} is no value", f"a length of time is written: interval {length[1]} {_UNITS[length[2].lower()]}"
+    return _infix(here, word.lower())
+
+
+def _infix(here: _Here, word: str) -> _Said:
+    negated = here.kind(-1) == "NOT"
+    front = -2 if negated else -1
+    if word not in _CALLS or not here.is_operand(front) or not _begins_value(here):
+        return None
+    if here.kind(front) == "VAR" and here.word(front).lower() in _CALLS:
+        return None
+    call = _CALLS[word].format(here.value(front), "'…'" if here.kind(1) == "SLASH" else here.value(1))
+    return f"{word!r} cannot stand between two values in Spark SQL", f"write {'not ' if negated else ''}{call}"
+
+
+def _begins_value(here: _Here) -> bool:
+    return here.kind(1) in ("L_PAREN", "SLASH", "DASH") or (here.is_operand(1) and here.kind(1) not in ("R_PAREN", "R_BRACKET"))
+
+
+def _xor(here: _Here) -> _Said:
+    left, right = here.value(-1), here.value(1)
+    return _no_operator(here.word(), f"of two conditions exactly one: ({left}) <> ({right}), each in brackets")
+
+
+def _bracket(here: _Here) -> _Said:
+    before = here.kind(-1)
+    if before == "IN":
+        return "the values of 'in' stand in round brackets", "write in (…, …)"
+    if here.is_operand(-1):
+        return None
+    if here.is_name(1) and here.kind(2) == "R_BRACKET":
+        path = re.match(r"(?:\[\s*`?[\w@.\-]+`?\s*\])+", here.text[here.token.start :])
+        names = re.findall(r"[\w@.\-]+", path[0]) if path else [here.word(1)]
+        return "a field stands without brackets", f"write {'.'.join(names)}"
+    return "a list is not written in square brackets", "write array(…, …)"
+
+
+def _in(here: _Here) -> _Said:
+    if here.kind(1) == "L_PAREN" or here.kind(1) == "L_BRACKET":
+        return None
+    if here.kind(-1) == "STRING" and here.is_name(1):
+        part, whole = here.value(-1), here.value(1)
+        return (
+            "'in' takes values in round brackets",
+            f"a part of a text: contains({whole}, {part}); of a list: array_contains({whole}, {part})",
+        )
+    return "'in' takes values in round brackets", f"write {here.value(-1)} in ({here.value(1)}, …)"
+
+
+def _is(here: _Here) -> _Said:
+    negated = here.kind(1) == "NOT"
+    if here.kind(2 if negated else 1) not in ("STRING", "NUMBER"):
+        return None
+    sign, value = ("<>", here.value(2)) if negated else ("=", here.value(1))
+    return "'is' goes with null, true and false", f"write {here.value(-1)} {sign} {value}"
+
+
+def _dot(here: _Here) -> _Said:
+    if here.is_operand(-1) or here.kind(-1) in ("DOT", "PARAMETER", "STAR") or not here.is_name(1):
+        return None
+    return "a field has no dot in front", f"write {here.value(1)}"
+
+
+def _arrow(here: _Here) -> _Said:
+    depth = sum({"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0) for token in here.tokens[: here.number])
+    return None if depth else _no_operator("=>", "write >=")
+
+
+def _parameter(here: _Here) -> _Said:
+    if here.word() == "@" and here.is_name(1):
+        return "a name with '@' needs backticks", f"write `@{here.value(1)}`"
+    name = here.value(2) if here.kind(1) == "DOT" else here.value(1)
+    return f"{here.word()!r} does not stand in front of a field", f"write {name}"
+
+
+def _brace(here: _Here) -> _Said:
+    names = re.match(r"\{+\s*([\w@.\-]+)\s*\}", here.text[here.token.start :])
+    return "a field stands without braces", f"write {names[1]}" if names else "write its plain name"
+
+
+def _semicolon(here: _Here) -> _Said:
+    return "';' ends no expression here", "leave it out"
+
+
+_RULES: dict[str, Callable[[_Here], _Said]] = {
+    "DAMP": lambda here: _no_operator("&&", "write and"),
+    "XOR": _xor,
+    "DQMARK": lambda here: _no_operator("??", f"write coalesce({here.value(-1)}, {here.value(1)})"),
+    "PLACEHOLDER": lambda here: _no_operator("?", "write if(condition, value, otherwise)"),
+    "COLON_EQ": lambda here: _no_operator(":=", "write = to compare; the step `set` gives values to fields"),
+    "EQ": _equals,
+    "NEQ": _equals,
+    "NOT": _not,
+    "TILDE": _tilde,
+    "SLASH": _slash,
+    "VAR": _name,
+    "L_BRACKET": _bracket,
+    "IN": _in,
+    "IS": _is,
+    "DOT": _dot,
+    "FARROW": _arrow,
+    "PARAMETER": _parameter,
+    "MOD": lambda here: _brace(here._replace(number=here.number + 1)) if here.kind(1) == "L_BRACE" else None,
+    "L_BRACE": _brace,
+    "SEMICOLON": _semicolon,
+}
+"""By the kind of a token: the notation that begins there, if any."""

@@ -1,0 +1,143 @@
+"""Expressions as people write them who come from other languages: what lint says of each, and where."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from etl.api import TIMESTAMP
+from etl.expressions import analyse
+from etl.steps.filter import Filter
+from etl.steps.sql import Sql
+
+FIELDS = pa.schema(
+    [
+        ("level", pa.string()),
+        ("took", pa.int32()),
+        ("ok", pa.bool_()),
+        ("ts", TIMESTAMP),
+        ("source.ip", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("file.path", pa.string()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "hint"),
+    [
+        ("ok && took > 5", 3, "write and"),
+        ("level == 'ERROR' || took > 5", 9, "between conditions write or"),
+        ("took > 5 || level == 'ERROR'", 7, "between conditions write or"),
+        ("ok xor took > 5", 3, "of two conditions exactly one: (ok) <> (took), each in brackets"),
+        ("level contains 'x'", 6, "write contains(level, 'x')"),
+        ("level not contains 'x'", 10, "write not contains(level, 'x')"),
+        ("source.ip startswith '10.'", 10, "write startswith(source.ip, '10.')"),
+        ("level matches 'x+'", 6, "write level rlike 'x+'"),
+        ("level =~ 'x+'", 6, "a regular expression: level rlike 'x+'"),
+        ("level =~ /x+/", 6, "a regular expression: level rlike '…'"),
+        ("level !~ 'x+'", 6, "write not level rlike 'x+'"),
+        ("level ~ 'x+'", 6, "a regular expression: level rlike 'x+'"),
+        ("level === 'x'", 6, "write ="),
+        ("level !== 'x'", 6, "write <>"),
+        ("took =< 5", 5, "write <="),
+        ("took => 5", 5, "write >="),
+        ("took gt 5", 5, "write took > 5"),
+        ("ok ? 1 : 2", 3, "write if(condition, value, otherwise)"),
+        ("level ?? 'x'", 6, "write coalesce(level, 'x')"),
+        ("[source][ip] == 'x'", 0, "write source.ip"),
+        (".level == 'x'", 0, "write level"),
+        ("%{level} == 'x'", 0, "write level"),
+        ("{{ level }} = 'x'", 0, "write level"),
+        ("$.level = 'x'", 0, "write level"),
+        ("level in ['a', 'b']", 9, "write in (…, …)"),
+        ("'x' in level", 4, "a part of a text: contains(level, 'x'); of a list: array_contains(level, 'x')"),
+        ("level is 'x'", 6, "write level = 'x'"),
+        ("level is not 'x'", 6, "write level <> 'x'"),
+        ("ts > now() - 5m", 13, "a length of time is written: interval 5 minutes"),
+        ("level = 'x';", 11, "leave it out"),
+        ("level = “x”", 8, "a text stands between ' and '"),
+        ("level.startswith('x')", 0, "a function stands in front: startswith(level, 'x')"),
+        ("level.toLowerCase() = 'x'", 0, "a function stands in front: lower(level)"),
+        ("level = 'a' or 'b'", 15, "write level in ('a', 'b')"),
+        ("1 < took < 5", 0, "two comparisons: 1 < took and took < 5"),
+        ("level = error", 8, "a text needs quotes: 'error'"),
+        ("level in ('a', error)", 15, "a text needs quotes: 'error'"),
+        ("level is None", 9, "write null: x is null, x is not null"),
+        ("downcase(level) = 'x'", 0, "Spark's name is 'lower'"),
+        ("cidr_match('10.0.0.0/8', source.ip)", 0, "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"),
+    ],
+)
+def test_a_notation_of_another_language_gets_spark_s(text: str, at: int, hint: str) -> None:
+    (finding,) = analyse(text, FIELDS).findings
+
+    assert (finding.severity, finding.at, finding.hint) == ("error", at, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("level = null", "write level is null, or is not null"),
+        ("level != null", "write level is null, or is not null"),
+        ("'level' = 'x'", "leave out the quotes"),
+        ('"level" = "x"', "leave out the quotes"),
+    ],
+)
+def test_what_can_never_be_meant_is_a_warning(text: str, hint: str) -> None:
+    (finding,) = analyse(text, FIELDS).findings
+
+    assert (finding.severity, finding.hint) == ("warning", hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "level is not null and not ok", "took in (1, 2)", "tags[0] = 'x'", "~took > 1", "make_interval(days => 1) is not null",
+        "contains(level, 'a && b')", "level = \"it's\"", "level rlike '=~ /x/'", "took / 2 > 1.5", "level /* ? && */ = 'x' -- ~",
+        "file.path = 'x'", "`level` = 'x'", "took::string = '1'", "ok or 'true'", "concat(level, '{{x}}') = 'x'",
+        "took > 5S", "ts > now() - interval 5 minutes", "case when ok then level end = 'x'", "level || 'x' = 'yx'",
+    ],
+)  # fmt: skip
+def test_spark_s_own_notation_is_left_alone(text: str) -> None:
+    assert analyse(text, FIELDS).findings == ()
+
+
+def test_two_conditions_joined_as_texts_are_no_condition() -> None:
+    (finding,) = Filter(where="(took > 5) || (level == 'ERROR')").check(FIELDS)
+
+    assert (finding.code, finding.hint) == ("not-boolean", "'||' joins texts; between conditions write or")
+
+
+@pytest.mark.parametrize(
+    ("query", "at", "said"),
+    [
+        ("SELECT level FROM events JOIN t ON events.level = t.level", 25, "JOIN"),
+        ("SELECT level FROM events, t", 24, "JOIN"),
+        ("SELECT level FROM events ORDER BY level", 25, "ORDER BY"),
+        ("SELECT DISTINCT level FROM events", 7, "DISTINCT"),
+        ("SELECT level, count(*) AS n FROM events GROUP BY level", 40, "GROUP BY"),
+        ("SELECT level FROM events LIMIT 5", 25, "LIMIT"),
+        ("SELECT level FROM events UNION ALL SELECT level FROM events", 25, "UNION"),
+        ("WITH x AS (SELECT * FROM events) SELECT * FROM x", 0, "WITH"),
+        ("SELECT * FROM (SELECT * FROM events)", 22, "a query inside a query"),
+        ("SELECT level FROM events WHERE level IN (SELECT level FROM events)", 48, "a query inside a query"),
+        ("SELECT level FROM events WHERE level && ok", 37, "'&&'"),
+        ("SELECT level FROM events WHERE level = error", 39, "'error'"),
+        ("SELECT level FROM events WHERE took", 31, "a condition is needed"),
+        ("SELECT level, FROM events", 12, "a comma"),
+        ("SELECT level", 0, "lacks FROM"),
+    ],
+)
+def test_a_query_that_is_more_than_a_select_is_refused_by_name(query: str, at: int, said: str) -> None:
+    (finding,) = Sql(query=query).check(FIELDS)
+
+    assert finding.at == at
+    assert said in finding.message
+
+
+def test_messages_do_not_repeat_long_expressions() -> None:
+    text = " or ".join(f"took = {number}" for number in range(5000)) + " or"
+
+    (finding,) = analyse(text, FIELDS).findings
+
+    assert len(finding.message) < 300
