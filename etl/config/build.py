@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
@@ -15,24 +15,16 @@ from etl.config.layout import Layout, Part
 from etl.config.model import Path, RunOptions
 from etl.config.report import Report
 from etl.config.validation import Fault
+from etl.config.variants import Built, attributes, free_options, variants
 
-Model = TypeVar("Model", bound=BaseModel)
+Json = Mapping[str, Any]
 
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _OWN_WORDS = ("value_error", "assertion_error")
-_BOUNDS = ("minimum", "maximum", "exclusive-minimum", "exclusive-maximum", "multiple-of")
 _SECRET = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
 """Names of what is surely secret: all headers are kept out of sight, and few need to be kept out of the file."""
 
 _SAID_BY_SCHEMA = ("missing", "extra_forbidden")
-
-
-@dataclass(frozen=True)
-class Built:
-    """A component as far as its options allow: ``whole`` when nothing was left out that its fields may depend on."""
-
-    component: Component
-    whole: bool
 
 
 @dataclass(frozen=True)
@@ -44,9 +36,9 @@ class Refusal:
 
 
 def build(
-    layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, faults: Iterable[Fault], report: Report
+    layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, schema: Json, faults: Iterable[Fault], report: Report
 ) -> tuple[dict[Path, Built], RunOptions]:
-    """Construct every part and the run options; report the schema's faults and those of the construction."""
+    """Construct every part and the run options; report the faults that the schema has found and those of the construction."""
     refused: dict[Path, Refusal] = {}
     for part in layout.parts():
         for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
@@ -56,9 +48,8 @@ def build(
         refused |= _refusals(_class(part, catalogue), part.options, part.path)
     refused |= _refusals(RunOptions, root.get("run", {}), ("run",))
     report_faults(list(faults), refused, report)
-    built = {part.path: made for part in layout.parts() if (made := _build(part, catalogue, report))}
-    run = _repaired(RunOptions, root.get("run"), ("run",), report)
-    return built, run or RunOptions()
+    built = {part.path: made for part in layout.parts() if (made := _build(part, catalogue, schema, report))}
+    return built, _run_options(root, schema, report)
 
 
 def _class(part: Part, catalogue: Catalogue) -> type[Component] | None:
@@ -66,36 +57,25 @@ def _class(part: Part, catalogue: Catalogue) -> type[Component] | None:
     return catalogue.families[part.family].get(name) if isinstance(name, str) else None
 
 
-def _build(part: Part, catalogue: Catalogue, report: Report) -> Built | None:
+def _build(part: Part, catalogue: Catalogue, schema: Json, report: Report) -> Built | None:
     cls = _class(part, catalogue)
-    component = _repaired(cls, part.options, part.path, report) if cls else None
-    whole = not any(path[: len(part.path)] == part.path for path in report.broken - report.harmless)
-    return Built(component, whole) if component is not None else None
+    if cls is None:
+        return None
+    bad = report.broken_below(part.path)
+    of_type = schema["$defs"][f"{part.family}.{part.options['type']}"]
+    made = variants(cls, part.options, bad, of_type, schema["$defs"])
+    if not made:
+        return None
+    wrong = attributes(cls, {str(path[0]) for path in bad})
+    return Built(made[0], tuple(made[1:]), wrong, attributes(cls, free_options(made, bad)))
 
 
-def _repaired(cls: type[Model], options: object, path: Path, report: Report) -> Model | None:
-    """Construct without what has errors, so that the checks behind can go on: without these keys, else without their options."""
-    given = options if isinstance(options, dict) else {}
-    bad = {p[len(path) :] for p in report.broken if p[: len(path)] == path and len(p) > len(path)}
-    harmful = bad - {p[len(path) :] for p in report.harmless if p[: len(path)] == path}
-    for left_out in (harmful, {place[:1] for place in harmful}, {place[:1] for place in bad}):
-        try:
-            return cls.model_validate(_without(given, left_out))
-        except ValidationError:
-            continue
-    return None
-
-
-def _without(value: Any, places: Collection[Path]) -> Any:
-    """The value without what stands at these places. An item of a list stays: others would change their places."""
-    if isinstance(value, dict):
-        inner = {key: {place[1:] for place in places if place[0] == key} for key in value}
-        return {key: _without(item, inner[key]) for key, item in value.items() if () not in inner[key]}
-    if isinstance(value, list):
-        return [
-            _without(item, {place[1:] for place in places if len(place) > 1 and place[0] == at}) for at, item in enumerate(value)
-        ]
-    return value
+def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOptions:
+    given = root.get("run")
+    options = given if isinstance(given, dict) else {}
+    bad = report.broken_below(("run",))
+    made = variants(RunOptions, options, bad, schema["$defs"]["RunOptions"], schema["$defs"])
+    return made[0] if made else RunOptions()
 
 
 def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[Path, Refusal]:
@@ -176,7 +156,8 @@ def report_faults(faults: list[Fault], refused: Mapping[Path, Refusal], report: 
         if fault.code != "missing-option":
             said.add(fault.path)
             report.broken.add(fault.path)
-            report.harmless |= {fault.path} if fault.code in _BOUNDS else set()
+        else:
+            report.broken.add((*fault.path, fault.option))
     for path, refusal in refused.items():
         if not _covered(path, said) and not report.is_broken(path):
             report.fail(path, "invalid-value", refusal.message)

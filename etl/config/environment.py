@@ -66,7 +66,6 @@ def _fail(report: Report, path: Path, found: re.Match[str], code: str, message: 
     position = position_at(report.document, report.place(path), found.start())
     report.put(position, path, code, message, hint)
     report.broken.add(path)
-    report.harmless.add(path)
 
 
 def read_env_file(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import Finding, FrameSource, Parser, Schema, Sink, Source, Step
-from etl.config.build import Built
+from etl.api import Finding, FrameSource, Sink, Source, Step
+from etl.config.known_fields import NOTHING_KNOWN, Fields, common_findings, missed_field, outgoing, source_fields
 from etl.config.layout import Feed, Layout
 from etl.config.model import Path
 from etl.config.report import Report
 from etl.config.schemas import merge, nesting_findings, union_findings
-
-ABOUT_FIELDS = frozenset({"unknown-field", "wrong-type", "field-conflict", "union-type-conflict", "not-boolean"})
-"""Findings that mean nothing where the fields are guessed."""
-
+from etl.config.variants import Built
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What reaches a place. Not ``certain`` behind components with errors."""
-
-    schema: Schema
-    certain: bool
-
-
-_NOTHING_KNOWN = Fields(pa.schema([]), certain=False)
 
 
 def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built], report: Report) -> None:
@@ -48,8 +34,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built]
         made = built.get(sink.part.path)
         fields = _joined(sink.feeds, known, sink.part.path, report)
         if made and isinstance(made.component, Sink):
-            component = made.component
-            _ask(made, sink.part.path, lambda c=component, f=fields: c.check(f.schema), fields.certain, report)  # type: ignore[misc]
+            _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
 
 def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
@@ -74,46 +59,60 @@ def _targets(made: Built | None) -> Iterable[str]:
 
 def _source(made: Built | None, path: Path, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)):
-        return _NOTHING_KNOWN
-    component = made.component
-    _ask(made, path, component.check, True, report)
-    schema = _guarded(path, component.fields, pa.schema([]), report)
-    return Fields(schema, made.whole and not report.is_broken(path))
+        return _caused(NOTHING_KNOWN, path)
+    _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
+    given = _guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
+    return _caused(given, path)
 
 
 def _step(made: Built | None, path: Path, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step):
-        return Fields(incoming.schema, certain=False)
-    component = made.component
-    wrong = _ask(made, path, lambda: component.check(incoming.schema), incoming.certain, report)
-    outgoing = _guarded(path, lambda: component.fields(incoming.schema), incoming.schema, report)
-    if incoming.certain:
-        for finding in nesting_findings(incoming.schema, outgoing):
-            report.find(path, finding)
-    guessed = wrong and isinstance(component, Parser)
-    return Fields(outgoing, incoming.certain and made.whole and not guessed and path not in report.broken)
+        return _caused(NOTHING_KNOWN, path, incoming)
+    findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
+    given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
+    for finding in nesting_findings(incoming.schema, given.schema):
+        report.find(path, finding)
+    return _caused(given, path, incoming)
+
+
+def _caused(fields: Fields, path: Path, incoming: Fields | None = None) -> Fields:
+    """Open fields say why they are: because of the component at ``path``, or of those in front of it."""
+    causes = incoming.causes if incoming and incoming.causes else frozenset({path})
+    return replace(fields, causes=causes) if fields.open else fields
 
 
 def _joined(feeds: Sequence[Feed], known: Mapping[str, Fields], path: Path, report: Report) -> Fields:
-    inputs = {feed.name: known.get(feed.name, _NOTHING_KNOWN) for feed in feeds}
-    certain = bool(inputs) and all(fields.certain for fields in inputs.values())
-    if certain and len(inputs) > 1:
+    inputs = {feed.name: known.get(meant_input(feed.name, known), NOTHING_KNOWN) for feed in feeds}
+    if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
             report.find((*path, "from"), finding)
-    return Fields(merge(fields.schema for fields in inputs.values()), certain)
+    is_open = not inputs or any(fields.open for fields in inputs.values())
+    causes = frozenset[Path]().union(*(fields.causes for fields in inputs.values()))
+    return Fields(merge(fields.schema for fields in inputs.values()), is_open, causes)
 
 
-def _ask(made: Built, path: Path, check: Callable[[], Iterable[Finding]], certain: bool, report: Report) -> bool:
-    """Report a component's findings, except consequences of errors known already, as what is said of a whole component of
-    which options were left out may be; whether one was an error."""
-    wrong = False
+def meant_input(name: str, known: Iterable[str]) -> str:
+    """The name itself, or the one that a misspelt name most likely means."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    close = [] if name in names else get_close_matches(name, names, n=1)
+    return close[0] if close else name
+
+
+def _ask(
+    made: Built, path: Path, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
+) -> Sequence[Finding]:
+    """Report a component's findings, except consequences of errors known already; all that it found."""
     nothing: list[Finding] = []
-    for finding in _guarded(path, lambda: list(check()), nothing, report):
+    found = _guarded(path, lambda: common_findings(made, check), nothing, report)
+    for finding in found:
         consequence = report.is_broken((*path, *finding.path)) if finding.path else not made.whole
-        if not consequence and (certain or finding.code not in ABOUT_FIELDS):
+        if incoming.open and (name := missed_field(finding)):
+            report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
+        elif not consequence:
             report.find(path, finding)
-            wrong |= finding.severity == "error"
-    return wrong
+    return found
 
 
 def _guarded(path: Path, ask: Callable[[], T], otherwise: T, report: Report) -> T:

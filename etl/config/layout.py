@@ -13,6 +13,7 @@ from etl.config.document import plain
 from etl.config.model import Path
 from etl.config.report import Report
 from etl.config.schema import NAME_PATTERN
+from etl.config.type_names import advice
 
 MAIN = "main"
 """What the source and the sink of the short form are called; its stream is called ``steps``, as in the file."""
@@ -124,7 +125,7 @@ def _type_hint(family: Family, name: object, catalogue: Catalogue) -> str:
     others = [other for other, members in catalogue.families.items() if isinstance(name, str) and name in members]
     if others:
         return f"{name!r} is a {' and a '.join(others)}"
-    return nearest(str(name), catalogue.families[family]) or f"a {family} is one of: {_names(catalogue, family)}"
+    return advice(family, str(name)) or f"a {family} is one of: {_names(catalogue, family)}"
 
 
 def _names(catalogue: Catalogue, family: Family) -> str:

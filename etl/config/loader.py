@@ -10,7 +10,7 @@ from typing import Any
 
 from etl.api import FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, installed
-from etl.config.build import Built, build
+from etl.config.build import build
 from etl.config.case_check import checked_cases
 from etl.config.document import Document, Flaw, plain, read
 from etl.config.environment import substitute
@@ -20,9 +20,11 @@ from etl.config.model import Output, Path, Pipeline, Position, RunOptions, Strea
 from etl.config.network import check_network, leaves
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, in_file_order
+from etl.config.repair import repaired, used_components
 from etl.config.report import Report
 from etl.config.tables import give_tables
-from etl.config.validation import coerce, faults
+from etl.config.validation import coerce, faults, validator
+from etl.config.variants import Built
 
 _CONSOLE = "console"
 TESTS = "tests"
@@ -98,29 +100,25 @@ def _inspect(
 
 def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeline | None:
     """Forms, types, schema, construction, names, fields, targets: each step reports, and the next goes on with the rest."""
+    root = repaired(root, catalogue, report)
     layout = lay_out(root, report)
     check_types(layout, catalogue, report)
-    used = _used(layout, catalogue)
+    used = used_components(layout, catalogue)
     coerced = coerce(root, used, report)
     if coerced is not root:
         root = coerced
         layout = lay_out(root, Report(report.file, report.document))
-    built, run = build(layout, root, catalogue, faults(root, used, report), report)
+    built, run = build(layout, root, catalogue, validator(used)[1], faults(root, used, report), report)
     declared = {**plain(root.get("sources")), **plain(root.get("streams"))}
     give_tables(layout, built, report)
     order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_targets(layout, built, report)
+    report.note_unchecked()
     if report.errors:
         return None
     pipeline = _pipeline(root, layout, order, built, run, catalogue, report)
     return replace(pipeline, tests=checked_cases(root.get(TESTS), pipeline, report)) if TESTS in root else pipeline
-
-
-def _used(layout: Layout, catalogue: Catalogue) -> Catalogue:
-    """Only the components a file names: their schema is built in a few milliseconds and decides the same."""
-    found = [catalogue.families[part.family].get(str(part.options.get("type"))) for part in layout.parts()]
-    return Catalogue(tuple(dict.fromkeys(component for component in found if component)))
 
 
 def _pipeline(

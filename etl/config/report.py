@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from etl.api import Finding
+from etl.api import Finding, cut
 from etl.config.document import Document, Place
 from etl.config.locate import position_at
 from etl.config.model import Path, Position
@@ -12,6 +12,10 @@ from etl.config.problems import Problem, Severity, in_file_order, json_path
 
 _SHORTEST_MASKED = 4
 """Characters; replacing shorter values would spoil messages and hide little."""
+
+
+_LONGEST_NOTE = 80
+"""Characters of the names of fields that could not be checked."""
 
 
 @dataclass
@@ -29,8 +33,10 @@ class Report:
     """Those of them for which a default stands: the environment of the run may say otherwise."""
     broken: set[Path] = field(default_factory=set)
     """Values with errors: what else is wrong with them is a consequence."""
-    harmless: set[Path] = field(default_factory=set)
-    """Those of them that no component's fields depend on."""
+    unchecked: dict[tuple[Path, str], None] = field(default_factory=dict)
+    """Component with errors, and a field that is named behind it and may or may not come from it."""
+    written: dict[Path, Path] = field(default_factory=dict)
+    """Paths of repaired names → the paths that the file has."""
     overridden: set[Path] = field(default_factory=set)
     """Values given by ``--set``."""
 
@@ -62,7 +68,25 @@ class Report:
         if any(path[: len(part)] == part for part in self.overridden):
             hint = f"{hint}; the value was given by --set" if hint else "the value was given by --set"
         shown = self._mask(message), self._mask(hint) if hint else None
-        self.problems.append(Problem(self.file, *position, code, json_path(path), *shown, severity))
+        self.problems.append(Problem(self.file, *position, code, json_path(self.as_written(path)), *shown, severity))
+
+    def rename(self, old: Path, new: Path) -> None:
+        """What stands at ``old`` in the file is looked for at ``new`` from now on."""
+        self.written[new] = old
+        places = {path: place for path, place in self.document.places.items() if path[: len(old)] == old}
+        self.document.places.update({(*new, *path[len(old) :]): place for path, place in places.items()})
+        for paths in (self.broken, self.overridden, self.defaulted):
+            paths |= {(*new, *path[len(old) :]) for path in paths if path[: len(old)] == old}
+        self.substituted |= {
+            (*new, *path[len(old) :]): text for path, text in self.substituted.items() if path[: len(old)] == old
+        }
+
+    def as_written(self, path: Path) -> Path:
+        """The path with the names that the file has."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.written:
+                return self.as_written((*self.written[path[:length]], *path[length:]))
+        return path
 
     def place(self, path: Path) -> Place:
         """The place of a path, or of the nearest path around it that the file has."""
@@ -70,6 +94,20 @@ class Report:
         while path and path not in places:
             path = path[:-1]
         return places.get(path, Place(None, (1, 1)))
+
+    def broken_below(self, path: Path) -> set[Path]:
+        """Where below ``path`` errors were reported, relative to it."""
+        return {one[len(path) :] for one in self.broken if one[: len(path)] == path and len(one) > len(path)}
+
+    def note_unchecked(self) -> None:
+        """Say at the errors which fields behind them could not be looked for."""
+        for owner in dict.fromkeys(owner for owner, _ in self.unchecked):
+            names = cut(", ".join(repr(name) for of, name in self.unchecked if of == owner), _LONGEST_NOTE)
+            inside = [problem for problem in self.errors if problem.path.startswith(json_path(self.as_written(owner)))]
+            if inside:
+                first, note = inside[0], f"fields that cannot be checked until this is mended: {names}"
+                hint = f"{first.hint}; {note}" if first.hint else note
+                self.problems[self.problems.index(first)] = replace(first, hint=hint)
 
     def is_broken(self, path: Path) -> bool:
         """Whether an error was reported for this value or one around it."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from etl.api import Step, Table, nearest
-from etl.config.build import Built
 from etl.config.layout import Layout
 from etl.config.model import Path
 from etl.config.report import Report
+from etl.config.variants import Built, attributes
 
 
 def give_tables(layout: Layout, built: dict[Path, Built], report: Report) -> None:
@@ -46,5 +46,7 @@ def _give(
             report.fail((*path, *place), "unknown-table", f"there is no table {name!r}", hint)
     mine = {name: tables[name] for name in names.values() if name in tables}
     if names:
-        step = known.component.with_tables(mine)
-        built[path] = replace(known, component=step, whole=known.whole and len(mine) == len(set(names.values())))
+        first, *others = (step.with_tables(mine) for step in known.variants if isinstance(step, Step))
+        lacking = {str(place[0]) for place, name in names.items() if name not in mine}
+        wrong = known.wrong | attributes(type(first), lacking)
+        built[path] = replace(known, component=first, others=tuple(others), wrong=wrong)

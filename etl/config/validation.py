@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.api import cut, nearest
 from etl.catalogue import Catalogue
-from etl.config.document import scalar_value
+from etl.config.document import plain, scalar_value
 from etl.config.model import Path
+from etl.config.option_names import meant_option
 from etl.config.report import Report
 from etl.config.schema import pipeline_schema
 
 if TYPE_CHECKING:
     import jsonschema_rs
+
+Json = Mapping[str, Any]
 
 _WORDS = {
     "string": "text",
@@ -46,6 +49,12 @@ class Fault:
     hint: str | None = None
     key: bool = False
     soft: bool = False
+    option: str = ""
+    """The option that is missing."""
+    schema: Json | None = field(default=None, compare=False)
+    """Of the mapping that lacks it."""
+    meant: str | None = None
+    """The option that an unknown one most likely means."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +132,25 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
             Fault((*path, name), "property-names", f"the key {name!r} {wanted}", key=True) for name in error.kind.unexpected
         )
         return
-    options = parent.get("properties", {})
+    given, options = plain(_at(context.root, path)), parent.get("properties", {})
     for name in error.kind.unexpected:
-        if (option := _glued(name)) in options:
-            shown = repr(option if _secret(options[option]) else name)
-            message, hint = f"has no option {shown}", f"behind {option} belong a colon and a blank: {option}: …"
-        else:
-            message, hint = f"has no option {name!r}", nearest(name, options) or f"options here are: {', '.join(options)}"
-        yield Fault((*path, name), "unknown-option", message, hint, key=True)
+        yield _unknown_option(name, path, given, options)
 
 
-def _glued(name: str) -> str:
+def _unknown_option(name: str, path: Path, given: Mapping[str, Any], options: Mapping[str, Json]) -> Fault:
+    if (option := glued_option(name)) in options:
+        secret = _secret(options[option])
+        hint = f"behind {option} belong a colon and a blank: {option}: …"
+        found = repr(option if secret else name)
+        meant = None if secret or option in given else option
+        return Fault((*path, name), "unknown-option", f"has no option {found}", hint, key=True, meant=meant)
+    meant = meant_option(name, options)
+    hint = f"did you mean {meant!r}?" if meant else f"options here are: {', '.join(options)}"
+    fits = meant is not None and meant not in given
+    return Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True, meant=meant if fits else None)
+
+
+def glued_option(name: str) -> str:
     """What may be the option where ``path: a.log`` lost its colon, or the blank behind it, and became one key."""
     return re.split("[: ]", name, maxsplit=1)[0]
 
@@ -148,10 +165,11 @@ def _required(error: Any, context: Context) -> Iterator[Fault]:
     path, name = tuple(error.instance_path), error.kind.property
     if name == "type" and (*path, "type") in context.report.broken:
         return
-    option = _parent(error, context.schema).get("properties", {}).get(name, {})
+    schema = _parent(error, context.schema)
+    option = schema.get("properties", {}).get(name, {})
     if name == "from":
         option = {"description": "The source or stream to deliver."}
-    yield Fault(path, "missing-option", f"needs {name!r}", option.get("description"))
+    yield Fault(path, "missing-option", f"needs {name!r}", option.get("description"), option=name, schema=schema)
 
 
 def _type(error: Any, context: Context) -> Iterator[Fault]:

@@ -224,7 +224,7 @@ def test_consequences_are_not_reported(tmp_path: Path) -> None:
         "  - {type: match, pattern: '(', field: message}\n"
     )
 
-    assert told(checked(tmp_path, text)) == [(3, 5, "missing-option"), (3, 19, "unknown-option"), (5, 29, "bad-pattern")]
+    assert told(checked(tmp_path, text)) == [(3, 19, "unknown-option"), (5, 29, "bad-pattern"), (5, 40, "unknown-field")]
 
 
 def test_a_check_that_breaks_is_a_problem(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ FILE = Path(__file__).with_name("twenty_kinds.yaml")
 EXPECTED = [
     (3, 48, "minimum", "$.sources.first.max_files", "0"),
     (4, 3, "unused-source", "$.sources.second", "second"),
-    (4, 11, "missing-option", "$.sources.second", "{type:"),
     (4, 25, "unknown-option", "$.sources.second", "pth"),
     (5, 3, "unused-source", "$.sources.third", "third"),
     (5, 17, "unknown-type", "$.sources.third.type", "lnes"),

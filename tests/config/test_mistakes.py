@@ -1,0 +1,35 @@
+"""Mistakes that people make in pipeline files: `mistakes/NAME.yaml`, and what lint says of it in `NAME.txt`.
+
+To write all `NAME.txt` anew: ``python tests/config/test_mistakes.py``, then read what has changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from etl.config.loader import inspect
+
+FOLDER = Path(__file__).with_name("mistakes")
+CASES = sorted(FOLDER.glob("*.yaml"))
+
+
+def said(case: Path) -> str:
+    """The problems as `etl lint` prints them, without the name of the folder."""
+    return "".join(f"{problem}\n" for problem in inspect(case, {}).problems).replace(f"{FOLDER}/", "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_lint_says(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+
+    assert said(case) == case.with_suffix(".txt").read_text("utf-8")
+
+
+if __name__ == "__main__":
+    import os
+
+    os.chdir(FOLDER)
+    for case in CASES:
+        case.with_suffix(".txt").write_text(said(case), "utf-8")
