@@ -73,6 +73,10 @@ class StdinSource(ReceivingSource):
         if self.multiline:
             yield from self.multiline.findings(self.charset)
 
+    def exclusive(self) -> Iterable[str]:
+        """A line of a pipe is read once."""
+        return ("standard input",)
+
     def fields(self) -> Schema:
         """A line is a `message`."""
         return pa.schema([pa.field("message", pa.string())])

@@ -54,6 +54,12 @@ class Place:
         return f"{system} at {host}:{self.port}"
 
 
+def table_url(place: Place, table: str) -> str:
+    """A table as a URL, without who logs in."""
+    server = "" if place.dialect == "sqlite" else f"{place.host}:{place.port}/"
+    return f"{place.dialect}://{server}{place.database}/{table}"
+
+
 def place_of(url: str) -> Place:
     """URL → place. Raises UrlError."""
     scheme, found, rest = url.partition("://")

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from connectors.database import ledger
 from connectors.database.options import DatabaseOptions
-from connectors.database.places import UrlError, place_of
+from connectors.database.places import UrlError, place_of, table_url
 from connectors.database.probing import reached
 from connectors.database.session import Session, session_of
 from connectors.database.tables import Mode, Target, compared, found_table
@@ -140,6 +140,10 @@ class DatabaseSink(DatabaseOptions, Sink):
             place = place_of(self.url)
             return place.database if place.dialect == "sqlite" else None
         return None
+
+    def writes(self) -> Iterable[str]:
+        """The table."""
+        return (table_url(place_of(self.url), self.table),)
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Reach it, log in, compare the table with the fields."""

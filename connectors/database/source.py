@@ -12,6 +12,7 @@ from pydantic import Field
 from connectors.database.arrays import Bad
 from connectors.database.checks import of_order, of_table
 from connectors.database.options import RowsOptions
+from connectors.database.places import place_of, table_url
 from connectors.database.probing import reached
 from connectors.database.ranges import Bound, Order, Range, has_nulls, instant, lowest, newest, of_offset, parts, to_offset
 from connectors.database.reading import rows, selected
@@ -110,6 +111,10 @@ class DatabaseSource(RowsOptions, Source):
     def fields(self) -> Schema:
         """As declared."""
         return pa.schema([(name, parse_type(type_)) for name, type_ in self.declared.items()])
+
+    def reads(self, target: str) -> bool:
+        """Whether it is the table, and new rows are waited for."""
+        return self.follow and self.table is not None and target == table_url(place_of(self.url), self.table)
 
     def probe(self) -> Iterable[Finding]:
         """Reach it, log in, compare the columns with the fields."""

@@ -13,6 +13,7 @@ from connectors.elasticsearch.access import Cluster
 from connectors.elasticsearch.documents import Action, Documents
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
+from connectors.file.templates import example, parse_template
 from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, nearest, visible
 
 
@@ -113,6 +114,10 @@ class ElasticsearchSink(Cluster, Sink):
     def guaranteed(self) -> Guarantee:
         """Data streams forget their ids at a rollover."""
         return "at least once" if self.data_stream else "exactly once"
+
+    def writes(self) -> Iterable[str]:
+        """The index, or one as it would be called, at each URL."""
+        return [f"index {url}/{example(parse_template(self.index))}" for url in self.urls]
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Log in; look for the index, what its mapping says of our fields, and the pipeline."""

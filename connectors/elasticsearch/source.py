@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -111,6 +112,12 @@ class ElasticsearchSource(Cluster, Source):
     def fields(self) -> Schema:
         """The declared fields or ``message``, and what the document is called."""
         return self._reading.fields()
+
+    def reads(self, target: str) -> bool:
+        """Whether it is one of the indices, of a cluster with one of the URLs, and new documents are waited for."""
+        url, _, index = target.removeprefix("index ").rpartition("/")
+        wanted = any(fnmatchcase(index, one) for one in self.index.split(","))
+        return target.startswith("index ") and self.time_field is not None and url in self.urls and wanted
 
     def probe(self) -> Iterable[Finding]:
         """Log in, look for the index, and whether its time is one."""

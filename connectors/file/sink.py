@@ -17,7 +17,7 @@ from connectors.file.gathering import Gatherer, join_bytes, join_parquet
 from connectors.file.parts import Layout
 from connectors.file.staging import StagingWriter
 from connectors.file.stores import store_of
-from connectors.file.templates import Template, parse_template
+from connectors.file.templates import Template, example, parse_template
 from connectors.json_lines import Nulls
 from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, visible
 
@@ -107,6 +107,14 @@ class FileSink(Sink):
     def targets(self) -> Iterable[str]:
         """The file or folder, absolute."""
         return (self._location.rstrip("/"),)
+
+    def writes(self) -> Iterable[str]:
+        """The file, or one as it would be called in the folder."""
+        if self._is_remote:
+            return self.targets()
+        path = example(self._template)
+        part = f"part-20260101T000000Z-000000{self._encoding.extension}"
+        return (os.path.join(path, part) if self._template.is_folder else path,)
 
     def open(self, task: Task) -> Writer:
         """Stage the events of one split."""

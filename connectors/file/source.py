@@ -15,6 +15,7 @@ from connectors.file.follow import Look
 from connectors.file.identity import END, Position
 from connectors.file.lines import BLOCK
 from connectors.file.locate import LostError, located
+from connectors.file.matching import is_matched
 from connectors.file.multiline import Multiline
 from connectors.file.places import shown
 from connectors.file.probing import Inventory
@@ -107,6 +108,10 @@ class FileSource(Source):
         """A line is a `message`."""
         schema = pa.schema([pa.field("message", pa.string())])
         return with_fields(schema, {self.path_field: pa.string()}) if self.path_field else schema
+
+    def reads(self, target: str) -> bool:
+        """Whether the glob finds the path, under its own name or behind links of folders."""
+        return is_matched(target, self.path, self.exclude)
 
     def probe(self) -> Iterable[Finding]:
         """Whether there are files, and they can be opened."""

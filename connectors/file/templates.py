@@ -93,6 +93,22 @@ def parse_template(path: str) -> Template:
     return Template(path, tuple(_BRACES.split(path)))
 
 
+def example(template: Template) -> str:
+    """A path as the template makes them."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    values = [now.strftime(_directives(piece)[0]) if is_date(piece) else "x" for piece in template.pieces[1::2]]
+    return "".join(literal + value for literal, value in zip(template.pieces[::2], [*values, ""], strict=True))
+
+
+def _directives(pattern: str) -> tuple[str, str]:
+    """``yyyy-MM-dd`` → ``%Y-%m-%d`` and its smallest unit."""
+    unit = ""
+    for letters, directive, name in _UNITS:
+        if letters in pattern:
+            pattern, unit = pattern.replace(letters, directive), unit or name
+    return pattern, unit
+
+
 def is_date(name: str) -> bool:
     """True for what braces hold when they spell a date, such as ``yyyy-MM-dd``."""
     return _DATE.fullmatch(name) is not None
@@ -122,10 +138,7 @@ def date_names(batch: pa.RecordBatch, pattern: str, time_field: str | None) -> t
     """As `coded`: each event's date, by its own time or (without a field) by now."""
     import numpy as np
 
-    format_, unit = pattern, ""
-    for letters, directive, name in _UNITS:
-        if letters in format_:
-            format_, unit = format_.replace(letters, directive), unit or name
+    format_, unit = _directives(pattern)
     if time_field is None:
         return [datetime.now(UTC).strftime(format_)], np.zeros(batch.num_rows, dtype=np.int64)
     times = batch.column(time_field)

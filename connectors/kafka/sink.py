@@ -130,6 +130,10 @@ class KafkaSink(Cluster, Sink):
         """As `delivery` says."""
         return "exactly once" if self.delivery == "exactly_once" else "at least once"
 
+    def writes(self) -> Iterable[str]:
+        """The topic at each server, where it does not depend on events."""
+        return [f"kafka://{server}/{self.topic}" for server in self.servers if self._naming.is_fixed]
+
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Whether the cluster answers and has the topic."""
         names = [self.topic] if self._naming.is_fixed else []

@@ -125,6 +125,12 @@ class KafkaSource(Cluster, Source):
         """The value and what else options ask for."""
         return self._shape.fields()
 
+    def reads(self, target: str) -> bool:
+        """Whether it is one of the topics, at one of the servers."""
+        server, _, topic = target.removeprefix("kafka://").partition("/")
+        wanted = topic in self.topics or (self.pattern is not None and re.fullmatch(self.pattern, topic) is not None)
+        return target.startswith("kafka://") and server in self.servers and wanted
+
     def probe(self) -> Iterable[Finding]:
         """Whether the cluster answers and has the topics."""
         return probe_topics(self.settings(), self.topics, "topics", creates=self.create is not None)

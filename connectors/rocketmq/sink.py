@@ -101,6 +101,10 @@ class RocketmqSink(Servers, Sink):
         if (self.batch.max_bytes or 0) > LARGEST:
             yield Finding("batch-too-large", f"brokers take {LARGEST} bytes at most", ("batch", "max_bytes"))
 
+    def writes(self) -> Iterable[str]:
+        """The topic at each name server."""
+        return [f"rocketmq://{server}/{self.topic}" for server in self.servers]
+
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Ask name servers for the topic, and its brokers for offsets."""
         return probe_topics(self.access(), [self.topic], "topic", creates=self.create is not None)

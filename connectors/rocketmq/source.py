@@ -173,6 +173,11 @@ class RocketmqSource(Servers, Source):
         """The body, and what else was asked for."""
         return self._columns().schema()
 
+    def reads(self, target: str) -> bool:
+        """Whether it is one of the topics, at one of the name servers."""
+        server, _, topic = target.removeprefix("rocketmq://").partition("/")
+        return target.startswith("rocketmq://") and server in self.servers and topic in self.topics
+
     def probe(self) -> Iterable[Finding]:
         """Ask name servers for the topics, and brokers for their offsets."""
         return probe_topics(self.access(), self.topics, creates=self.create is not None)

@@ -95,6 +95,10 @@ class SyslogSource(ReceivingSource):
         copy._folder = folder
         return copy
 
+    def exclusive(self) -> Iterable[str]:
+        """The addresses; port 0 is any that is free."""
+        return [place for place in self.listen if not place.endswith(":0")]
+
     def receiver(self) -> SyslogReceiver:
         """What listens, not yet started."""
         from connectors.syslog_receiver.receiver import SyslogReceiver

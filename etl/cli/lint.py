@@ -17,6 +17,7 @@ from etl.cli.configured import PipelineFile, environment
 
 if TYPE_CHECKING:
     from etl.config import Problem
+    from etl.config.problems import Severity
 
 _SUFFIXES = (".yaml", ".yml")
 _PIPELINE = re.compile(rb"^[\"']?sources?[\"']?\s*:", re.MULTILINE)
@@ -36,7 +37,9 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | None, connect: bool) -> None:
     """Check pipeline files without running them.
 
-    PATHS are files and folders; folders are searched for pipelines. Without PATHS: this folder and pipelines/.
+    PATHS are files and folders; folders are searched for pipelines. Without PATHS: this folder and pipelines/. PATHS are
+    checked as one command for `etl run`, too: outputs, inputs and names that pipelines share are errors in files that are
+    named, warnings in those of a folder, which may hold alternatives.
 
     \b
     Examples:
@@ -48,10 +51,12 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
     files = pipeline_files(paths) if paths else _usual_files()
     if not files:
         raise click.UsageError("no pipeline files found; name one, such as: etl lint pipeline.yaml")
+    alternatives = any(path.is_dir() for path in paths)  # a folder may hold them
+    as_command: Severity | None = None if not paths else "warning" if alternatives else "error"
     with _sprint():
         from etl.config import check
 
-        problems = check(files, environment(env_file))
+        problems = check(files, environment(env_file), as_command)
     if connect and not any(problem.severity == "error" for problem in problems):
         problems = _connected(files, problems, environment(env_file))
     _PRINTERS[style](problems)

@@ -13,6 +13,7 @@ from etl.cli.lint import pipeline_files
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, in_file_order
+from etl.config.targets import together
 
 
 def chosen_files(paths: Sequence[Path]) -> list[Path]:
@@ -28,7 +29,8 @@ def chosen_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def load_all(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
-    """The files' pipelines. Raises ConfigError with the problems of all files, UsageError for names that occur twice."""
+    """The files' pipelines. Raises ConfigError with the problems of all files, or of their running
+    together, UsageError for names that occur twice."""
     checked = [inspect(file, env, overrides) for file in files]
     pipelines = [one.pipeline for one in checked if one.pipeline is not None]
     if len(pipelines) < len(checked):
@@ -41,6 +43,9 @@ def load_all(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[
                 f"pipelines of one command need different names, and both {first} and {one.file} have {one.name!r}: "
                 "give one of them another `name:`"
             )
+    problems = together(pipelines)
+    if any(problem.severity == "error" for problem in problems):
+        raise ConfigError(problems)
     return pipelines
 
 

@@ -52,7 +52,13 @@ _NETWORK = {
     "cycle": "Streams feed each other in a circle; events would go round for ever.",
     "unused-source": "No sink is reached by the source: it would not be read. A warning.",
     "unused-stream": "No sink is reached by the stream: it would not be computed. A warning.",
-    "shared-target": "Two sinks write to the same place and would spoil each other's output.",
+    "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same place, or one into the folder of "
+    "the other: they would spoil each other's output.",
+    "reads-own-output": "A sink writes what a source of the same pipeline reads, or pipelines of one command feed each other in "
+    "a circle: events go round. An error for files, a warning for topics, tables and indexes, where a filter may end the loop.",
+    "shared-input": "Two sources read what only one can, such as standard input or an address to listen at.",
+    "same-pipeline-name": "Two pipeline files have the same name, and so the same state folder; one command does not run both. A "
+    "warning.",
     "union-type-conflict": "Inputs of a union have a field of the same name with types that do not go together.",
     "check-failed": "A component's own check broke down. This is a defect of the component, not of the file.",
 }

@@ -37,26 +37,6 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built]
             _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
 
-def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
-    """Report sinks that would write to the same place."""
-    first: dict[str, str] = {}
-    parts = {name: sink.part for name, sink in layout.sinks.items()}
-    for name, part in (parts | ({"dead_letters": layout.dead_letters} if layout.dead_letters else {})).items():
-        made = built.get(part.path)
-        for target in set(_targets(made)):
-            other = first.setdefault(target, name)
-            if other != name:
-                message = f"sinks {other!r} and {name!r} both write to {target!r}"
-                report.add(part.path, "shared-target", message, "give each its own, or one sink a list of streams", key=True)
-
-
-def _targets(made: Built | None) -> Iterable[str]:
-    try:
-        return list(made.component.targets()) if made and isinstance(made.component, Sink) else []
-    except Exception:  # a target that cannot be told from these options; the sink's own check says so
-        return []
-
-
 def _source(made: Built | None, path: Path, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)):
         return _caused(NOTHING_KNOWN, path)

@@ -14,15 +14,16 @@ from etl.config.build import build
 from etl.config.case_check import checked_cases
 from etl.config.document import Document, Flaw, plain, read
 from etl.config.environment import substitute
-from etl.config.flow import check_flow, check_targets
+from etl.config.flow import check_flow
 from etl.config.layout import Layout, check_types, lay_out
 from etl.config.model import Output, Path, Pipeline, Position, RunOptions, Stream
 from etl.config.network import check_network, leaves
 from etl.config.overrides import override
-from etl.config.problems import ConfigError, Problem, in_file_order
+from etl.config.problems import ConfigError, Problem, Severity, in_file_order
 from etl.config.repair import repaired, used_components
 from etl.config.report import Report
 from etl.config.tables import give_tables
+from etl.config.targets import check_targets, together
 from etl.config.validation import coerce, faults, validator
 from etl.config.variants import Built
 
@@ -46,17 +47,23 @@ def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, over
     return checked.pipeline
 
 
-def check(paths: Iterable[str | os.PathLike[str]], env: Mapping[str, str] = os.environ) -> list[Problem]:
-    """All problems of all files, in file order."""
-    return in_file_order(problem for path in paths for problem in _problems(path, env))
+def check(
+    paths: Iterable[str | os.PathLike[str]], env: Mapping[str, str] = os.environ, as_command: Severity | None = None
+) -> list[Problem]:
+    """All problems of all files, in file order; ``as_command``: also those that they have when one command runs them, at most
+    this severe."""
+    problems: list[Problem] = []
+    pipelines: list[Pipeline] = []
+    for path in paths:
+        if is_test_file(path):
+            from etl.config.case_file import inspect_tests
 
-
-def _problems(path: str | os.PathLike[str], env: Mapping[str, str]) -> Iterable[Problem]:
-    if is_test_file(path):
-        from etl.config.case_file import inspect_tests
-
-        return inspect_tests(path, env).problems
-    return inspect(path, env).problems
+            problems += inspect_tests(path, env).problems
+        else:
+            checked = inspect(path, env)
+            problems += checked.problems
+            pipelines += [checked.pipeline] if checked.pipeline else []
+    return in_file_order([*problems, *(together(pipelines, as_command) if as_command else ())])
 
 
 def is_test_file(path: str | os.PathLike[str]) -> bool:

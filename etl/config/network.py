@@ -70,7 +70,7 @@ def _check_use(layout: Layout, declared: Mapping[str, object], report: Report) -
     delivered = {feed.name for sink in layout.sinks.values() for feed in sink.feeds}
     if not layout.sinks:
         return
-    reached = _upstream(delivered | _meant(layout, declared), layout)
+    reached = upstream(delivered | _meant(layout, declared), layout)
     for name in declared:
         if name in reached:
             continue
@@ -90,7 +90,8 @@ def _meant(layout: Layout, declared: Mapping[str, object]) -> set[str]:
     return {name for text in unknown for name in get_close_matches(text, declared, n=1)}
 
 
-def _upstream(names: set[str], layout: Layout) -> set[str]:
+def upstream(names: set[str], layout: Layout) -> set[str]:
+    """These sources and streams, and all that feed them."""
     reached: set[str] = set()
     todo = list(names)
     while todo:

@@ -107,6 +107,11 @@ class Sink(Component):
 
         Repeatable: a run that was killed calls it again. An OSError is temporary; a ComponentError ends the run."""
 
+    def writes(self) -> Iterable[str]:
+        """What it writes to as `Source.reads` knows it: for a path with placeholders or a folder, such a path as it makes;
+        for anything else a URL without a password. Unlike `targets`, two sinks may have the same."""
+        return self.targets()
+
     def open(self, task: Task) -> Writer:
         """In a task: begin the output of one split. An OSError is temporary, here and in every method of a writer or
         committer; a ComponentError ends the run."""

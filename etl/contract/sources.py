@@ -80,6 +80,14 @@ class Source(Component):
         there. Changes nothing; takes seconds at most. Empty when there is nothing to reach."""
         return ()
 
+    def reads(self, target: str) -> bool:
+        """Whether it would read what a sink writes to ``target``, one of `Sink.writes`."""
+        return False
+
+    def exclusive(self) -> Iterable[str]:
+        """What it reads and no second source can at the same time, in words, such as ``standard input``."""
+        return ()
+
     @property
     def skips(self) -> str | None:
         """The option, as it is written, that makes a new pipeline begin behind what is there; None when it begins before."""

@@ -1,0 +1,228 @@
+"""Who writes where: sinks in each other's way, sinks that feed their own source, sources that only one may read.
+
+Inside a file these are checked on its parts; `together` checks what several pipelines of one command do to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import NamedTuple
+
+from etl.api import Component, Sink, Source
+from etl.config.layout import Layout, Part
+from etl.config.model import Path, Pipeline
+from etl.config.network import upstream
+from etl.config.problems import Problem, Severity, in_file_order, json_path
+from etl.config.report import Report
+from etl.config.variants import Built
+
+DEAD_LETTERS = "dead_letters"
+
+_OWN_FILES = "a file that the pipeline reads and writes never ends: write to another folder, or `exclude` it in the source"
+_LOOP = "events would go round: write to another one, or make sure that a filter ends the loop"
+
+
+# ── One file ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+    """Report sinks of one file that would write to the same place, or to what their own source reads."""
+    parts = {name: sink.part for name, sink in layout.sinks.items()}
+    if layout.dead_letters:
+        parts[DEAD_LETTERS] = layout.dead_letters
+    sinks = {name: sink for name, part in parts.items() if (sink := _sink(built, part))}
+    said = set()
+    for first, second in combinations(sinks, 2):
+        shared = shared_target(sinks[first], sinks[second])
+        if shared and second not in said:
+            said.add(second)
+            message = f"sinks {first!r} and {second!r} both write to {shared}"
+            report.add(parts[second].path, "shared-target", message, "give each its own, or one sink a list of streams", key=True)
+    for name, sink in sinks.items():
+        _check_own_source(name, sink, parts[name], layout, built, report)
+    _check_exclusive(layout, built, report)
+
+
+def _check_own_source(name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+    feeds = {feed.name for feed in layout.sinks[name].feeds} if name in layout.sinks else set(layout.sources)
+    for source in upstream(feeds, layout) & layout.sources.keys():
+        reader = _known(built.get(layout.sources[source].path))
+        if isinstance(reader, Source) and (target := read_target(reader, _asked(sink.writes))):
+            message, hint, severity = _own(source, target)
+            report.add(part.path, "reads-own-output", message, hint, key=True, severity=severity)
+
+
+def _own(source: str, target: str) -> tuple[str, str, Severity]:
+    if target.startswith("/"):
+        return f"the sink writes to {target}, which source {source!r} reads", _OWN_FILES, "error"
+    return f"the sink writes to {target}, which source {source!r} reads", _LOOP, "warning"
+
+
+def _check_exclusive(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+    first: dict[str, str] = {}
+    for name, part in layout.sources.items():
+        for what in _exclusive(_known(built.get(part.path))):
+            other = first.setdefault(what, name)
+            if other != name:
+                message = f"sources {other!r} and {name!r} both read {what}, which only one can"
+                report.add(part.path, "shared-input", message, "read it once, and give `from` to several streams", key=True)
+
+
+def _sink(built: Mapping[Path, Built], part: Part) -> Sink | None:
+    found = _known(built.get(part.path))
+    return found if isinstance(found, Sink) else None
+
+
+def _known(made: Built | None) -> Component | None:
+    """A component all of whose options are as the file says, save unknown ones: others stand for what may be meant."""
+    return made.component if made and not made.wrong & type(made.component).model_fields.keys() else None
+
+
+# ── What components say ───────────────────────────────────────────────────────────────────────────
+
+
+def shared_target(one: Sink, other: Sink) -> str | None:
+    """Where both write, in words: to the same, or one into the folder of the other."""
+    return _shared(_asked(one.targets), _asked(other.targets))
+
+
+def _shared(ones: Iterable[str], others: Iterable[str]) -> str | None:
+    for mine, theirs in product(ones, others):
+        if mine == theirs:
+            return repr(mine)
+        for folder, inside in ((mine, theirs), (theirs, mine)):
+            if inside.startswith(f"{folder}/"):
+                return f"{folder + '/'!r}, where {inside!r} lies"
+    return None
+
+
+def read_target(source: Source, targets: Iterable[str]) -> str | None:
+    """Which of these the source reads."""
+    return next((target for target in targets if _reads(source, target)), None)
+
+
+def _reads(source: Source, target: str) -> bool:
+    try:
+        return source.reads(target)
+    except Exception:  # options that its own check refuses
+        return False
+
+
+def _asked(question: object) -> list[str]:
+    try:
+        return list(question())  # type: ignore[operator]
+    except Exception:  # what cannot be known from these options; the sink's own check says so
+        return []
+
+
+def _exclusive(source: object) -> list[str]:
+    return list(dict.fromkeys(_asked(source.exclusive))) if isinstance(source, Source) else []
+
+
+# ── Pipelines of one command ──────────────────────────────────────────────────────────────────────
+
+
+class Writer(NamedTuple):
+    """A sink of a pipeline, and what it writes to: as other sinks know it, and as sources do."""
+
+    pipeline: Pipeline
+    name: str
+    targets: Sequence[str]
+    writes: Sequence[str]
+
+    def problem(self, code: str, message: str, hint: str, severity: Severity = "error") -> Problem:
+        """Something about this sink, at its place in its file."""
+        path: Path = (DEAD_LETTERS,) if self.name == DEAD_LETTERS else ("sinks", self.name)
+        return _problem(self.pipeline, path, code, message, hint, severity)
+
+    @property
+    def called(self) -> str:
+        """``sink 'out' of pipeline 'ssh' (ssh.yaml)``."""
+        return f"sink {self.name!r} of pipeline {self.pipeline.name!r} ({self.pipeline.file})"
+
+
+def together(pipelines: Sequence[Pipeline], most: Severity = "error") -> list[Problem]:
+    """What keeps these pipelines from running in one command: outputs and inputs that they share, names, loops over several;
+    as ``most`` severe problems."""
+    writers = [_writers(pipeline) for pipeline in pipelines]
+    outputs = [*_same_targets(writers), *_loops(pipelines, writers)]
+    problems = in_file_order([*_same_names(pipelines), *_same_inputs(pipelines), *outputs])
+    return problems if most == "error" else [replace(problem, severity=most) for problem in problems]
+
+
+def _writers(pipeline: Pipeline) -> list[Writer]:
+    sinks = {name: output.sink for name, output in pipeline.sinks.items()}
+    if pipeline.dead_letters:
+        sinks[DEAD_LETTERS] = pipeline.dead_letters
+    return [Writer(pipeline, name, _asked(sink.targets), _asked(sink.writes)) for name, sink in sinks.items()]
+
+
+def _same_names(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
+    first: dict[str, Pipeline] = {}
+    for one in pipelines:
+        other = first.setdefault(one.name, one)
+        if other is not one:
+            message = f"the pipeline is called {one.name!r}, and so is {other.file}: they share a state folder"
+            hint = "one command runs pipelines of different names: give one of them another `name:`"
+            yield _problem(one, ("name",), "same-pipeline-name", message, hint, "warning")
+
+
+def _same_targets(writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
+    for before, mine in combinations(writers, 2):
+        for writer, other in product(mine, before):
+            if shared := _shared(other.targets, writer.targets):
+                hint = "give each its own: in one command they would write over each other"
+                yield writer.problem("shared-target", f"{other.called} writes to {shared}, too", hint)
+
+
+def _same_inputs(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
+    first: dict[str, Pipeline] = {}
+    for one in pipelines:
+        for name, source in one.sources.items():
+            taken = [what for what in _exclusive(source) if what in first]
+            if taken:
+                other = first[taken[0]]
+                message = f"pipeline {other.name!r} ({other.file}) reads {' and '.join(taken)}, too, which only one can"
+                yield _problem(one, ("sources", name), "shared-input", message, "run each in a command of its own")
+        first |= {what: one for source in one.sources.values() for what in _exclusive(source) if what not in first}
+
+
+def _loops(pipelines: Sequence[Pipeline], writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
+    """Pipelines that feed each other in a circle; each circle once, at the sink that closes it."""
+    feeds = {
+        at: {to: writer for to, other in enumerate(pipelines) if to != at and (writer := _feeding(mine, other))}
+        for at, mine in enumerate(writers)
+    }
+    for begin in feeds:
+        way = _way_back(begin, feeds)
+        if way and begin == min(way):
+            names = " → ".join(repr(pipelines[at].name) for at in [*way, begin])
+            closing = feeds[way[-1]][begin]
+            yield closing.problem("reads-own-output", f"pipelines feed each other: {names}", _LOOP, "warning")
+
+
+def _feeding(writers: Iterable[Writer], other: Pipeline) -> Writer | None:
+    """One of these that writes what a source of the other pipeline reads."""
+    readers = [source for source in other.sources.values() if isinstance(source, Source)]
+    return next((writer for writer in writers if any(read_target(source, writer.writes) for source in readers)), None)
+
+
+def _way_back(begin: int, feeds: Mapping[int, Mapping[int, Writer]]) -> list[int]:
+    """The shortest way from a pipeline back to itself; empty where there is none."""
+    ways, seen = [[begin]], {begin}
+    while ways:
+        way = ways.pop(0)
+        for to in feeds[way[-1]]:
+            if to == begin:
+                return way
+            if to not in seen:
+                seen.add(to)
+                ways.append([*way, to])
+    return []
+
+
+def _problem(pipeline: Pipeline, path: Path, code: str, message: str, hint: str, severity: Severity = "error") -> Problem:
+    line, column = pipeline.positions.get(path, (1, 1))
+    return Problem(pipeline.file, line, column, code, json_path(path), message, hint, severity)
