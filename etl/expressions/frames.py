@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 def register(session: SparkSession) -> None:
     """Make our own functions known to a Spark session, so that `Analysis.spark_sql` runs there."""
-    from pyspark.sql.types import BooleanType
+    from pyspark.sql.types import BooleanType, StringType
 
     from etl.expressions.addresses import ip_in
+    from etl.expressions.community_id import community_id
 
     session.udf.register("ip_in", ip_in, BooleanType())
+    session.udf.register("community_id", community_id, StringType())
 
 
 def schema_of(events: DataFrame) -> Schema:

@@ -95,4 +95,5 @@ FUNCTIONS: dict[str, Function] = {
     "array_compact": Function(1, 1, arrays.array_compact),
     "split": Function(2, 2, arrays.split),
     "ip_in": Function(2, None, text_calls.ip_in),
+    "community_id": Function(5, 6, text_calls.community_id),
 }

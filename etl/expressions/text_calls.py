@@ -13,6 +13,8 @@ from etl.expressions import addresses, likes, texts
 from etl.expressions import bound as b
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.bound import Bound
+from etl.expressions.casts import cast
+from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
@@ -115,3 +117,26 @@ def ip_in(address: Bound, *networks: Bound) -> Bound:
     except ValueError as error:
         raise MisuseError(str(error), "bad-network") from error
     return b.apply(BOOLEAN, inside, as_text(address))
+
+
+def community_id(
+    source: Bound, destination: Bound, source_port: Bound, destination_port: Bound, transport: Bound, seed: Bound | None = None
+) -> Bound:
+    """The Community ID of a flow; not null where a protocol without ports has none."""
+    number = 0 if seed is None else whole_literal(seed)
+    if number is None:
+        return no_form("community_id() with a computed seed", STRING)
+    if not 0 <= number < 65536:
+        raise MisuseError("the seed of community_id() is a whole number from 0 to 65535")
+    ports = (cast(port, pa.int64()) for port in (source_port, destination_port))
+    parts = (as_text(source), as_text(destination), *ports, as_text(transport))
+
+    def run(rows: Rows) -> Any:
+        from etl.expressions.community_id import community_ids
+
+        one, other, port, other_port, protocol = (
+            broadcast(part.run(rows), rows.length) for part in parts if part.run is not None
+        )
+        return community_ids(one, other, port, other_port, protocol, number)
+
+    return b.lazily(STRING, run, *parts)

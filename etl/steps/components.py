@@ -13,6 +13,7 @@ COMPONENTS = (
     Entry("step", "rules", "etl.steps.rules:Rules"),
     Entry("step", "correlate", "etl.steps.correlate:Correlate"),
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),
+    Entry("step", "related", "etl.steps.related:Related"),
     Entry("step", "unnest", "etl.steps.unnest:Unnest"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
 )

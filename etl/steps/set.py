@@ -25,6 +25,9 @@ class Set(ArrowStep, SparkStep):
     a cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where an expression
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
+    Beside Spark's functions there are ``ip_in(address, network…)`` and ``community_id(source, destination, source port,
+    destination port, transport, seed)``, the Community ID of a flow (of ICMP with type and code for the ports).
+
     ```yaml
     type: set
     fields:

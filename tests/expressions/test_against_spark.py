@@ -196,6 +196,7 @@ def test_addresses(agree: Agree) -> None:
             "ip_in(s, '10.0.0.0/12', '2001:db8::/32')",
             "not ip_in(`source.ip`, '::/0')",
             "ip_in(s, '10.1.2.3')",
+            "community_id(source.ip, '10.0.0.1', 1, 2, 'tcp')",
         ]
     )
 
