@@ -121,6 +121,7 @@ _COMPONENTS = {
     "unused-option": "An option has no effect beside the others. A warning.",
     "unreadable-type": "The format cannot be read into this type.",
     "weights-mismatch": "As many weights as choices are needed.",
+    "no-priority": "A default priority is for lines that may lack theirs: strict ones and those of RFC 5424 may not.",
     "no-structured-data": "Only lines of RFC 5424 have structured data, and `format` says that there are none.",
     "no-field": "A format, header or list names no field that an event would get.",
     "too-many-columns": "A header has more columns than the parser takes.",

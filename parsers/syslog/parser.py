@@ -26,12 +26,13 @@ class Syslog(Parser):
     ``format: auto`` takes a line for RFC 5424 where a version and a time (or ``-``) follow the priority, else for RFC 3164.
 
     Unless ``strict`` it reads of RFC 3164 also: no priority, days of one digit, a year on either side, fractions and
-    zones of times, ISO times, no time behind a priority, no host (where the first word is a tag such as ``sshd[12]:``),
-    sequence numbers, marks and ``: `` of Cisco, AIX's ``Message forwarded from``, a frame's byte count in front.
-    ``CEF:`` and ``LEEF:`` are no tags, they begin the message. A zone that is no offset, UTC, GMT or of North America is
-    passed over. A line with neither a priority nor a time fails. Of RFC 5424 it reads long names, times without zone,
-    blanks around ``=`` and missing structured data, and takes a byte order mark off the message. With ``strict`` a line must
-    be as its RFC says, and the message is kept byte by byte.
+    zones of times, ISO times, no time behind a priority, no host (where the first word is a tag such as
+    ``sshd[12]:``), sequence numbers, marks and ``: `` of Cisco, AIX's ``Message forwarded from``, a frame's byte
+    count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are no tags, they begin the message. A zone
+    that is no offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
+    unless ``priority`` is set. Of RFC 5424 it reads long names, times without zone, blanks around ``=`` and missing
+    structured data, and takes a byte order mark off the message. With ``strict`` a line must be as its RFC says, and
+    the message is kept byte by byte.
 
     Parameters of structured data become fields by their path, the element's id and the name: ``origin.ip``,
     ``exampleSDID@32473.iut`` (of a repeated one, the first). The others stay in ``rest`` as JSON: an object by element,
@@ -57,6 +58,13 @@ class Syslog(Parser):
     strict: bool = Field(default=False, description="Whether a line must be as its RFC says, without the variants in the wild.")
     timezone: str = Field(
         default="UTC", min_length=1, description="IANA zone of times that name none.", examples=["UTC", "Europe/Berlin"]
+    )
+    priority: int | None = Field(
+        default=None,
+        ge=0,
+        le=191,
+        description="Priority of lines without one; with it a line with neither a priority nor a time is a message.",
+        examples=[13],
     )
     year: int | None = Field(
         default=None, ge=1, le=9999, description="Year of dates without one; none means the nearest in the past."
@@ -120,6 +128,10 @@ class Syslog(Parser):
             error = compiled(self.not_hosts, None, frozenset(), False)
             if isinstance(error, PatternError):
                 yield Finding(error.code, error.message, ("not_hosts",), error.hint, at=error.at)
+        if self.priority is not None and (self.strict or self.format == "rfc5424"):
+            yield Finding(
+                "no-priority", "strict lines and those of RFC 5424 begin with their priority", ("priority",), "leave it out"
+            )
         if self.keep_field and self.field == "message":
             hint = "name the line's field otherwise, or copy it with a step set in front"
             yield Finding("keep-conflict", "the message takes the place of the line in 'message'", ("keep_field",), hint)

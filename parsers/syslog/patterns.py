@@ -28,15 +28,14 @@ _STRICT_PRIORITY = r"<(?<priority>0|[1-9]\d?|1[0-8]\d|19[01])>"
 _VERSION = r"(?<version>[1-9]\d{0,2})"
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_ANY_CASE_MONTH = f"(?i:{_MONTH[3:]}"
 _YEAR = r"(?:19|20)\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _OFFSET = r"[+-]\d\d:?\d\d"
 _NAMED_ZONE = "(?:UTC|GMT|[ECMP][SD]T)"
-_BSD_TIME = rf"(?:{_YEAR} )?{_MONTH} +\d{{1,2}} +(?:{_YEAR} +)?{_CLOCK}(?: {_YEAR})?"
+_BSD_TIME = rf"(?:{_YEAR} )?{_ANY_CASE_MONTH} +\d{{1,2}} +(?:{_YEAR} +)?{_CLOCK}(?: {_YEAR})?"
 _ISO_ZONE = rf"(?:[Zz]|{_OFFSET})"
 _ISO_TIME = rf"\d{{4}}-\d\d-\d\d[Tt ]{_CLOCK}(?: ?{_ISO_ZONE})?"
-_TIME = rf"(?:{_YEAR} )?{_MONTH} +\d{{1,2}} +(?:{_YEAR} +)?{_CLOCK}(?: {_YEAR})?"
-_ISO_TIME = rf"\d{{4}}-\d\d-\d\d[Tt ]{_CLOCK}(?: ?(?:[Zz]|{_OFFSET}))?"
 _TIME = rf"(?:(?<time>{_BSD_TIME})(?: (?<zone>{_NAMED_ZONE}|{_OFFSET}))?|(?<time>{_ISO_TIME}))"
 _STRICT_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _MARKED_TIME = rf"[*.]?{_TIME}[.,]?"
@@ -69,9 +68,10 @@ def _content(tag: Tag) -> str:
 def _with_host(tag: Tag) -> str:
     """What follows the time: a host, if the first word is none of the tag's."""
     surely_tag = rf"(?<app>{_TAG})(?:{_PROCESS}:? ?|:(?: |\z))(?<message>.*)"
+    repeated = r"(?<message>last message repeated .*)"
     ways = (
-        r"(?<message>last message repeated .*)",
-        rf"Message forwarded from (?<host>[^\s:]+): *{_content(tag)}",
+        repeated,
+        rf"Message forwarded from (?<host>[^\s:]+): *(?:{repeated}|{_content(tag)})",
         rf"(?<host>{_IPV6}) +{_content(tag)}",
         _FOREIGN,
         surely_tag,
@@ -104,19 +104,25 @@ def _strict_rfc3164() -> str:
     return rf"{_STRICT_PRIORITY}{time} (?<host>[!-~]+) (?:{tag}|(?<message>.*))"
 
 
-def _dated(tag: Tag, hosts: bool) -> str:
-    """A time behind an optional priority."""
+def _from_time(tag: Tag, hosts: bool) -> str:
+    """A time and what follows it."""
     content = _content(tag)
     rest = _with_host(tag) if hosts else content
     foreign_zone = rf" [A-Z]{{2,5}}: +(?=%){content}"
-    return rf"(?:{_FRAME}{_PRIORITY})? *{_MARKED_TIME}(?:{foreign_zone}|:? +{rest}|:?)"
+    return rf"{_MARKED_TIME}(?:{foreign_zone}|:? +{rest}|:?)"
 
 
-def _cisco(tag: Tag) -> str:
+def _dated(tag: Tag, hosts: bool) -> str:
+    """A time behind an optional priority."""
+    return rf"(?:{_FRAME}{_PRIORITY})? *{_from_time(tag, hosts)}"
+
+
+def _cisco(tag: Tag, hosts: bool) -> str:
     """A sequence number, or none but its colon, in front of the time, or the sender's name; or both."""
-    numbered = rf"(?<sequence>\d{{1,18}})?: *(?:{_ORIGIN}: +)?{_MARKED_TIME}(?: [A-Z]{{2,5}})?:? *"
-    named = rf"{_ORIGIN}: +{_MARKED_TIME}(?: [A-Z]{{2,5}})?: +(?=%)"
-    return rf"(?:{_FRAME}{_PRIORITY})? *(?:{numbered}|{named}){_content(tag)}"
+    number = r"(?<sequence>\d{1,18})?: *"
+    numbered = rf"{number}{_ORIGIN}: +{_MARKED_TIME}(?: [A-Z]{{2,5}})?:? *{_content(tag)}"
+    named = rf"{_ORIGIN}: +{_MARKED_TIME}(?: [A-Z]{{2,5}})?: +(?=%){_content(tag)}"
+    return rf"(?:{_FRAME}{_PRIORITY})? *(?:{number}{_from_time(tag, hosts)}|{numbered}|{named})"
 
 
 def _undated(tag: Tag) -> str:
@@ -126,8 +132,11 @@ def _undated(tag: Tag) -> str:
 
 
 @cache
-def forms(format_: Format, strict: bool, tag: Tag, hosts: bool) -> tuple[tuple[Node, ...], int | None]:
-    """The patterns, and the number of the one that finds broken RFC 5424, which is not to be read as RFC 3164."""
+def forms(format_: Format, strict: bool, tag: Tag, hosts: bool, headless: bool) -> tuple[tuple[Node, ...], int | None]:
+    """The patterns, and the number of the one that finds broken RFC 5424, which is not to be read as RFC 3164.
+
+    ``headless``: a line with neither a priority nor a time is a message.
+    """
     texts: list[str] = []
     if format_ != "rfc3164":
         texts.append(_rfc5424(strict))
@@ -135,7 +144,9 @@ def forms(format_: Format, strict: bool, tag: Tag, hosts: bool) -> tuple[tuple[N
     if format_ == "auto":
         texts.append(_broken_rfc5424())
     if format_ != "rfc5424":
-        texts += [_strict_rfc3164()] if strict else [_dated(tag, hosts), _cisco(tag), _undated(tag)]
+        texts += [_strict_rfc3164()] if strict else [_dated(tag, hosts), _cisco(tag, hosts), _undated(tag)]
+    if headless:
+        texts.append(rf" *{_content(tag)}")
     return tuple(_trees(texts)), broken
 
 

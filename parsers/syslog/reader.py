@@ -67,13 +67,22 @@ class Reader:
         pattern, captured = self._scan(texts)
         failures = Failures(_mask(pattern < 0), _UNMATCHED[self._options.format == "rfc5424"])
         self._check_form(pattern, captured, failures)
-        columns = {field: captured[name] for name, field in FIELDS.items()} | priority_columns(captured["priority"])
+        columns = {field: captured[name] for name, field in FIELDS.items()} | priority_columns(
+            self._priorities(pattern, captured["priority"])
+        )
         columns["timestamp"], wrong = self._read_times(captured["time"], captured["zone"])
         if wrong.any():
             failures.add(wrong, wrong_values("timestamp", captured["time"], wrong, "a time that exists"))
         columns |= self._sequence(captured["sequence"]) | self._elements(captured["elements"], failures)
         parsed = failures.parsed({name: columns[name] for name in self._wanted})
         return parsed if parsed.failed is None else _with_failed_lines(parsed, texts)
+
+    def _priorities(self, pattern: Array, texts: pa.Array) -> pa.Array:
+        """Priorities as texts; a line without one has that of the option."""
+        if self._options.priority is None or texts.null_count == 0:
+            return texts
+        default = pc.if_else(pa.array(pattern >= 0), str(self._options.priority), None)
+        return pc.coalesce(owned_array(texts).cast(pa.string()), default)
 
     def _check_form(self, pattern: Array, captured: Mapping[str, pa.Array], failures: Failures) -> None:
         _, broken = _forms(self._options, True)
@@ -120,7 +129,7 @@ class Reader:
 
 
 def _forms(options: Syslog, hosts: bool) -> tuple[tuple[Any, ...], int | None]:
-    return forms(options.format, options.strict, options.tag, hosts)
+    return forms(options.format, options.strict, options.tag, hosts, options.priority is not None)
 
 
 def _scanning(options: Syslog) -> Callable[[pa.Array], tuple[Array, dict[str, pa.Array]]]:
