@@ -22,7 +22,7 @@ from parsers.dissect.tree import Piece, plan
 
 
 class Dissect(Parser):
-    """Cuts text at fixed delimiters into fields, in the pattern language of Logstash and Elasticsearch.
+    """Cuts text at fixed delimiters into fields, in the pattern language of Logstash, Elasticsearch and Filebeat.
 
     ``%{name}`` takes what stands in front of the text that follows it in the pattern, up to its first occurrence; the
     last key takes the rest, new lines too. A pattern that ends in text ignores what comes behind. An empty value is an
@@ -32,7 +32,9 @@ class Dissect(Parser):
     - ``%{+name}``: appended to ``name``, with the delimiter in front of it (or ``append_separator``) between;
       ``%{+name/2}`` says the order.
     - ``%{name->}``: the delimiter behind it may be repeated, as where columns are padded with blanks.
-    - ``%{name|int}``: a value of a Spark SQL type; an empty one is null, one that does not fit fails the event.
+    - ``%{name#4}``: as many characters, whatever they are; no text need stand behind it. The text behind it must be there.
+    - ``%{name|int}``: a value of a Spark SQL type, or Filebeat's ``ip``, which stays a text; blanks around it are cut, an
+      empty one is null, one that does not fit fails the event.
     - ``%{*key} %{&key}`` (or ``%{?key}``, or ``%{key}``, which stays a field): the first holds the name of the field that
       gets the second. Names that ``fields`` declares become fields, all others one JSON object in the field ``rest``
       (null when there are none).
@@ -56,6 +58,9 @@ class Dissect(Parser):
         examples=[{"took": "int"}],
     )
     rest: FieldName = Field(default="rest", description="Text field for the JSON of what references name and nobody declared.")
+    trim: Literal["none", "left", "right", "both"] = Field(
+        default="none", description="On which side blanks are cut from values."
+    )
     append_separator: str | None = Field(
         default=None, description="Text between appended values; none means the delimiter that the pattern has there."
     )
@@ -103,17 +108,18 @@ class Dissect(Parser):
         types = self._types(found)
         readers = {name: reader(type_) for name, type_ in types.items()}
         named = [name for name in types if name not in todo.fields]
+        trimmed = _trimmer(self.trim)
         reason = f"does not match {self.pattern!r}"
 
         def parse(text: pa.Array) -> Parsed:
             scan = scanner.scan(text)
-            captures = {name: empty_where(column, scan.pattern >= 0) for name, column in scan.captures.items()}
+            captures = {name: trimmed(empty_where(column, scan.pattern >= 0)) for name, column in scan.captures.items()}
             columns = {name: _joined(captures, pieces) for name, pieces in todo.fields.items()}
             if todo.references:
                 columns |= self._referenced(captures, todo.references, named)
             failures = Failures(scan.unmatched, reason)
             for name, read in readers.items():
-                values, wrong = read(columns[name])
+                values, wrong = read(columns[name] if types[name] == pa.string() else _trimmer("both")(columns[name]))
                 if wrong is not None:
                     failures.add(wrong, wrong_values(name, columns[name], wrong, format_type(types[name])))
                 columns[name] = values
@@ -139,6 +145,14 @@ class Dissect(Parser):
         keys = {name: key.type or "string" for name, key in _fields(found.keys).items()}
         extra = self.declared if any(key.kind == "value" for key in found.keys) else {}
         return {name: parse_type(self.declared.get(name, type_)) for name, type_ in (keys | dict(extra)).items()}
+
+
+def _trimmer(side: str) -> Callable[[pa.Array], pa.Array]:
+    """Cuts blanks off texts."""
+    if side == "none":
+        return lambda texts: texts
+    cut = {"left": pc.utf8_ltrim, "right": pc.utf8_rtrim, "both": pc.utf8_trim}[side]
+    return lambda texts: cut(_plain(texts), characters=" ")
 
 
 def _fields(keys: Sequence[Key]) -> dict[str, Key]:

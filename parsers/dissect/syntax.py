@@ -1,6 +1,6 @@
 """A dissect pattern → its keys and the text between them.
 
-Source: the dissect filter of Logstash and the dissect processor of Elasticsearch, whose manuals describe the language.
+Source: the manuals of Logstash's dissect filter and of the dissect processors of Elasticsearch and Filebeat.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _KEY = re.compile(r"%\{(?P<inside>[^{}]*)\}")
 _INSIDE = re.compile(
     r"""
     (?P<modifier>[+?&*]?)
-    (?P<name>[^/|>]*?)
+    (?P<name>[^/|>#]*?)
     (?:/(?P<order>\d{1,9}))?
+    (?:\#(?P<length>\d{1,3}))?
     (?:\|(?P<type>[\w(), ]+))?
     (?P<padded>->)?
     (?:\|(?P<late_type>[\w(), ]+))?    # the type may stand behind the arrow, too
@@ -41,6 +42,9 @@ class Key:
     """A field; of a value the key that holds its field's name; empty for a key that only skips."""
 
     order: int | None
+    length: int | None
+    """Characters of its value; None where the text behind it says the end."""
+
     padded: bool
     """Whether the text behind it may be repeated."""
 
@@ -78,8 +82,9 @@ def _read(pattern: str) -> Dissection:
     if not read:
         raise PatternError("there is no key; a key is written %{name}", 0)
     for key in read[:-1]:
-        if not key.after:
-            raise PatternError("nothing stands between two keys, so where one ends cannot be told", key.at)
+        if not key.after and key.length is None:
+            message = "nothing stands between two keys, so where one ends cannot be told"
+            raise PatternError(message, key.at, hint="%{name#4} takes four characters")
     return Dissection(texts[0], tuple(read))
 
 
@@ -98,7 +103,9 @@ def _key(found: re.Match[str], before: str, after: str) -> Key:
     at = found.start("inside")
     inside = _INSIDE.fullmatch(found["inside"])
     if inside is None:
-        raise PatternError(f"{found[0]!r} is no key; keys are %{{name}} %{{+name/2}} %{{?name}} %{{*name}} %{{&name}}", at)
+        raise PatternError(
+            f"{found[0]!r} is no key; keys are %{{name}} %{{name#4}} %{{+name/2}} %{{?name}} %{{*name}} %{{&name}}", at
+        )
     kind = _KINDS[inside["modifier"]]
     name = inside["name"].strip()
     if not name and kind not in ("field", "skip"):
@@ -106,14 +113,17 @@ def _key(found: re.Match[str], before: str, after: str) -> Key:
     if inside["order"] and kind != "append":
         raise PatternError(f"{found[0]!r}: an order belongs to '+', as in %{{+name/2}}", at)
     order = int(inside["order"]) if inside["order"] else None
+    length = int(inside["length"]) if inside["length"] else None
+    if length == 0:
+        raise PatternError(f"{found[0]!r}: a length is 1 to 999 characters", at)
     name = field_name(name, at) if name else ""
     padded = inside["padded"] is not None
-    return Key(kind if name else "skip", name, order, padded, _type(inside, at), before, after, at)
+    return Key(kind if name else "skip", name, order, length, padded, _type(inside, at), before, after, at)
 
 
 def _type(inside: re.Match[str], at: int) -> str | None:
     text: str | None = inside["type"] or inside["late_type"]
-    if text is None:
+    if text is None or text.strip() == "ip":  # Filebeat's type ip is a text, too
         return None
     try:
         parse_type(text)

@@ -40,6 +40,8 @@ def plan(dissection: Dissection, separator: str | None) -> Plan:
     for run in runs:
         wanted = run[0].kind != "skip" or (run[0].name and run[0].name in used)
         parts += _run(run, captures[run[0]] if wanted else None)
+    if not dissection.keys[-1].after:
+        parts.append(Edge("\\z"))
     named = {name: list(_pieces(name, captures, separator)) for name in _names(captures)}
     fields = {name: pieces for name, pieces in named.items() if any(key.name == name and _is_field(key) for key in captures)}
     references = [(named[key.name], captures[key]) for key in captures if key.kind == "value"]
@@ -59,7 +61,7 @@ def _runs(keys: Sequence[Key], joined: bool) -> Iterator[list[Key]]:
     run: list[Key] = []
     for key in keys:
         neighbours = run and joined and run[0].name == key.name and _is_field(run[0]) and key.kind == "append"
-        plain = run and not run[-1].padded and run[-1].order is None and key.order is None
+        plain = run and run[-1].after and not run[-1].padded and run[-1].order is None and key.order is None
         alone = sum(other.name == key.name and other.kind == "append" and other.order is not None for other in keys) == 0
         if run and not (neighbours and plain and alone):
             yield run
@@ -83,18 +85,25 @@ def _joint(key: Key) -> str:
 
 def _run(run: list[Key], capture: str | None) -> list[Node]:
     """The keys of a run and the text behind the last."""
-    inner = [node for key, _ in pairwise(run) for node in _closed([_upto(key.after)], _literal(key.after))]
+    inner = [node for key, _ in pairwise(run) for node in _closed([_value(key)], _literal(key.after))]
     last = run[-1]
     if not last.after:
-        return [_captured([*inner, Repeat(_ANYTHING, 0, None)], capture), Edge("\\z")]
+        return [_captured([*inner, _value(last)], capture)]
     behind = _literal(last.after)
     if last.padded:
         behind = [Repeat(sequence(behind), 1, None, "possessive")]
-    return _closed([_captured([*inner, _upto(last.after)], capture)], behind)
+    return _closed([_captured([*inner, _value(last)], capture)], behind)
 
 
 def _captured(parts: list[Node], capture: str | None) -> Node:
     return sequence(parts) if capture is None else Capture(sequence(parts), capture)
+
+
+def _value(key: Key) -> Node:
+    """A key's text: so many characters, all that is left, or what stands in front of the text behind the key."""
+    if key.length is not None:
+        return Repeat(_ANYTHING, key.length, key.length)
+    return _upto(key.after) if key.after else Repeat(_ANYTHING, 0, None)
 
 
 def _upto(text: str) -> Node:

@@ -69,6 +69,17 @@ def test_vectors(acceptance: Path) -> None:
         ("%{a|int} %{b->|double} %{c|boolean}", "-7 1.5e3   true", {"a": -7, "b": 1500.0, "c": True}),
         ("%{a|int} %{b|double->} %{c|boolean}", "7 .5 0", {"a": 7, "b": 0.5, "c": False}),
         ("%{a|int},%{b}", ",x", {"a": None, "b": "x"}),
+        ("%{a#3}%{b#2}%{c}", "abcdefg", {"a": "abc", "b": "de", "c": "fg"}),
+        ("%{a#3}-%{b}", "a-b-c-d", {"a": "a-b", "b": "c-d"}),
+        ("%{a}:%{b#2}", "x:yz", {"a": "x", "b": "yz"}),
+        ("%{a#2}%{b#2}", "éüñö", {"a": "éü", "b": "ñö"}),
+        ("%{?a#4} %{b}", "skip 1", {"b": "1"}),
+        ("%{+a/2#2}%{+a/1#2}", "abcd", {"a": "cd ab"}),
+        ("%{a#2}%{+a#2}", "abcd", {"a": "ab cd"}),
+        ("%{a#2->} %{b}", "ab    c", {"a": "ab", "b": "c"}),
+        ("%{y#4|integer}%{m#2|integer}%{d#2|long}", "20240229", {"y": 2024, "m": 2, "d": 29}),
+        ("%{n#6|int}%{ok#5|boolean}|%{ip|ip}", "   12 true |::1", {"n": 12, "ok": True, "ip": "::1"}),
+        ("%{a|float} %{b|double->} %{c|string}", "1.5 2.5   x", {"a": 1.5, "b": 2.5, "c": "x"}),
         ("%{t|timestamp}|%{b}", "2024-02-29T12:00:00Z|", {"t": datetime(2024, 2, 29, 12, tzinfo=UTC), "b": ""}),
     ],
 )
@@ -90,6 +101,21 @@ def test_keys(pattern: str, text: str, expected: dict[str, Any]) -> None:
 )
 def test_a_missing_delimiter_fails(pattern: str, text: str | None) -> None:
     assert parse(pattern, text) == f"does not match {pattern!r}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("%{a#3}-%{b}", "abcXdef"), ("%{a#3}", "ab"), ("%{a#3}", "abcd"), ("%{a}:%{b#2}", "x:y"), ("%{a}:%{b#2}", "x:yzz")],
+)
+def test_a_text_of_another_length_fails(pattern: str, text: str) -> None:
+    assert isinstance(parse(pattern, text), str)
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"), [("none", (" a ", " b ")), ("left", ("a ", "b ")), ("right", (" a", " b")), ("both", ("a", "b"))]
+)
+def test_blanks_are_cut_from_values(side: str, expected: tuple[str, str]) -> None:
+    assert parse("%{a},%{b}", " a , b ", trim=side) == dict(zip("ab", expected, strict=True))
 
 
 def test_a_separator_of_ones_own() -> None:
