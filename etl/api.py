@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from etl.contract.components import Component, Entry, Family
 from etl.contract.delivery import NO_BATCH, BatchId, Committer, Result, Staged, Task, Writer
-from etl.contract.errors import ComponentError, EtlError, Finding, PlanError, SplitLostError, cut, nearest
+from etl.contract.errors import ComponentError, EtlError, FileLocation, Finding, PlanError, SplitLostError, cut, nearest
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -54,6 +54,7 @@ __all__ = [
     "Expression",
     "Family",
     "FieldName",
+    "FileLocation",
     "Finding",
     "FrameSource",
     "Guarantee",

@@ -33,14 +33,17 @@ def command() -> None:
 @_PATHS
 @_FIELDS
 @click.option("--columns", help="The stream's fields, with commas between: says which ones rules ask for in vain.")
-@click.option("--strict", is_flag=True, help="End with status 1 when a rule cannot be loaded.")
+@click.option("--strict", is_flag=True, hidden=True, help="Does what is done without it.")
 def check(paths: Sequence[str], names: str | None, columns: str | None, strict: bool) -> None:
     """List what is loaded, what is not and why, which fields are needed, and what costs most.
+
+    Ends with status 1 when a rule cannot be loaded.
 
     PATHS are files of rules, folders of them, and pipelines. Of a pipeline the rules of its steps are told, in front of the
     fields that reach them and with the `fields` they name.
     """
     from etl.rules.in_force import readable
+    from etl.rules.locations import at_keys
     from etl.rules.report import report
 
     wrong = False
@@ -49,13 +52,13 @@ def check(paths: Sequence[str], names: str | None, columns: str | None, strict: 
         wrong |= bool(rules.problems)
         if group.step:
             click.echo(f"{group.step}:")
-        for problem in rules.problems:
+        for problem in at_keys(rules.problems):
             click.echo(problem)
         for line in report(rules, group.taxonomy, group.columns):
             click.echo(line)
         for table in group.tables:
             click.echo(f"the rules of table {table!r} are read when the run starts")
-    if strict and wrong:
+    if wrong:
         click.get_current_context().exit(1)
 
 
@@ -69,11 +72,12 @@ def test(paths: Sequence[str], names: str | None) -> None:
 
     PATHS are files of rules, folders of them, and pipelines, of which the rules of the steps `rules` and `correlate` are tried.
     """
+    from etl.rules.locations import at_keys
     from etl.rules.said import counted
 
     ran = failed = rules = problems = 0
     for group in groups(paths, names):
-        for problem in group.rules.problems:
+        for problem in at_keys(group.rules.problems):
             click.echo(problem)
         problems, rules = problems + len(group.rules.problems), rules + len(group.rules.rules)
         for rule in group.rules.rules:

@@ -18,7 +18,7 @@ UNKNOWN_FIELD = "unknown-field"
 ABOUT_FIELDS = frozenset({UNKNOWN_FIELD, "wrong-type", "field-conflict", "union-type-conflict", "not-boolean"})
 """Findings after which the fields that a step gives are those it would give without them."""
 
-_NAMED = re.compile(r"there is no field '([^']+)'")
+_NAMED = re.compile(r"(?:there is|the stream has) no field '([^']+)'")
 _PROBE = "a_field_that_no_step_names"
 
 
@@ -60,7 +60,7 @@ def with_named(fields: Fields, findings: Iterable[Finding]) -> Fields:
 
 def missed_field(finding: Finding) -> str | None:
     """The field that a finding says is not there."""
-    found = _NAMED.search(finding.message) if finding.code == UNKNOWN_FIELD else None
+    found = _NAMED.search(finding.message) if finding.code in (UNKNOWN_FIELD, "bad-rule") else None
     return found[1] if found else None
 
 

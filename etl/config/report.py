@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from etl.api import Finding, cut
+from etl.api import FileLocation, Finding, cut
 from etl.config.document import Document, Place
 from etl.config.locate import position_at
 from etl.config.model import Path, Position
@@ -54,12 +54,21 @@ class Report:
 
     def find(self, owner: Path, finding: Finding) -> None:
         """A problem that the component at ``owner`` found."""
+        if finding.location is not None:
+            self._find_elsewhere(finding, finding.location)
+            return
         path = (*owner, *finding.path)
         place = self.place(path)
         position = place.value
         if finding.at is not None and path not in self.substituted and path in self.document.places:
             position = position_at(self.document, place, finding.at)
         self.put(position, path, finding.code, finding.message, finding.hint, finding.severity)
+
+    def _find_elsewhere(self, finding: Finding, location: FileLocation) -> None:
+        """A problem of another file; two components that name the file find the same one."""
+        shown = self._mask(finding.message), self._mask(finding.hint) if finding.hint else None
+        place = location.file, location.line, location.column, finding.code, json_path(location.path)
+        self.problems.append(Problem(*place, *shown, finding.severity))
 
     def put(
         self, position: Position, path: Path, code: str, message: str, hint: str | None = None, severity: Severity = "error"

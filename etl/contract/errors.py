@@ -8,6 +8,16 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
+class FileLocation:
+    """A line and column, counted from one, of a file that an option names, and the path of the value there."""
+
+    file: str
+    line: int
+    column: int = 1
+    path: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something a component has to say about its options, relative to the component.
 
@@ -21,6 +31,8 @@ class Finding:
     hint: str | None = None
     severity: Literal["error", "warning"] = "error"
     at: int | None = None
+    location: FileLocation | None = None
+    """Where it stands, if that is another file than the pipeline's."""
 
 
 class EtlError(Exception):

@@ -36,7 +36,7 @@ def resolved(rules: RuleSet) -> RuleSet:
     while waiting:
         ready = [one for one in waiting if not _awaited(one, waiting, names)]
         for one in ready or waiting:
-            wrong = _wrong(one, names, kept, rules.rules) if ready else "it builds on itself"
+            wrong = _wrong(one, names, kept, rules) if ready else "it builds on itself"
             if wrong:
                 problems.append(Problem(one.file, one.line, wrong, one.title))
             else:
@@ -83,10 +83,13 @@ def _awaited(one: Correlation, waiting: Sequence[Correlation], names: Mapping[st
     return any(names.get(name) in ids for name in one.rules)
 
 
-def _wrong(one: Correlation, names: Mapping[str, str], kept: Mapping[str, Correlation], rules: Sequence[Rule]) -> str | None:
-    ids = {rule.id for rule in rules}
+def _wrong(one: Correlation, names: Mapping[str, str], kept: Mapping[str, Correlation], rules: RuleSet) -> str | None:
+    ids = {rule.id for rule in rules.rules}
+    left_out = {name for problem in rules.problems for name in (problem.rule, *problem.names)}
     for name in one.rules:
         found = names.get(name)
+        if found is None and name in left_out:
+            return f"the rule {name!r}, on which it builds, is left out"
         if found is None:
             return f"there is no rule {name!r}; " + (nearest(name, names) or "rules are named by 'name' or 'id'")
         if found not in ids and found not in kept:

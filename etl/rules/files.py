@@ -157,9 +157,10 @@ def _parsed(path: str, text: str, problems: list[Problem]) -> Iterator[Document]
         while loader.check_node():
             node = loader.get_node()
             assert node is not None
-            line = node.start_mark.line + 1
+            nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
             data = loader.construct_document(node)
-            for item in data if isinstance(data, list) else [data]:
+            for one, item in zip(nodes, data if isinstance(data, list) else [data], strict=True):
+                line = one.start_mark.line + 1
                 if isinstance(item, dict):
                     yield Document(path, line, item)
                 elif item is not None:

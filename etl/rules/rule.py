@@ -49,9 +49,17 @@ class Problem:
     message: str
     rule: str = ""
 
+    names: tuple[str, ...] = ()
+    """What correlations may call the rule."""
+
     def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+    @property
+    def text(self) -> str:
+        """The rule's title and what is wrong with it."""
         of = f"{self.rule!r}: " if self.rule else ""
-        return f"{self.file}:{self.line}: {of}{cut(self.message, MOST_SAID)}"
+        return f"{of}{cut(self.message, MOST_SAID)}"
 
 
 @dataclass(frozen=True, slots=True)

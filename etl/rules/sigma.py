@@ -100,7 +100,7 @@ def _loaded(documents: Sequence[Document]) -> Iterator[tuple[Document, Any]]:
         before = data if "action" not in data else before
         made = (found.rules or found.filters or [None])[-1]
         if found.errors or made is None:
-            yield document, _problem(document, data, found.errors[-1] if found.errors else "no rule in it")
+            yield from ((document, _problem(document, data, error)) for error in (*found.errors,) or ("no rule in it",))
         else:
             yield document, made
 
@@ -120,7 +120,8 @@ def _add_modifiers() -> None:
 
 
 def _problem(document: Document, data: Mapping[str, Any], error: object) -> Problem:
-    return Problem(document.file, document.line, with_hint(error), str(data.get("title") or data.get("name") or ""))
+    names = tuple(str(data[key]) for key in ("id", "name") if data.get(key))
+    return Problem(document.file, document.line, with_hint(error), str(data.get("title") or data.get("name") or ""), names)
 
 
 def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: Placeholders) -> Rule | Problem:
@@ -132,7 +133,7 @@ def _rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: P
         parsed = [condition.parsed for condition in rule.detection.parsed_condition]
         condition = either(_condition(one, placeholders) for one in parsed if one is not None)
     except (SigmaError, UnsupportedError, BadRegexError, RecursionError, ValueError) as error:
-        return Problem(document.file, document.line, with_hint(error), str(rule.title or ""))
+        return _problem(document, document.data, error)
     return Rule(
         id=str(rule.id) if rule.id else str(rule.name or rule.title),
         title=str(rule.title),

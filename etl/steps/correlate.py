@@ -16,7 +16,10 @@ from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation_force import Correlating
-    from etl.rules.rule import RuleSet
+    from etl.rules.rule import Problem, RuleSet
+
+_OWN = "correlations"
+"""What the file of correlations is called that stand in the pipeline itself."""
 
 TOLD = pa.schema(
     [
@@ -47,7 +50,7 @@ class Correlate(RuleSources):
     ``value_count``, ``temporal``, ``temporal_ordered``, and ``value_sum``, ``value_avg``, ``value_median``,
     ``value_percentile``), and the rules that they name: Sigma's, by ``name`` or ``id``, or ours, by ``name``; they are taken
     from there, and change, as those of the step `rules`. The step matches these rules itself; other events go no further. A
-    correlation that cannot be run is left out and named by ``etl rules check``; the others run.
+    correlation of a file or table that cannot be run is left out and named by ``etl rules check``; the others run.
 
     Windows slide with the events. A condition that more events can only make true (``gt``, ``gte``, ``temporal`` without
     ``not``, ``temporal_ordered``) is judged with each event, over the events less than a timespan older: the alert comes
@@ -110,7 +113,7 @@ class Correlate(RuleSources):
         found = [finding for finding in self.rule_findings(incoming) if finding.code != "bad-rule"]
         yield from found
         yield from self._check_fields(incoming)
-        if not any(finding.severity == "error" for finding in found):
+        if not any(finding.code in ("bad-taxonomy", "no-rules") for finding in found):
             yield from self._check_correlations(incoming)
 
     def _check_fields(self, incoming: Schema) -> Iterator[Finding]:
@@ -125,16 +128,28 @@ class Correlate(RuleSources):
             yield Finding("wrong-type", f"event time {self.time!r} is {known}, and no timestamp", ("time",), hint)
 
     def _check_correlations(self, incoming: Schema) -> Iterator[Finding]:
+        from etl.steps.rule_checks import rule_finding
+
         found = self._written(incoming)
-        for problem in found.problems:
-            yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")
-        if not found.families and not self.tables:
+        own = [problem for problem in found.problems if problem.file == _OWN]
+        for problem in own:
+            yield self._own_finding(problem)
+        yield from (rule_finding(problem) for problem in found.problems if problem.file not in (_OWN, "rules"))
+        if not found.families and not self.tables and not own:
             hint = "a correlation rule has a 'correlation'; for matches of single events take the step rules"
             yield Finding("no-correlations", "there is no correlation rule that can run", ("files",), hint)
         for name in (*found.groups.names, *self.group_fields):
             if name in TOLD.names:
                 message = f"correlations group by {name!r}, which alerts have already"
                 yield Finding("name-conflict", message, ("files",), "map the field to another name")
+
+    def _own_finding(self, problem: Problem) -> Finding:
+        """What is wrong with a correlation that stands in the pipeline itself, at its key."""
+        from etl.rules.problem_keys import key_of
+
+        number = problem.line - 1
+        path = (_OWN, number, *key_of(problem.message, self.correlations[number]))
+        return Finding("bad-rule", problem.text, path)
 
     def fields(self, incoming: Schema) -> Schema:
         """What is told of an alert, and the fields that correlations group by."""
@@ -184,8 +199,8 @@ class Correlate(RuleSources):
         from etl.rules.files import rules_of
         from etl.rules.sigma import Document
 
-        documents = [Document("correlations", number, data) for number, data in enumerate(self.correlations, 1)]
-        written = rules_of({"correlations": documents}, {})
+        documents = [Document(_OWN, number, data) for number, data in enumerate(self.correlations, 1)]
+        written = rules_of({_OWN: documents}, {})
         correlations, problems = (*found.correlations, *written.correlations), (*found.problems, *written.problems)
         return resolved(replace(found, correlations=correlations, problems=problems))
 

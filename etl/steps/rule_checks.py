@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import Finding, Schema, Table, format_type, nearest
+from etl.api import FileLocation, Finding, Schema, Table, format_type, nearest
 from etl.rules.files import NO_RULE, apart, read_rules, rule_files
 from etl.rules.in_force import in_force
-from etl.rules.rule import RuleSet
+from etl.rules.locations import location_of
+from etl.rules.rule import Problem, RuleSet
 from etl.rules.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -70,7 +71,14 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
     if files and len(files) <= MOST_CHECKED:
         read = read_rules(files, (), names.placeholders)
         for path in read.empty:
-            yield Finding("no-rule-files", f"{path}: {NO_RULE}", ("files",), severity="warning")
+            yield Finding("no-rule-files", NO_RULE, ("files",), severity="warning", location=FileLocation(path, 1))
         found = in_force(apart(own, read), names, incoming)
         for problem in sorted(found.problems, key=lambda one: (one.file, one.line)):
-            yield Finding("bad-rule", str(problem), ("files",), "the rule is left out", "warning")
+            yield rule_finding(problem)
+
+
+def rule_finding(problem: Problem) -> Finding:
+    """What is wrong with a rule of a file, at its key there."""
+    found = location_of(problem)
+    location = FileLocation(problem.file, found.line, found.column, found.key)
+    return Finding("bad-rule", problem.text, ("files",), "the rule is left out", "warning", location=location)

@@ -55,8 +55,8 @@ def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
     told = etl("check", str(folder), "--columns", "Image, user_name, a, b")
 
     # then
-    assert told.exit_code == 0
-    assert f"{folder}/sigma.yml:11: 'Broken': " in told.output
+    assert told.exit_code == 1
+    assert f"{folder}/sigma.yml:14: 'Broken': " in told.output
     assert "3 rules loaded, 1 problem," in told.output
     assert "the stream has no field 'Args', which 1 rule asks for" in told.output
     assert "slower: " in told.output
@@ -86,11 +86,11 @@ def test_check_tells_of_sql_that_is_wrong_whatever_the_stream_has(folder: Path) 
     told, known = etl("check", str(file)), etl("check", str(file), "--columns", "a,b")
 
     # then
-    assert f"{file}:1: 'open': something is missing beside 'and'" in told.output
-    assert f"{file}:4: 'unknown function': there is no function 'frobnicate'" in told.output
-    assert f"{file}:7: 'number': a condition is needed" in told.output
+    assert f"{file}:2: 'open': something is missing beside 'and'" in told.output
+    assert f"{file}:5: 'unknown function': there is no function 'frobnicate'" in told.output
+    assert f"{file}:8: 'number': a condition is needed" in told.output
     assert "1 rule loaded, 3 problems," in told.output
-    assert f"{file}:10: 'typed by nobody yet': there is no field 'c' here" in known.output
+    assert f"{file}:11: 'typed by nobody yet': there is no field 'c' here" in known.output
 
 
 def test_an_event_without_fields_is_an_event(folder: Path) -> None:

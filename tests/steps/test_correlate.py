@@ -270,8 +270,8 @@ def test_correlations_written_in_the_pipeline() -> None:
 
     (finding,) = one.check(SCHEMA)
 
-    assert (finding.code, finding.severity) == ("bad-rule", "warning")
-    assert "correlations:2: 'B': there is no rule 'other'" in finding.message
+    assert (finding.code, finding.severity, finding.path) == ("bad-rule", "error", ("correlations", 1, "correlation", "rules", 0))
+    assert "'B': there is no rule 'other'" in finding.message
     assert one.fields(SCHEMA).names[-1] == "ip"
 
 
