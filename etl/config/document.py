@@ -7,7 +7,7 @@ stay text. Anchors, aliases and merge keys work, within a budget that stops docu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,6 +19,8 @@ MAX_BYTES = 1 << 20
 """Largest pipeline file that is read."""
 MAX_VALUES = 50_000
 """Most values of a document after its aliases are expanded."""
+MAX_VERSIONS = 12
+"""Documents that are looked at where keys stand more than once."""
 MAX_DEPTH = 60
 """Deepest nesting."""
 
@@ -75,9 +77,17 @@ class Document:
     value: Any = None
     places: dict[Path, Place] = field(default_factory=dict)
     flaws: list[Flaw] = field(default_factory=list)
+    repeated: dict[Position, int] = field(default_factory=dict)
+    """Where keys that stand more than once stand first → how often."""
+    left_out: list[tuple[Position, Position]] = field(default_factory=list)
+    """Where values begin and end of which another of the same key was taken."""
 
 
-def read(data: bytes) -> Document:
+Choices: TypeAlias = Mapping[Position, int]
+"""Where a key that stands more than once stands first → which of its values is taken, the first by default."""
+
+
+def read(data: bytes, choices: Choices | None = None) -> Document:
     """Bytes of a file → document. What is wrong is in its ``flaws``; the value is then what could be read."""
     if len(data) > MAX_BYTES:
         return _unreadable(
@@ -88,10 +98,23 @@ def read(data: bytes) -> Document:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
         return _unreadable(Flaw(place_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8"))
-    return parse(text)
+    return parse(text, choices)
 
 
-def parse(text: str) -> Document:
+def versions(data: bytes) -> Iterator[Document]:
+    """The document, and where keys stand more than once the documents with others of their values."""
+    waiting: list[dict[Position, int]] = [{}]
+    for number in range(MAX_VERSIONS):
+        if number == len(waiting):
+            return
+        document = read(data, waiting[number])
+        yield document
+        for place, count in document.repeated.items():
+            others = [waiting[number] | {place: which} for which in range(1, count) if place not in waiting[number]]
+            waiting += [choices for choices in others if choices not in waiting]
+
+
+def parse(text: str, choices: Choices | None = None) -> Document:
     """Text → document."""
     document = Document(text)
     try:
@@ -108,7 +131,7 @@ def parse(text: str) -> Document:
         document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
         return document
     if root is not None:
-        reader = _Reader(document)
+        reader = _Reader(document, choices or {})
         try:
             document.value = reader.value(root, (), None)
         except _TooBigError as error:
@@ -157,6 +180,7 @@ class _Reader:
     """Turns nodes into values and notes their places."""
 
     document: Document
+    choices: Choices
     values: int = 0
 
     def value(self, node: Node, path: Path, key: Node | None) -> Any:
@@ -176,19 +200,31 @@ class _Reader:
 
     def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        given: dict[str, list[tuple[Node, Node]]] = {}
         for key, value in self._entries(node, path):
-            if not isinstance(key, yaml.ScalarNode):
-                self._flaw(key, "bad-key", "a key must be a plain word, not a list or mapping", path)
-            elif key.value in found:
-                line = (self.document.places[(*path, key.value)].key or (0, 0))[0]
-                message = f"{key.value!r} is given twice, first in line {line}"
-                self._flaw(key, "duplicate-key", message, (*path, key.value), "remove one of them")
+            if isinstance(key, yaml.ScalarNode):
+                given.setdefault(key.value, []).append((key, value))
             else:
-                found[key.value] = self.value(value, (*path, key.value), key)
+                self._flaw(key, "bad-key", "a key must be a plain word, not a list or mapping", path)
+        for name, entries in given.items():
+            which = self.choices.get(_start(entries[0][0]), 0)
+            key, value = entries[which]
+            found[name] = self.value(value, (*path, name), key)
+            if len(entries) > 1:
+                self._repeated(name, entries, which, path)
         for key, value in self._merged(node, path, 0):
             if isinstance(key, yaml.ScalarNode) and key.value not in found:
                 found[key.value] = self.value(value, (*path, key.value), key)
         return found
+
+    def _repeated(self, name: str, entries: list[tuple[Node, Node]], which: int, path: Path) -> None:
+        first = _start(entries[0][0])
+        self.document.repeated[first] = len(entries)
+        others = [value for number, (_, value) in enumerate(entries) if number != which]
+        self.document.left_out += [(_start(one), (one.end_mark.line + 1, one.end_mark.column + 1)) for one in others]
+        for key, _ in entries[1:]:
+            message = f"{name!r} is given twice, first in line {first[0]}"
+            self._flaw(key, "duplicate-key", message, (*path, name), "remove one of them")
 
     def _entries(self, node: Node, path: Path) -> list[tuple[Node, Node]]:
         return [(key, value) for key, value in node.value if key.tag != _MERGE]
@@ -223,6 +259,10 @@ class _Reader:
     def _flaw(self, node: Node, code: str, message: str, path: Path, hint: str | None = None) -> None:
         place = (node.start_mark.line + 1, node.start_mark.column + 1)
         self.document.flaws.append(Flaw(place, code, message, path, hint))
+
+
+def _start(node: Node) -> Position:
+    return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _scalar(node: Node) -> Any:

@@ -12,7 +12,7 @@ from etl.api import FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, installed
 from etl.config.build import build
 from etl.config.case_check import checked_cases
-from etl.config.document import Document, Flaw, plain, read
+from etl.config.document import Document, Flaw, plain, versions
 from etl.config.environment import substitute
 from etl.config.flow import check_flow
 from etl.config.layout import Layout, check_types, lay_out
@@ -83,7 +83,20 @@ def inspect(
     except OSError as error:
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
         return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
-    return _inspect(str(path), read(data), env, overrides, catalogue)
+    found = [(document, _inspect(str(path), document, env, overrides, catalogue)) for document in versions(data)]
+    return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
+
+
+def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]:
+    """Problems of a file with keys that stand twice: those that are there whichever value is taken, if it is not another."""
+    same = [{replace(problem, hint=None) for problem in checked.problems} for _, checked in found]
+    for problem in {replace(problem, hint=None): problem for _, checked in found for problem in checked.problems}.values():
+        place = problem.line, problem.column
+        if all(
+            replace(problem, hint=None) in problems or any(start <= place < end for start, end in document.left_out)
+            for problems, (document, _) in zip(same, found, strict=True)
+        ):
+            yield problem
 
 
 def _inspect(

@@ -15,6 +15,7 @@ from etl.config.layout import Layout, Part
 from etl.config.model import Path, Pipeline
 from etl.config.network import upstream
 from etl.config.problems import Problem, Severity, in_file_order, json_path
+from etl.config.reads import with_reads
 from etl.config.report import Report
 from etl.config.variants import Built
 
@@ -76,8 +77,18 @@ def _sink(built: Mapping[Path, Built], part: Part) -> Sink | None:
 
 
 def _known(made: Built | None) -> Component | None:
-    """A component all of whose options are as the file says, save unknown ones: others stand for what may be meant."""
-    return made.component if made and not made.wrong & type(made.component).model_fields.keys() else None
+    """A component whose options with errors do not decide what it reads and writes."""
+    if made is None:
+        return None
+    wrong = made.wrong & type(made.component).model_fields.keys()
+    return made.component if not wrong or not wrong & with_reads(made.component, _places)[1] else None
+
+
+def _places(component: Component) -> object:
+    """Asks all that is asked of a source or sink here."""
+    if isinstance(component, Sink):
+        return _asked(component.targets), _asked(component.writes)
+    return isinstance(component, Source) and (_reads(component, "/"), _exclusive(component))
 
 
 # ── What components say ───────────────────────────────────────────────────────────────────────────
