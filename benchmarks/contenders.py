@@ -120,6 +120,7 @@ def program(name: str) -> Path:
     place = root / f"{name}-{version}" / "bin" / name
     if not place.exists():
         cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
+        CACHE.mkdir(parents=True, exist_ok=True)
         options = ["--version", version, "--locked", "--root", str(root / f"{name}-{version}")]
         subprocess.run([cargo, "install", "--quiet", name, *options], check=True, cwd=CACHE)
     return place

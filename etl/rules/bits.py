@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.rules.program_kernel import put_bits
+from etl.rules.deferred_kernel import put_rows
+from etl.rules.program_kernel import ALWAYS, put_bits
 from etl.rules.seen import Hits
 from etl.rules.seen_kernel import spread
 
@@ -44,6 +45,15 @@ class Bits:
         """Where a predicate holds; null is not."""
         truth = (mask.fill_null(False) if mask.null_count else mask).to_numpy(zero_copy_only=False)
         self.hits[predicate] += put_bits(truth, self.words[predicate])
+
+    def put_everywhere(self, predicate: int) -> None:
+        """A predicate that may hold in every row."""
+        self.words[predicate] = ALWAYS
+        self.hits[predicate] = self.rows
+
+    def put_rows(self, predicate: int, rows: Any) -> None:
+        """Where a predicate holds, by the numbers of rows."""
+        self.hits[predicate] += put_rows(rows, self.words[predicate])
 
     def spread(self, code: Any, row: Any, hits: Hits) -> None:
         """What holds for texts, in the rows of the values that have them."""

@@ -31,3 +31,7 @@ class Column:
         if is_list(self.array.type):
             return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
         return np.arange(len(self.array))
+
+    def values_in(self, rows: Any) -> Any:
+        """The values of some rows, by their place."""
+        return np.flatnonzero(np.isin(self.rows, rows)) if is_list(self.array.type) else rows

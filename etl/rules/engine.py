@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,15 @@ from etl.rules.binding import bind
 from etl.rules.bits import Bits
 from etl.rules.column_types import TEXTS
 from etl.rules.columns import Column
-from etl.rules.conditions import FALSE, Condition, leaves
+from etl.rules.conditions import FALSE, Condition, Leaf, leaves
 from etl.rules.costs import Costs
+from etl.rules.deferred import Deferred
 from etl.rules.other_deciders import NumberDecider, PresentDecider, decide_same
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.program import Matches, Program
-from etl.rules.seen import Seen
 from etl.rules.sql_conditions import BindError
-from etl.rules.text_decider import TextDecider, holding
+from etl.rules.sql_tests import holding
+from etl.rules.text_field import TextField
 
 log = logging.getLogger("sluice.rules")
 
@@ -46,10 +47,9 @@ class Switches:
     """A rule is evaluated only where its witness is."""
     measured: bool = True
     """Witnesses are chosen by what was seen, not by a guess."""
+    deferred: bool = True
+    """Regular expressions are tried only where a rule that has them may be true."""
 
-
-FIRST_LEARNT, LEARNT_AGAIN = 512, 16
-"""Rows after which witnesses are chosen by what was seen, and how many times as many until they are chosen anew."""
 
 _ROWS, _BITS = 1 << 16, 1 << 27
 """Most rows at once, and most rows times predicates: bounds the bit sets to 16 MiB."""
@@ -80,13 +80,17 @@ class Engine:
         used = set().union(*(fields_of(one) for one in self.predicates)) if self.predicates else set()
         self._types = {(field.name, field.type) for field in schema if field.name in used}
         groups = self._groups(schema)
+        self._tested: dict[int, tuple[int, TextField]] = {}
         self._costs = Costs([[number for number, _ in members] for members in groups.values()])
-        self._deciders = [self._decider(family, of, members, schema) for (family, of), members in groups.items()]
+        self._deciders = [
+            self._decider(n, family, of, members, schema) for n, ((family, of), members) in enumerate(groups.items())
+        ]
         self.conditions = bound
-        self.program = Program(bound, self.numbers, self._switches.witnesses)
-        self.program.choose(None)
+        on = self._switches
+        self.program = Program(bound, self.numbers, on.witnesses, on.measured)
+        rules = (bound, self.numbers) if on.deferred else self._tests_alone()
+        self._deferred = Deferred(*rules, self._tested, on.witnesses, on.measured) if self._tested else None
         self._bits = Bits.empty(len(self.predicates), 0)
-        self._seen, self._rows, self._learn_at = np.zeros(len(self.predicates), np.int64), 0, FIRST_LEARNT
 
     def _numbered(self, bound: Sequence[Condition]) -> list[dict[Predicate, int]]:
         """Of each condition the numbers of its predicates: equal ones have one number, unless that is switched off."""
@@ -111,8 +115,8 @@ class Engine:
         return groups
 
     def _decider(
-        self, family: str, of: str, members: list[tuple[int, Any]], schema: Schema
-    ) -> Callable[[pa.RecordBatch, dict[str, Column], Bits], None]:
+        self, group: int, family: str, of: str, members: list[tuple[int, Any]], schema: Schema
+    ) -> Callable[[pa.RecordBatch, Mapping[str, Column], Bits], None]:
         if family == "same":
             (number, same), *_ = members
             return lambda batch, columns, bits: bits.put(number, decide_same(same, columns[same.field], columns[same.other]))
@@ -122,10 +126,16 @@ class Engine:
             return lambda batch, columns, bits: bits.put(number, holds(batch))
         if family == "text":
             on = self._switches
-            decider = TextDecider(of, members, self._costs.alone, on.literals, on.together, on.automata)
-            return _remembering(of, decider, on.distinct)
+            field = TextField(of, members, self._costs.alone, on.distinct, on.together, on.literals, on.automata)
+            self._tested |= dict.fromkeys(field.tests.tests, (group, field))
+            return field.decide
         made = (NumberDecider if family == "number" else PresentDecider)(members)
         return lambda batch, columns, bits: made.decide(columns[of], bits)
+
+    def _tests_alone(self) -> tuple[list[Condition], list[dict[Predicate, int]]]:
+        """Each deferred predicate as a rule."""
+        alone = [(self.predicates[number], number) for number in self._tested]
+        return [Leaf(predicate) for predicate, _ in alone], [{predicate: number} for predicate, number in alone]
 
     # ── Running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +146,7 @@ class Engine:
         for group, decide in enumerate(self._deciders):
             decide(batch, columns, bits)
             self._costs.lap(group)
-        self._learn(bits)
+        self._settle(columns, bits)
         found = self.program.run(bits)
         self._costs.lap(-1)
         return found
@@ -145,13 +155,16 @@ class Engine:
         """Seconds that each rule took since this was last asked (float64[n])."""
         return self._costs.taken(self.conditions, self.numbers)
 
-    def _learn(self, bits: Bits) -> None:
-        """Note how often predicates hold, and now and then choose witnesses by it."""
-        self._seen += bits.hits
-        self._rows += bits.rows
-        if self._switches.measured and self._rows >= self._learn_at:
-            self.program.choose(self._seen / self._rows)
-            self._learn_at = LEARNT_AGAIN * self._rows
+    def _settle(self, columns: Mapping[str, Column], bits: Bits) -> None:
+        """Decide what has to look at whole texts, where it matters."""
+        if self._deferred is None:
+            return
+        wanted = self._deferred.wanted(bits)
+        self._costs.lap(-1)
+        for number, rows in wanted:
+            group, field = self._tested[number]
+            field.settle(number, rows, columns, bits)
+            self._costs.lap(group)
 
 
 def _bound(condition: Condition, schema: Schema) -> Condition:
@@ -161,20 +174,6 @@ def _bound(condition: Condition, schema: Schema) -> Condition:
     except BindError as error:
         log.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
         return FALSE
-
-
-def _remembering(of: str, look: TextDecider, distinct: bool) -> Callable[[pa.RecordBatch, dict[str, Column], Bits], None]:
-    """Look at the texts of a column that have not been seen."""
-    seen = Seen(distinct)
-
-    def decide(batch: pa.RecordBatch, columns: dict[str, Column], bits: Bits) -> None:
-        column = columns[of]
-        if column.array.null_count == len(column.array):
-            return
-        code, hits = seen.hits(column.values, look)
-        bits.spread(code, column.rows, hits)
-
-    return decide
 
 
 def plain(schema: Schema) -> Schema:

@@ -15,7 +15,10 @@ from etl.scanner.tree import Atomic, Capture, Chars, Choice, Edge, Group, Node, 
 from etl.scanner.tree import Sequence as Parts
 
 SHORTEST = 2
-"""A single character is in too many texts to narrow anything down."""
+"""A single character is in too many texts to narrow anything down,"""
+
+RARE = frozenset("`^~!@#$|<>{}[];&*?+%")
+"""but for these, which few texts have."""
 
 MOST = 256
 """Alternatives; with more, every text is tried."""
@@ -35,7 +38,7 @@ _ALIKE: Mapping[Dialect, Alike] = {
 _MOST_FORMS = 8
 """Texts that one makes with the letters that equal those in it; a longer text is cut."""
 
-_AMBIGUOUS = re.compile(r"&&|\[[^\]]*\[")
+_AMBIGUOUS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*(?:&&|\[)", re.DOTALL)
 """In a class, what Java, RE2 and Python read each in its own way."""
 
 
@@ -45,6 +48,11 @@ def required(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
     tree = _tree(pattern)
     found = _required(tree, _ALIKE[dialect]) if tree is not None else ()
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
+
+
+def _worth(texts: Sequence[str]) -> int:
+    """How much they narrow down: the fewest characters of one of them."""
+    return min((SHORTEST if text in RARE else len(text) for text in texts), default=0)
 
 
 def shortest(pattern: str) -> int:
@@ -123,7 +131,12 @@ def _texts(run: Sequence[str]) -> tuple[str, ...]:
 
 
 def _single(node: Node, alike: Alike) -> str:
-    """The one character it stands for, or one letter in both cases, and with it a letter that equals that."""
+    """The one character it stands for, or one letter in both cases, and with it a letter that equals that; of a choice all."""
+    if isinstance(node, Group | Capture | Atomic):
+        return _single(node.part, alike)
+    if isinstance(node, Choice):
+        found = [_single(part, alike) for part in node.parts]
+        return "".join(dict.fromkeys("".join(found))) if found and all(found) else ""
     if not isinstance(node, Chars) or node.of.wide or node.of.others or not node.of.ascii:
         return ""
     mask = node.of.ascii
@@ -132,7 +145,3 @@ def _single(node: Node, alike: Alike) -> str:
         return char
     both_cases = char.isalpha() and mask == (1 << ord(char)) | (1 << ord(char.upper()))
     return char + alike.get(char, "") if both_cases else ""
-
-
-def _worth(texts: Sequence[str]) -> int:
-    return min(map(len, texts), default=0)

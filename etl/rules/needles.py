@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.rules.needle_kernel import (
+    ALL,
     ANYWHERE,
     AT_END,
     AT_START,
     FOLD,
+    HEAD,
     LOW_CASE,
     MIX,
-    THREE_BYTES,
+    PLACES,
+    TAIL,
     WHOLE,
     edge_keys,
     find,
@@ -69,12 +72,31 @@ def _forms(text: str, cased: bool) -> Iterator[str]:
 
 
 class _Index(NamedTuple):
-    """Buckets of literals by a number of their bytes: those of bucket b are ``entries[firsts[b]:firsts[b + 1]]``."""
+    """Buckets of literals by some of their bytes: key k has ``entries[firsts[b]:firsts[b + 1]]`` where b is its bucket."""
 
-    bitmap: Any
+    keys: Any
+    """uint32[power of two], open addressing."""
+    buckets: Any
+    """int32: of each key; -1: free."""
     firsts: Any
     entries: Any
     places: Any
+    """Where in a literal these bytes are."""
+
+
+class _Sieves(NamedTuple):
+    """Small tables that say where something may be."""
+
+    four: Any
+    """Bits, by the upper bits of four mixed bytes."""
+    shift: Any
+    three: Any
+    """Bytes, by the upper bits of three mixed bytes."""
+    three_shift: Any
+    two: Any
+    """Bytes, by two bytes."""
+    any_short: bool
+    """Whether there are literals of two or three bytes."""
 
 
 @dataclass
@@ -85,33 +107,44 @@ class Database:
 
     def __post_init__(self) -> None:
         self.predicate = np.array([one.predicate for one in self.literals], np.int64)
-        sizes = [len(one.text) for one in self.literals]
-        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[:-1]
-        self._data = np.frombuffer(b"".join(one.text for one in self.literals) or b"\0", np.uint8)
+        self._needles = self._compared()
         kinds = np.array([one.kind for one in self.literals], np.int64)
-        self._needles = (first, np.array(sizes, np.int64), np.array([one.cased for one in self.literals], bool), kinds)
-        edges = (_edges(self._needles, self._data, kinds == kind) for kind in (AT_START, AT_END, WHOLE))
-        self._heads, self._tails, self._wholes = edges
-        self._triples, self._shift = _triples(self.literals)
-        self._pairs = _pairs(self.literals)
-        self._grams: tuple[Any, Any] | None = None
-        self._found = np.empty((2, _ROOM), np.int32)
+        edges = (_edges(self._needles, kinds == kind) for kind in (AT_START, AT_END, WHOLE))
+        self._edges = (_edge_pairs(self.literals), *edges)
+        self._singles = _singles(self.literals)
+        self._anywhere: tuple[_Sieves, tuple[_Index, ...]] | None = None
+        self._found, self._places = np.empty((2, _ROOM), np.int32), np.empty(int(PLACES), np.uint64)
+        self._noted = np.empty(len(self.literals), np.int32)
+
+    def _compared(self) -> tuple[Any, ...]:
+        """Of each literal its size, and the addresses of its bytes and of the bits of case that do not count."""
+        sizes = np.array([len(one.text) for one in self.literals], np.int64)
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)[:-1]
+        self._data = np.frombuffer(b"".join(one.text for one in self.literals) + b"\0", np.uint8)
+        self._cases = np.frombuffer(b"".join(map(_cases, self.literals)) + b"\0", np.uint8)
+        return first, sizes, first + np.uint64(self._data.ctypes.data), first + np.uint64(self._cases.ctypes.data)
 
     def find(self, texts: Texts) -> Iterator[tuple[Any, int]]:
-        """Pairs of literal and text (int32[2, …], how many count), some of them twice."""
-        if self._grams is None:
-            self._grams = _grams(self.literals, _frequencies(texts))
-        grams, shift = self._grams
-        first, count, shifts = 0, len(texts.address), (shift, self._shift)
+        """Pairs of literal and text (int32[2, …], how many count)."""
+        if self._anywhere is None:
+            self._anywhere = _anywhere(self.literals, _frequencies(texts))
+        sieves, indexes = self._anywhere
+        first, count = 0, len(texts.address)
         while first < count:
+            self._noted.fill(-1)
             pairs, behind = find(
-                texts.address, texts.length, first, grams, shifts, self._triples, self._pairs, self._heads, self._tails,
-                self._wholes, self._needles, self._data, self._found,
+                texts.address, texts.length, first, sieves, indexes, self._singles, *self._edges, self._needles, self._noted,
+                self._places, self._found,
             )  # fmt: skip
             yield self._found, pairs
             if behind == first:  # one text has more than there is room for
                 self._found = np.empty((2, 2 * self._found.shape[1]), np.int32)
             first = behind
+
+
+def _cases(needle: Needle) -> bytes:
+    """The bit that tells apart the cases of each letter, where they do not count."""
+    return bytes(len(needle.text)) if needle.cased else bytes(_CASE if 97 <= byte <= 122 else 0 for byte in needle.text)
 
 
 def _frequencies(texts: Texts) -> Any:
@@ -121,69 +154,95 @@ def _frequencies(texts: Texts) -> Any:
     return counts
 
 
-def _grams(literals: Sequence[Needle], frequencies: Any) -> tuple[Any, Any]:
-    """Literals of four bytes and more by the rarest four of them."""
-    chosen = [
-        (n, *_rarest(one.text, frequencies)) for n, one in enumerate(literals) if one.kind == ANYWHERE and len(one.text) >= _GRAM
-    ]
-    return _hashed(chosen)
+def _anywhere(literals: Sequence[Needle], frequencies: Any) -> tuple[_Sieves, tuple[_Index, ...]]:
+    """Literals that may stand anywhere: by the rarest four of their bytes, or by all of three and two."""
+    chosen: list[list[tuple[int, int, int]]] = [[], [], []]
+    for n, one in enumerate(literals):
+        if one.kind == ANYWHERE and len(one.text) > 1:
+            size = min(len(one.text), _GRAM)
+            word, place = _rarest(one.text, frequencies) if size == _GRAM else (_short(one.text), 0)
+            chosen[_GRAM - size].append((word, n, place))
+    four, three, two = chosen
+    bits, three_bits = max(16, min(18, (32 * len(four)).bit_length())), max(8, min(14, (32 * len(three)).bit_length()))
+    shift, three_shift = np.uint32(32 - bits), np.uint32(32 - three_bits)
+    sieve_four, sieve_three, sieve_two = (
+        np.zeros(1 << bits, np.uint8),
+        np.zeros(1 << three_bits, np.uint8),
+        np.zeros(_ROOM, np.uint8),
+    )
+    sieve_four[_mixed(four) >> shift] = 1
+    sieve_three[_mixed(three) >> three_shift] = 1
+    sieve_two[[word for word, _, _ in two]] = 1
+    words = np.packbits(sieve_four, bitorder="little").view(np.uint32)
+    sieves = _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two))
+    return sieves, tuple(map(_index, chosen))
 
 
-def _hashed(chosen: Sequence[tuple[int, int, int]]) -> tuple[_Index, Any]:
-    """Literals by the upper bits of a mixed number, and how many bits are left out."""
-    bits = max(10, min(20, (16 * len(chosen) + 1).bit_length()))
-    shift = np.uint32(32 - bits)
-    return _index([(mixed >> int(shift), n, place) for n, mixed, place in chosen], 1 << bits), shift
+def _singles(literals: Sequence[Needle]) -> tuple[Any, Any, Any]:
+    """Literals of one byte: their numbers, the byte, and the same in the other case where that does not count."""
+    chosen = [n for n, one in enumerate(literals) if one.kind == ANYWHERE and len(one.text) == 1]
+    texts, cases = (b"".join(part(literals[n]) for n in chosen) for part in (lambda one: one.text, _cases))
+    bytes_ = np.frombuffer(texts, np.uint8)
+    return np.array(chosen, np.int32), bytes_, bytes_ ^ np.frombuffer(cases, np.uint8)
+
+
+def _edge_pairs(literals: Sequence[Needle]) -> Any:
+    """Which kinds of literals begin or end with two bytes (uint8[65536]), letters folded."""
+    kinds = np.zeros(_ROOM, np.uint8)
+    for one in literals:
+        if one.kind != ANYWHERE:
+            bit = {AT_START: HEAD, AT_END: TAIL, WHOLE: ALL}[one.kind]
+            first = one.text[-2:] if one.kind == AT_END else one.text[:2]
+            if len(first) == 2:
+                kinds[_short(first)] |= bit
+            elif one.kind == AT_START and first:
+                kinds[_short(first) :: 256] |= bit
+            elif one.kind == AT_END and first:
+                kinds[_short(first) << 8 : (_short(first) + 1) << 8] |= bit
+            elif one.kind != WHOLE:
+                kinds |= bit
+    return kinds
+
+
+def _mixed(chosen: Sequence[tuple[int, int, int]]) -> Any:
+    return np.array([word for word, _, _ in chosen], np.uint32) * MIX
 
 
 def _rarest(text: bytes, frequencies: Any) -> tuple[int, int]:
-    """The mixed number of the rarest four bytes, and where they stand."""
+    """The rarest four bytes as a number, and where they stand."""
     data = np.frombuffer(text, np.uint8).astype(np.uint32)
-    words = data[:-3] | data[1:-2] << 8 | data[2:-1] << 16 | data[3:] << 24
-    mixed = ((words | LOW_CASE).astype(np.uint64) * np.uint64(MIX)) & np.uint64(0xFFFFFFFF)
-    place = int(np.argmin(frequencies[(mixed >> np.uint64(16)).astype(np.int64)]))
-    return int(mixed[place]), place
+    words = (data[:-3] | data[1:-2] << 8 | data[2:-1] << 16 | data[3:] << 24) | LOW_CASE
+    place = int(np.argmin(frequencies[(words * MIX) >> np.uint32(16)]))
+    return int(words[place]), place
 
 
-def _triples(literals: Sequence[Needle]) -> tuple[_Index, Any]:
-    """Literals of three bytes by these."""
-    chosen = []
-    for n, one in enumerate(literals):
-        if one.kind == ANYWHERE and len(one.text) == _GRAM - 1:
-            word = (int.from_bytes(one.text, "little") | int(LOW_CASE)) & int(THREE_BYTES)
-            chosen.append((n, word * int(MIX) & 0xFFFFFFFF, 0))
-    return _hashed(chosen)
+def _short(text: bytes) -> int:
+    """One to three bytes as a number, letters folded as the kernel folds them."""
+    return int.from_bytes(text, "little") | int(LOW_CASE) & (1 << 8 * len(text)) - 1
 
 
-def _pairs(literals: Sequence[Needle]) -> _Index:
-    """Literals of one and two bytes by these; behind a single one anything may stand."""
-    slots = []
-    for n, one in enumerate(literals):
-        if one.kind == ANYWHERE and 0 < len(one.text) < _GRAM - 1:
-            seconds = [one.text[1]] if len(one.text) > 1 else range(256)
-            slots += [(one.text[0] | _CASE | (second | _CASE) << 8, n, 0) for second in seconds]
-    return _index(list(dict.fromkeys(slots)), _ROOM)
+def _index(chosen: Sequence[tuple[int, int, int]]) -> _Index:
+    by_word: dict[int, list[tuple[int, int]]] = {}
+    for word, literal, place in chosen:
+        by_word.setdefault(word, []).append((literal, place))
+    room = 1 << max(2, (3 * len(by_word)).bit_length())
+    keys, buckets = np.zeros(room, np.uint32), np.full(room, -1, np.int32)
+    for bucket, word in enumerate(by_word):
+        slot = (word * int(MIX) & 0xFFFFFFFF) >> 9 & room - 1
+        while buckets[slot] >= 0:
+            slot = slot + 1 & room - 1
+        keys[slot], buckets[slot] = word, bucket
+    firsts = np.concatenate([[0], np.cumsum([len(one) for one in by_word.values()])]).astype(np.int32)
+    pairs = np.array([pair for one in by_word.values() for pair in one], np.int32).reshape(-1, 2)
+    return _Index(keys, buckets, firsts, pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
-def _index(slots: Iterable[tuple[int, int, int]], room: int) -> _Index:
-    ordered = sorted(slots)
-    if not ordered:
-        return _Index(np.zeros(room // 8, np.uint8), np.zeros(2, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
-    slot, entries, places = (np.array(column, np.int64) for column in zip(*ordered, strict=True))
-    used = np.zeros(room, np.uint8)
-    used[slot] = 1
-    firsts = np.concatenate([[0], np.cumsum(np.bincount(slot, minlength=room))])
-    return _Index(
-        np.packbits(used, bitorder="little"), firsts.astype(np.int32), entries.astype(np.int32), places.astype(np.int32)
-    )
-
-
-def _edges(needles: tuple[Any, ...], data: Any, chosen: Any) -> tuple[Any, ...]:
+def _edges(needles: tuple[Any, ...], chosen: Any) -> tuple[Any, ...]:
     """Literals by their keys: sizes that occur, keys (0: none), and the entries of each key."""
     numbers = np.flatnonzero(chosen)
-    first, size = needles[0][numbers], needles[1][numbers]
+    data, size = needles[2][numbers], needles[1][numbers]
     found = np.empty(len(numbers), np.uint64)
-    edge_keys(first, size, np.uint64(data.ctypes.data), found)
+    edge_keys(data, size, found)
     by_key: dict[int, list[int]] = {}
     for key, number in zip(found.tolist(), numbers.tolist(), strict=True):
         by_key.setdefault(key, []).append(number)

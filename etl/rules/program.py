@@ -16,6 +16,10 @@ NEVER_SEEN = 1e-7
 """The part of rows taken for a predicate that was looked for and not found."""
 
 
+FIRST_LEARNT, LEARNT_AGAIN = 512, 16
+"""Rows after which witnesses are chosen by what was observed, and how many times as many until they are chosen again."""
+
+
 class Matches(NamedTuple):
     """Which rules are true in which rows: of row r the rules ``rule[offsets[r]:offsets[r + 1]]``, in order."""
 
@@ -28,8 +32,18 @@ class Matches(NamedTuple):
 class Program:
     """Conditions over numbered predicates."""
 
-    def __init__(self, conditions: Sequence[Condition], numbers: Sequence[dict[Predicate, int]], witnesses: bool = True) -> None:
+    def __init__(
+        self,
+        conditions: Sequence[Condition],
+        numbers: Sequence[dict[Predicate, int]],
+        witnesses: bool = True,
+        measured: bool = True,
+    ) -> None:
+        """``measured``: witnesses are chosen by what is observed, not by a guess only."""
         self._conditions, self._numbers, self._with_witnesses = conditions, numbers, witnesses
+        self._learn_at = FIRST_LEARNT if measured else None
+        self._held: Any = 0
+        self._rows = 0
         steps: list[int] = []
         counts: list[int] = []
         first, deepest = [0], 1
@@ -38,8 +52,9 @@ class Program:
             first.append(len(steps))
         self._steps, self._counts = np.array(steps or [0], np.int64), np.array(counts or [0], np.int64)
         self._first, self._stack = np.array(first, np.int64), np.zeros(deepest, np.uint64)
+        self._choose(None)
 
-    def choose(self, share: Any | None) -> None:
+    def _choose(self, share: Any | None) -> None:
         """Choose each rule's witnesses: by the part of rows in which each predicate was seen, or by a guess."""
         lists = [self._witnesses(n, share) for n in range(len(self._conditions))]
         self._witness_first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
@@ -54,17 +69,33 @@ class Program:
         return self._witness[self._witness_first[rule] : self._witness_first[rule + 1]].tolist()
 
     def run(self, bits: Bits) -> Matches:
-        """Evaluate every rule where it may be true."""
+        """Which rules are true in which rows."""
+        truth, tried, count = self.evaluated(bits)
+        offsets, rule = np.zeros(bits.rows + 2, np.int32), np.empty(count, np.int32)
+        if count:
+            by_row(truth, offsets, rule)
+        return Matches(offsets[:-1], rule, tried)
+
+    def evaluated(self, bits: Bits) -> tuple[Any, Any, int]:
+        """Every rule evaluated where it may be true: its rows (uint64[rules, words]), in how many it was tried; all hits."""
+        self._learn(bits)
         truth = np.zeros((len(self._conditions), bits.words.shape[1]), np.uint64)
         tried = np.zeros(len(self._conditions), np.int64)
         count = evaluate(
             bits.words, bits.hits, bits.rows, self._witness_first, self._witness, self._first, self._steps, self._counts,
             self._stack, truth, tried,
         )  # fmt: skip
-        offsets, rule = np.zeros(bits.rows + 2, np.int32), np.empty(count, np.int32)
-        if count:
-            by_row(truth, offsets, rule)
-        return Matches(offsets[:-1], rule, tried)
+        return truth, tried, count
+
+    def _learn(self, bits: Bits) -> None:
+        """Note how often predicates hold, and now and then choose witnesses by it."""
+        if self._learn_at is None:
+            return
+        self._held = self._held + bits.hits
+        self._rows += bits.rows
+        if self._rows >= self._learn_at:
+            self._choose(self._held / self._rows)
+            self._learn_at = LEARNT_AGAIN * self._rows
 
 
 def witness(condition: Condition, numbers: dict[Predicate, int], share: Any | None) -> tuple[float, tuple[int, ...]] | None:

@@ -55,7 +55,7 @@ def _hopeless(rule: Any, witness_first: Any, witnesses: Any, touched: Any) -> An
 
 
 @part
-def _ones(word: Any) -> Any:
+def ones_of(word: Any) -> Any:
     """How many bits are set: added up in pairs, fours, eights, then all eights by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -85,7 +85,7 @@ def evaluate(
                 continue
             if word == words - 1:
                 seen &= last
-            tried[rule] += _ones(seen)
+            tried[rule] += ones_of(seen)
             value = seen & _value(first[rule], first[rule + 1], steps, counts, bits, word, stack)
             truth[rule, word] = value
             while value != 0:

@@ -29,6 +29,17 @@ class Hits(NamedTuple):
     predicates: Any
 
 
+class Codes(NamedTuple):
+    """What a column's values are known by."""
+
+    code: Any
+    """int32[n]: of each value the number of its text (negative: null)."""
+    generation: int
+    """How often the memory was emptied, from 1 on; 0: nothing is remembered, and each value is a text of its own."""
+    room: int
+    """All numbers are below."""
+
+
 Look: TypeAlias = Callable[[pa.Array], Hits]
 """Texts → the predicates that hold for each."""
 
@@ -38,16 +49,23 @@ class Seen:
 
     def __init__(self, enabled: bool = True) -> None:
         self._enabled, self._pause, self._room = enabled, 0, False
+        self._generation, self._remembering = 0, False
 
     def hits(self, array: pa.Array, look: Look) -> tuple[Any, Hits]:
         """The number of each value's text (int32, negative: null), and what holds for the texts by number."""
+        self._remembering = False
         if self._pause:
             self._pause -= 1
         elif self._enabled and len(array):
             found = self._remembered(array, look)
             if found is not None:
+                self._remembering = True
                 return found
         return _each(array), look(array)
+
+    def codes(self, code: Any) -> Codes:
+        """How long the numbers that were given last are valid."""
+        return Codes(code, self._generation if self._remembering else 0, MOST_TEXTS)
 
     def _remembered(self, array: pa.Array, look: Look) -> tuple[Any, Hits] | None:
         """None when one batch is more than is remembered."""
@@ -74,6 +92,7 @@ class Seen:
         self._arena, self._table = np.empty(MOST_BYTES, np.uint8), np.full(4 * MOST_TEXTS, -1, np.int32)
         self._hashes, self._ends = np.empty(MOST_TEXTS, np.uint64), np.zeros(MOST_TEXTS + 1, np.int32)
         self._known, self._room = 0, True
+        self._generation += 1
         self._first, self._predicates = np.zeros(1, np.int64), np.empty(0, np.int32)
 
     def _learn(self, known: int, look: Look) -> None:

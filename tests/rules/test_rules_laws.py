@@ -228,11 +228,15 @@ PATTERNS = [
     r"a[bB.-]+c",
     r"\s[-x]\s",
     r"[ab]{2}[bc]d",
+    r"-(A|b)\s?c",
+    r"(?i)(?:a|x)b-",
+    r"a&&b|ab&&c",
+    r"\w+`(?:a|-)`",
 ]
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(PATTERNS), st.text("aAbBcCde.- x", max_size=12))
+@given(st.sampled_from(PATTERNS), st.text("aAbBcCde.- x&`", max_size=12))
 def test_a_required_text_is_in_every_text_that_an_expression_is_found_in(pattern: str, text: str) -> None:
     # when
     known = required(pattern)
@@ -245,4 +249,8 @@ def test_required_texts() -> None:
     assert required(r"netsh\s+interface show interface") == ("interface show interface",)
     assert required(r"(?:ab|cd)e") == ("ab", "cd")
     assert required(r"a|bc") == required(r"\d+") == required("(") == ()
+    assert required(r"-(W|R)\s?") == ("-W", "-R")
+    assert required(r"\w+`\w?`") == ("`",)
+    assert required(r"(?:a|b)&&x?") == ("a&&", "b&&")
+    assert required(r"[a\]&&b]cd") == required("[]&&b]cd") == ()
     assert required("[[.]]bc") == required("[b&&b]cd") == ()  # not of one meaning in all dialects

@@ -1,0 +1,95 @@
+"""The predicates on one field that look at a whole text: regular expressions and SQL, each text of the memory once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.rules.literals import shortest
+from etl.rules.predicates import Pattern, Sql
+from etl.rules.regexes import Test, test_of
+from etl.rules.seen import Codes
+from etl.rules.sql_tests import sql_test
+from etl.scanner.texts import Texts, gathered
+
+UNKNOWN, FAILED, PASSED = range(3)
+
+
+@dataclass(frozen=True)
+class TextTest:
+    """A predicate that looks at the text itself."""
+
+    test: Test
+    literals: tuple[str, ...]
+    """One of these is in every text that passes; empty: none is known."""
+    shortest: int
+    """Bytes that a text has at least which passes."""
+    place: int
+    """Its row in the table of outcomes."""
+
+
+class TextTests:
+    """The tests of one field, by the number of their predicate."""
+
+    def __init__(
+        self, of: str, predicates: Sequence[tuple[int, Pattern | Sql]], spent: dict[int, int], literals: bool, automata: bool
+    ) -> None:
+        """``spent`` gets the nanoseconds of each."""
+        self._spent = spent
+        self.tests: Mapping[int, TextTest] = {
+            number: _made(one, of, place, literals, automata) for place, (number, one) in enumerate(predicates)
+        }
+        self.everywhere = [number for number, one in self.tests.items() if not one.literals]
+        """Those that are tried on every text."""
+        self._outcomes: Any = None
+        self._generation = 0
+
+    def passed(self, number: int, texts: Texts, codes: Codes, values: Any) -> Any:
+        """Of some values of a column (int64[n]) those that pass; what is known of a text is looked up."""
+        began = time.perf_counter_ns()
+        test = self.tests[number]
+        values = values[texts.length[values] >= test.shortest]
+        if codes.generation:
+            outcomes = self._known(codes)[test.place]
+            self._learn(test, texts, codes.code, values, outcomes)
+            found = values[outcomes[codes.code[values]] == PASSED]
+        else:
+            found = values[_tried(test, texts, values)]
+        self._spent[number] = self._spent.get(number, 0) + time.perf_counter_ns() - began
+        return found
+
+    def _known(self, codes: Codes) -> Any:
+        """What each test said of the texts of the memory; memory is taken only of those that are tried."""
+        if self._generation != codes.generation:
+            self._outcomes = np.zeros((len(self.tests), codes.room), np.uint8)
+            self._generation = codes.generation
+        return self._outcomes
+
+    @staticmethod
+    def _learn(test: TextTest, texts: Texts, code: Any, values: Any, outcomes: Any) -> None:
+        new = values[outcomes[code[values]] == UNKNOWN]
+        if len(new):
+            _, first = np.unique(code[new], return_index=True)
+            new = new[first]
+            outcomes[code[new]] = np.where(_tried(test, texts, new), PASSED, FAILED)
+
+
+def _tried(test: TextTest, texts: Texts, values: Any) -> Any:
+    """Whether each text passes (bool[n])."""
+    if not len(values):
+        return np.zeros(0, bool)
+    some = gathered(texts.address[values], texts.length[values]).cast(pa.string())
+    return pc.fill_null(test.test(some), False).to_numpy(zero_copy_only=False)
+
+
+def _made(one: Pattern | Sql, of: str, place: int, literals: bool, automata: bool) -> TextTest:
+    test = test_of(one.pattern, automata) if isinstance(one, Pattern) else sql_test(one, of)
+    if not literals:
+        return TextTest(test, (), 0, place)
+    return TextTest(test, one.literals, shortest(one.pattern) if isinstance(one, Pattern) else 0, place)
