@@ -13,7 +13,7 @@ BLOCK, LONGEST = 64, 55
 
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0)
 _ROUND = (0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xCA62C1D6)
-_ROWS = 4096
+_ROWS = 8192
 """Messages worked on together: their words stay in the cache of a core."""
 
 
@@ -29,23 +29,48 @@ def digests(messages: Array, sizes: Array) -> Array:
     return found.view(np.uint8).reshape(-1, 20)
 
 
-def _rotated(words: Array, bits: int) -> Array:
-    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
-
-
 def _block(first: Array) -> Array:
-    """16 words of each message → the 5 words of its digest."""
-    words = list(first)
-    for t in range(16, 80):
-        words.append(_rotated(words[t - 3] ^ words[t - 8] ^ words[t - 14] ^ words[t - 16], 1))
-    start = [np.full(first.shape[1], word, np.uint32) for word in _START]
-    a, b, c, d, e = start
-    for t, word in enumerate(words):
-        a, b, c, d, e = _rotated(a, 5) + _mixed(t, b, c, d) + e + np.uint32(_ROUND[t // 20]) + word, a, _rotated(b, 30), c, d
+    """16 words of each message → the 5 words of its digest. All rounds work in the same few arrays, without new ones."""
+    words, start = list(first.copy()), [np.full(first.shape[1], word, np.uint32) for word in _START]
+    a, b, c, d, e = (word.copy() for word in start)
+    some, more = np.empty_like(a), np.empty_like(a)
+    for t in range(80):
+        if t > 15:
+            _schedule(words, t, some, more)
+        _mix(t, b, c, d, some, more)
+        for part in (some, words[t % 16], np.uint32(_ROUND[t // 20])):
+            e += part
+        e += _rotate(a, 5, some, more)
+        b, some = _rotate(b, 30, some, more), b
+        a, b, c, d, e = e, a, b, c, d
     return np.stack([one + other for one, other in zip(start, (a, b, c, d, e), strict=True)])
 
 
-def _mixed(t: int, b: Array, c: Array, d: Array) -> Array:
+def _rotate(words: Array, bits: int, out: Array, spare: Array) -> Array:
+    np.left_shift(words, np.uint32(bits), out=out)
+    np.right_shift(words, np.uint32(32 - bits), out=spare)
+    return np.bitwise_or(out, spare, out=out)
+
+
+def _schedule(words: list[Array], t: int, some: Array, more: Array) -> None:
+    """Word t takes the place of word t - 16."""
+    word = words[t % 16]
+    for before in (3, 8, 14):
+        word ^= words[(t - before) % 16]
+    word[:] = _rotate(word, 1, some, more)
+
+
+def _mix(t: int, b: Array, c: Array, d: Array, out: Array, spare: Array) -> None:
+    """The function of the round of b, c and d: choice, parity, majority, parity."""
     if t < 20:
-        return d ^ (b & (c ^ d))
-    return (b & c) | (d & (b | c)) if 40 <= t < 60 else b ^ c ^ d
+        np.bitwise_xor(c, d, out=out)
+        out &= b
+        out ^= d
+    elif 40 <= t < 60:
+        np.bitwise_or(b, c, out=out)
+        out &= d
+        np.bitwise_and(b, c, out=spare)
+        out |= spare
+    else:
+        np.bitwise_xor(b, c, out=out)
+        out ^= d

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.expressions import analyse, compile_expression
@@ -64,6 +64,7 @@ def test_a_wrong_call_is_a_finding() -> None:
     assert "65535" in seed.message
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=LONGEST), min_size=1, max_size=5))
 def test_digests_are_those_of_sha_1(texts: list[bytes]) -> None:
     messages = np.zeros((len(texts), 64), np.uint8)
@@ -75,6 +76,7 @@ def test_digests_are_those_of_sha_1(texts: list[bytes]) -> None:
     assert [bytes(row) for row in found] == [hashlib.sha1(text, usedforsecurity=False).digest() for text in texts]
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_both_directions_of_a_flow_have_one_id(data: st.DataObject) -> None:
     ends = data.draw(st.sampled_from([st.ip_addresses(v=4), st.ip_addresses(v=6)]))
