@@ -10,6 +10,9 @@ from etl.api import Counted, Staged
 OTHERS = "(others)"
 """The name under which small amounts of a measure go together."""
 
+LONGEST_EXAMPLE = 4096
+"""Characters kept of an event that became a dead letter."""
+
 
 @dataclass(slots=True)
 class Counts:
@@ -51,6 +54,22 @@ class Delivered:
         self.retries += other.retries
         for reason, times in other.flushes.items():
             self.flushes[reason] = self.flushes.get(reason, 0) + times
+
+
+@dataclass(slots=True)
+class Rejected:
+    """Dead letters of one code at one place: how many, and the first."""
+
+    events: int = 0
+    reason: str = ""
+    example: str = ""
+    """The event's text, at most `LONGEST_EXAMPLE` characters."""
+
+    def add(self, other: Rejected) -> None:
+        """Sum in place; the first stays."""
+        if not self.events:
+            self.reason, self.example = other.reason, other.example
+        self.events += other.events
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +114,8 @@ class Receipt:
     counted: dict[int, Counted] = field(default_factory=dict)
     """What steps told beside, by their place in ``steps``."""
     sinks: list[Delivered] = field(default_factory=list)
+    rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
+    """Dead letters by where and code."""
     emitted: int = 0
     untimed: int = 0
     """Events for Spark without an event time; they are dead letters."""

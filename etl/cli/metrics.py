@@ -67,6 +67,8 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
     yield Sample("sluice_bytes_total", here, totals.bytes)
     yield Sample("sluice_batches_total", here, totals.batches)
     yield Sample("sluice_dead_letters_total", here, totals.dead)
+    for (at, code), rejected in list(totals.rejected.items()):
+        yield Sample("sluice_rejected_events_total", {**here, "at": at, "code": code}, rejected.events)
     yield Sample("sluice_lag_seconds", here, totals.lag_seconds)
     for source, counts in list(totals.read.items()):
         yield Sample("sluice_source_events_total", {**here, "source": source}, counts.came)

@@ -31,6 +31,8 @@ class Options:
     form: str
     quiet: bool
     verbose: bool
+    max_dead: float | None = None
+    """The share of events that may become dead letters; more end the run."""
 
 
 def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool = False) -> Run:

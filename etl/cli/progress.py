@@ -9,10 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+import click
+
 from etl.spark.totals import Totals
 
 EVERY_SECONDS = 10.0
 """Between two progress lines where there is no terminal."""
+
+COLOURS = {"warning": "yellow", "error": "red"}
+
+LOUD_EVENTS = {"dead_share", "dead_letters", "failed"}
+"""Messages in colour."""
 
 LIVE_LINES = 10
 """Pipelines with a live line of their own on a terminal: those that read most at the moment."""
@@ -120,12 +127,19 @@ class Progress:
         if self._form == "json":
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             text = json.dumps({"time": stamp, "level": level, "event": event, "message": text, **values})
+        self._print(text, COLOURS.get(level) if event in LOUD_EVENTS and self._form == "text" else None)
+
+    def _print(self, text: str, colour: str | None) -> None:
+        """With its first line in colour, on a terminal."""
+        first, line_end, rest = text.partition("\n")
         if self._live is not None:
             from rich.text import Text
 
-            self._live.console.print(Text(text), soft_wrap=True)  # as text: what logs hold is no markup
+            shown = Text.assemble((first, f"bold {colour}" if colour else ""), line_end + rest)
+            self._live.console.print(shown, soft_wrap=True)  # as text: what logs hold is no markup
         else:
-            print(text, file=self._out, flush=True)
+            head = click.style(first, fg=colour, bold=True) if colour and self._out.isatty() else first
+            print(f"{head}{line_end}{rest}", file=self._out, flush=True)
 
     def close(self) -> None:
         """Take the live line away."""

@@ -17,6 +17,7 @@ import click
 
 from etl.api import EtlError
 from etl.cli.configured import PipelineFile, configured, environment
+from etl.cli.dead_share import DeadShare, Share, dead_summary
 from etl.cli.metrics import MetricsFile
 from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
 from etl.cli.planned import Options, planned_run
@@ -54,6 +55,12 @@ Examples:
 @click.option("--once", is_flag=True, help="Read what is there now, then end.")
 @click.option("--drain", is_flag=True, help="With --once: close all open windows at the end, as if no event were to come.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N events were read.")
+@click.option(
+    "--max-dead",
+    type=Share(),
+    metavar="SHARE",
+    help="End with exit code 1 when more than this share of the events become dead letters: 0.1, or 10%.",
+)
 @click.option("--state", metavar="DIR", help="Checkpoints and dead letters; default $ETL_STATE or ~/.local/state/sluice.")
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
@@ -121,6 +128,7 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
     turns = Turns(max(spark.cores(master) if spark.is_local(master) else 1, *(one.mode.parallelism for one in runs)))
     for one in runs:
         one.turns = turns
+    shares = [DeadShare(one, options.max_dead) for one in runs]
     live = not (sys.stdout.isatty() and any(_prints(r) for r in runs))
     progress = Progress(options.form, options.quiet, live, several=several)
     with ExitStack() as stack:
@@ -130,14 +138,24 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
         stack.enter_context(listening(ear))
         stack.enter_context(signals(runs, progress))
         try:
-            _prepared(runs, options, master, progress, ear, stack)
+            _prepared(runs, options, master, progress, ear, stack, shares)
         except RunEnds as error:
             progress.say("stopped", str(error))
     _sum_up(runs, progress, time.monotonic() - began, options.verbose)
+    _say_what_died(runs, shares, progress)
     _say_what_waits(runs, progress, several)
+    _end_for_dead_letters(runs, shares, options, several)
 
 
-def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Progress, ear: Ear, stack: ExitStack) -> None:
+def _prepared(
+    runs: Sequence[Run],
+    options: Options,
+    master: str,
+    progress: Progress,
+    ear: Ear,
+    stack: ExitStack,
+    shares: Sequence[DeadShare],
+) -> None:
     """Everything that must be there before the queries; then they work."""
     commits = []
     for one in runs:
@@ -172,7 +190,7 @@ def _prepared(runs: Sequence[Run], options: Options, master: str, progress: Prog
     spark.warm(session, spark.cores(master) if spark.is_local(master) else 1)
     stack.enter_context(follow(log, ear))
     progress.say("running", f"running {', '.join(one.plan.pipeline for one in runs)}: {_how(options)}", log=str(log))
-    _work(runs, commits, session, progress)
+    _work(runs, commits, session, progress, shares)
 
 
 def _say_of_table(progress: Progress, pipeline: str, kind: str, text: str) -> None:
@@ -206,7 +224,7 @@ def _how(options: Options) -> str:
     return "following; Ctrl-C ends it after the micro-batch at work"
 
 
-def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: Progress) -> None:
+def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: Progress, shares: Sequence[DeadShare]) -> None:
     failures: list[tuple[Run, BaseException]] = []
     totals = {one.plan.pipeline: one.totals for one in runs}
     files = [MetricsFile(one.state.metrics, one.plan.pipeline, one.totals) for one in runs]
@@ -224,6 +242,11 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         thread.start()
     while any(thread.is_alive() for thread in threads):
         progress.show(totals)
+        for share in shares:
+            share.look(progress)
+        if any(share.exceeded for share in shares):
+            for one in runs:
+                one.stop()
         for file in files:
             file.keep()
         time.sleep(0.2)
@@ -248,6 +271,25 @@ def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool
             work_seconds=round(one.totals.seconds, 3),
             **one.totals.as_numbers(),
         )
+
+
+def _say_what_died(runs: Sequence[Run], shares: Sequence[DeadShare], progress: Progress) -> None:
+    for one, share in zip(runs, shares, strict=True):
+        share.end()
+        lines = list(dead_summary(share, one))
+        if lines:
+            progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
+
+
+def _end_for_dead_letters(runs: Sequence[Run], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
+    """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
+    for one, share in zip(runs, shares, strict=True):
+        if share.exceeded:
+            with errors_named(one.plan.pipeline, several):
+                raise EtlError(
+                    f"{share.said}, more than --max-dead {options.max_dead:g} allows; the next run goes on behind them: mend the "
+                    "pipeline, and read them again with another --state or from the dead letters"
+                )
 
 
 def _say_what_waits(runs: Sequence[Run], progress: Progress, several: bool) -> None:

@@ -24,7 +24,7 @@ from etl.delivery.outlet import Outlet
 from etl.delivery.spool import Spool
 from etl.delivery.waiting import NEVER, Ending
 from etl.plan.model import Output, Segment, Watermark
-from etl.receipts import Counts, Receipt
+from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
 from etl.scanner.texts import owned, text_bytes
 from etl.segment.compiled import Compiled
 from etl.segment.event_time import EventTime
@@ -141,6 +141,7 @@ class Run:
         place = self.place
         rejects = replace(rejects, events=owned(rejects.events))
         letters = dead_letters(rejects, place.pipeline, at, place.source, place.partition)
+        self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_rejected(letters))
         self._rejected.take(self._letters.added(letters, at, rejects.code) if self._dead.sink.identified else letters)
 
     def emit(self, batch: pa.RecordBatch) -> None:
@@ -208,6 +209,14 @@ class Run:
 
     def _open_outlets(self) -> Iterable[Outlet | Detour]:
         return self._outlets if self._rejected is None else [*self._outlets, self._rejected]
+
+
+def _rejected(letters: pa.RecordBatch) -> Rejected:
+    """How many dead letters these are, and what the first says."""
+    if not letters.num_rows:
+        return Rejected()
+    reason, example = letters.column("reason")[0].as_py(), letters.column("event")[0].as_py()
+    return Rejected(letters.num_rows, reason or "", (example or "")[:LONGEST_EXAMPLE])
 
 
 def _bytes(batch: pa.RecordBatch) -> int:

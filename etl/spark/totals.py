@@ -10,7 +10,7 @@ from typing import Any
 
 from etl.api import Counted
 from etl.plan.model import Branch, Segment
-from etl.receipts import Counts, Delivered, Receipt
+from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.measured import Measured, TableInUse
 
 MOST_TOLD = 100
@@ -49,6 +49,8 @@ class Totals:
     tables: dict[str, TableInUse] = field(default_factory=dict)
     sinks: dict[str, SinkTotals] = field(default_factory=dict)
     dead: int = 0
+    rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
+    """Dead letters by where and code, with the first of each."""
     to_spark: dict[str, Counts] = field(default_factory=dict)
     """Per query with a Spark part: what its reading segments made of the events."""
     results: dict[str, int] = field(default_factory=dict)
@@ -113,6 +115,10 @@ class Totals:
             "events": read,
             "bytes": self.bytes,
             "dead": self.dead,
+            "rejected": [
+                {"at": at, "code": code, "events": one.events, "reason": one.reason, "example": one.example}
+                for (at, code), one in self.rejected.items()
+            ],
             "batches": self.batches,
             "sinks": sinks,
             "late": self.late,
@@ -122,6 +128,8 @@ class Totals:
         }
 
     def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
+        for where, rejected in receipt.rejected.items():
+            self.rejected.setdefault(where, Rejected()).add(rejected)
         root = receipt.source if receipt.source in segment.roots else ""
         counted = segment.counts_source.get(root, False)
         if counted:

@@ -129,7 +129,7 @@ def test_a_folder_of_pipelines_with_the_same_names_inside(etl: Etl) -> None:
         etl.pipeline(SAME.replace("NAME", name), f"p/{name}.yaml")
         (etl.folder / f"{name}.log").write_text(f"1 {name}\n2 {name}\nno {name}\n")
 
-    ran = etl.run(etl.folder / "p", "--once")
+    ran = etl.run(etl.folder / "p", "--once", "--max-dead", "40%")
 
     assert ran.status == 0, ran.err
     for name in ("one", "two"):
@@ -141,3 +141,6 @@ def test_a_folder_of_pipelines_with_the_same_names_inside(etl: Etl) -> None:
         assert f'sluice_sink_events_total{{pipeline="{name}",sink="main",outcome="out"}} 2' in metrics
     events = [json.loads(line) for line in ran.err.splitlines()]
     assert sorted(event["pipeline"] for event in events if event["event"] == "done") == ["one", "two"]
+    (letters_of_one, _) = [event for event in events if event["event"] == "dead_letters"]
+    assert (letters_of_one["pipeline"], letters_of_one["share"]) == ("one", 0.3333)
+    assert "1 at steps[0] regex (line 4): does not match (regex-failed), such as\n    no one" in letters_of_one["message"]

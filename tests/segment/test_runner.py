@@ -28,7 +28,7 @@ from etl.api import (
 )
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
-from etl.receipts import Receipt
+from etl.receipts import Receipt, Rejected
 from etl.scanner import texts
 from etl.scanner.texts import filtered, owned_array
 from etl.segment.runner import Place, Run
@@ -211,6 +211,12 @@ def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
         "offset": 1,
         "event": '{"n":-2}',
     }
+
+
+def test_a_receipt_counts_dead_letters_by_place_and_code_with_the_first(tmp_path: Path) -> None:
+    running, _, _ = run(Branch((node(Keep()),), FIELDS, ("out",)), tmp_path, numbers(4, -2, -3))
+
+    assert running.receipt.rejected == {("s[0] keep_above", "negative"): Rejected(2, "below zero", '{"n":-2}')}
 
 
 def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Runs of which much becomes dead letters."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import click
+import pytest
+from fakes import Lines, made
+
+from etl.api import EtlError
+from etl.catalogue import installed
+from etl.cli.dead_share import DeadShare, Share, dead_summary
+from etl.cli.planned import Options
+from etl.cli.progress import Progress
+from etl.cli.run import _end_for_dead_letters
+from etl.receipts import Counts, Rejected
+from etl.spark.mode import Mode
+from etl.spark.run import Run
+from etl.spark.state import State
+
+GROK = installed().families["step"]["grok"].model_validate({"patterns": ["%{INT:n:int} %{IP:ip}", "%{INT:n:int} took %{IP:ip}"]})
+AT = ("all[0] grok", "grok-failed")
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Run:
+    return Run(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), State(tmp_path), Mode())
+
+
+def add(one: Run, read: int, dead: int) -> None:
+    one.totals.read.setdefault("log", Counts()).add(Counts(read, read))
+    one.totals.dead += dead
+    if dead:
+        one.totals.rejected.setdefault(AT, Rejected()).add(Rejected(dead, "does not match", "12 took 5 ms"))
+
+
+def said(watch: DeadShare) -> list[str]:
+    out = io.StringIO()
+    watch.look(Progress("text", False, False, out))
+    return out.getvalue().splitlines()
+
+
+def test_a_run_says_once_that_a_tenth_of_its_events_died(one: Run) -> None:
+    watch = DeadShare(one, None)
+    add(one, 1000, 99)
+    assert said(watch) == []
+
+    add(one, 1000, 150)
+
+    assert said(watch) == ["249 of 2,000 events became dead letters (12%), 15% of the last 1,000: at all[0] grok, does not match"]
+    assert said(watch) == []
+    assert not one.stopped
+
+
+def test_few_events_are_no_share_until_the_run_ends(one: Run) -> None:
+    watch = DeadShare(one, 0.5)
+    add(one, 3, 3)
+
+    assert said(watch) == []
+    assert watch.end()
+
+
+def test_a_change_is_noticed_behind_any_number_of_good_events(one: Run) -> None:
+    watch = DeadShare(one, 0.5)
+    add(one, 10_000_000, 0)
+    said(watch)
+    add(one, 2000, 1500)
+
+    (line,) = said(watch)
+
+    assert line == (
+        "stopping: 1,500 of 10,002,000 events became dead letters (0.01%), 75% of the last 2,000, more than --max-dead 0.5"
+    )
+    assert one.stopped
+
+
+@pytest.mark.parametrize(("most", "exceeds"), [(0.5, False), (0.49, True), (0.0, True), (1.0, False)])
+def test_more_than_the_share_fails_the_run(one: Run, most: float, exceeds: bool) -> None:
+    watch = DeadShare(one, most)
+    add(one, 10, 5)
+    options = Options(True, False, None, None, "local[2]", {}, "text", True, False, most)
+
+    assert watch.end() == exceeds
+    if exceeds:
+        with pytest.raises(EtlError, match=r"^pipeline .*: 5 of 10 events became dead letters \(50%\), more than --max-dead"):
+            _end_for_dead_letters([one], [watch], options, several=True)
+    else:
+        _end_for_dead_letters([one], [watch], options, several=True)
+
+
+def test_a_run_without_events_has_no_share(one: Run) -> None:
+    assert not DeadShare(one, 0.0).end()
+
+
+def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: Run) -> None:
+    add(one, 20, 15)
+    one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
+
+    lines = list(dead_summary(DeadShare(one, None), one))
+
+    assert lines == [
+        "15 of 20 events became dead letters (75%):",
+        "  15 at all[0] grok: does not match (grok-failed), such as",
+        "    12 took 5 ms",
+        "    matches `%{INT:n:int} took ` and then not %{IP:ip} at column 9: `etl grok` shows more",
+        "  1 at sink out: too·long (refused), such as",
+        "    {}",
+    ]
+
+
+def test_a_summary_of_few_dead_letters_is_quiet(one: Run) -> None:
+    add(one, 1000, 99)
+
+    assert list(dead_summary(DeadShare(one, None), one)) == []
+
+
+@pytest.mark.parametrize(("text", "share"), [("0.1", 0.1), ("10%", 0.1), ("0", 0.0), ("100 %", 1.0)])
+def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
+    assert Share().convert(text, None, None) == share
+
+
+@pytest.mark.parametrize("text", ["10", "-1%", "a tenth", "nan", "110%"])
+def test_what_is_no_share_is_said(text: str) -> None:
+    with pytest.raises(click.UsageError, match="is no share of events: write a number from 0 to 1, or a percentage"):
+        Share().convert(text, None, None)
+
+
+def test_it_is_said_in_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+
+    Progress("text", False, False, out).say("dead_letters", "much\n  more", "warning")
+
+    assert out.getvalue() == f"{click.style('much', fg='yellow', bold=True)}\n  more\n"
