@@ -101,7 +101,7 @@ def test_lint_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lint_strict_fails_on_warnings(folder: Path) -> None:
-    Path("p.yaml").write_text("sources: {a: {type: stdin}, b: {type: stdin}}\nsinks: {o: {from: a, type: discard}}\n")
+    Path("p.yaml").write_text("sources: {a: {type: stdin}, b: {type: file, path: b.log}}\nsinks: {o: {from: a, type: discard}}\n")
 
     assert etl("lint", "p.yaml") == 0
     assert etl("lint", "p.yaml", "--strict") == 1
@@ -159,7 +159,7 @@ def test_describe_shows_both_of_one_name(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(
-        "sources: {a: {type: stdin}, b: {type: stdin}}\n"
+        "sources: {a: {type: stdin}, b: {type: file, path: b.log}}\n"
         "streams:\n  s: {from: a, steps: [{type: regex, patterns: ['(?P<x>.)']}]}\n  u: {from: [s, b]}\n"
         "sinks: {o: {from: u, type: discard}, p: {from: s, type: console}}\n"
     )
@@ -169,7 +169,7 @@ def test_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("graph", "p.yaml", "--format", "mermaid") == 0
     chart = capsys.readouterr().out
 
-    assert tree == ("a (stdin)\n└─ s: regex\n   ├─ u\n   │  └─ [o] discard\n   └─ [p] console\nb (stdin)\n└─ u (see above)\n")
+    assert tree == ("a (stdin)\n└─ s: regex\n   ├─ u\n   │  └─ [o] discard\n   └─ [p] console\nb (file)\n└─ u (see above)\n")
     assert "  stream_s --> stream_u\n" in chart
     assert "  source_b --> stream_u\n" in chart
 
