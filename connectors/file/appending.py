@@ -18,12 +18,16 @@ from connectors.file import copying, ledger
 from connectors.file.ledger import OutputFile
 from connectors.file.parts import Layout
 from connectors.file.staging import StagedFile
+from connectors.file.syncing import make_durable, make_folder
 from etl.api import BatchId, ComponentError, Staged
 
 log = logging.getLogger("sluice.sink.file")
 
 MAX_OPEN_PARTS = 256
 """Files that may be grown by later commits; the oldest are closed for good beyond that."""
+
+MANY_FILES = 1000
+"""Files in one micro-batch from which on a warning says so."""
 
 
 @dataclass(slots=True)
@@ -51,6 +55,7 @@ class Appender:
         self.layout = layout
         self.lock = threading.Lock()
         self.failure = ""
+        self._has_warned = False
         self.ledger = ledger.load(folder)
         self._recover()
 
@@ -62,10 +67,22 @@ class Appender:
             if self.failure:
                 raise ComponentError(self.failure)
             growths = self._plan([piece for output in staged for piece in output.detail])
+            self._warn_of_many(len(growths))
             self._grow(growths)
             self.ledger.batches[batch.query] = batch.number
             self._forget(growths)
             self.ledger.save()
+
+    def _warn_of_many(self, count: int) -> None:
+        """Say, once a run, that a path has very many values."""
+        if count >= MANY_FILES and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "%s: this micro-batch alone writes %s files, for the path has a file for each value; a field with fewer values, "
+                "or `max_paths`, keeps them few",
+                self.layout.path,
+                f"{count:,}",
+            )
 
     def tick(self) -> None:
         """Close parts that are old."""
@@ -124,13 +141,14 @@ class Appender:
 
     def _grow(self, growths: Sequence[Growth]) -> None:
         try:
-            for growth in growths:
-                _fill(growth)
+            folders = {folder for growth in growths for folder in _fill(growth)}
+            make_durable((growth.path for growth in growths), folders)
         except OSError as error:
             self._take_back(growths)
+            path = error.filename or growths[-1].path
             raise ComponentError(
-                f"cannot write {error.filename or growth.path}: {error.strerror}; the micro-batch was taken back, nothing is "
-                "lost or repeated: make room or mend the folder, and start again"
+                f"cannot write {path}: {error.strerror}; the micro-batch was taken back, nothing is lost or repeated: "
+                "make room or mend the folder, and start again"
             ) from error
 
     def _take_back(self, growths: Sequence[Growth]) -> None:
@@ -158,11 +176,13 @@ class Appender:
                 del files[path]
 
 
-def _fill(growth: Growth) -> None:
-    """Put the pieces behind what is committed, durably."""
+def _fill(growth: Growth) -> set[str]:
+    """Put the pieces behind what is committed; returns the folders that got an entry."""
     file, pieces = growth.file, growth.pieces
+    folders: set[str] = set()
     if growth.is_new:
-        os.makedirs(os.path.dirname(growth.path) or ".", exist_ok=True)
+        folder = os.path.dirname(growth.path)
+        folders = {folder, *make_folder(folder)}
         copying.rename(pieces[0].path, growth.path)
         pieces = pieces[1:]
     out = os.open(growth.path, os.O_RDWR | os.O_CLOEXEC)
@@ -172,13 +192,11 @@ def _fill(growth: Growth) -> None:
             end = _finish_line(growth.path, out, end)
         for piece in pieces:
             end = copying.append(piece.path, piece.header if end else 0, piece.bytes, out, end)
-        os.fsync(out)
         status = os.fstat(out)
         growth.length, growth.inode = status.st_size, status.st_ino
     finally:
         os.close(out)
-    if growth.is_new:
-        ledger.sync_folder(os.path.dirname(growth.path))
+    return folders
 
 
 def _finish_line(path: str, out: int, end: int) -> int:

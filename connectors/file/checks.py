@@ -51,6 +51,15 @@ def of_braces(path: str, time_field: str | None, incoming: Schema) -> Iterator[F
         yield Finding("wrong-type", f"field {time_field!r} is {type_}, and dates are taken from a timestamp", ("time_field",))
 
 
+def of_unbounded_fields(path: str, incoming: Schema) -> Iterator[Finding]:
+    """Fields that may have any number of values, each of which is a file or folder."""
+    for name in dict.fromkeys(parse_template(path).fields):
+        if name in incoming.names and not pa.types.is_boolean(incoming.field(name).type):
+            message = f"each value of {name!r} makes a file or folder, and nothing says how many there may be"
+            hint = "add `max_paths: 1000` or as many as you expect; events of further paths are then dead letters"
+            yield Finding("unbounded-paths", message, ("path",), hint, "warning", at=path.index("{" + name + "}") + 1)
+
+
 def of_format(path: str, encoding: Encoding) -> Iterator[Finding]:
     """A path whose extensions promise something else."""
     plain = path

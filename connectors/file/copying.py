@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
-
-from connectors.file.ledger import sync_folder
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 _ELSEWHERE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EPERM}
 
@@ -26,23 +25,28 @@ def append(source: str, start: int, end: int, target: int, at: int) -> int:
     return at
 
 
-def move(source: str, target: str) -> None:
-    """Rename a file, durably."""
-    _sync(source)
-    rename(source, target)
-    sync_folder(os.path.dirname(target))
-
-
 def rename(source: str, target: str) -> None:
-    """Rename, through a hidden copy where the two are on different file systems."""
+    """Rename, through a hidden copy where the two are on different file systems. The caller makes it durable."""
     try:
         os.rename(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        copy(source, hidden(target))
-        os.rename(hidden(target), target)
+        with removed_on_failure(hidden(target)) as copied:
+            copy(source, copied)
+            os.rename(copied, target)
         os.unlink(source)
+
+
+@contextmanager
+def removed_on_failure(path: str) -> Iterator[str]:
+    """Remove a temporary file when the body that writes it fails, such as on a full disk."""
+    try:
+        yield path
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
 
 
 def remove(path: str) -> None:
@@ -59,11 +63,10 @@ def hidden(path: str) -> str:
 
 
 def copy(source: str, target: str) -> None:
-    """A whole file, durable when it returns."""
-    out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    """A whole file. The caller makes it durable."""
+    out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         append(source, 0, os.path.getsize(source), out, 0)
-        os.fsync(out)
     finally:
         os.close(out)
 
@@ -75,11 +78,3 @@ def _copy(source: int, target: int, start: int, at: int, count: int) -> int:
         if error.errno not in _ELSEWHERE:
             raise
     return os.pwrite(target, os.pread(source, min(count, 1 << 20), start), at)
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,9 +19,13 @@ from connectors.file.ledger import Pending
 from connectors.file.parts import Layout
 from connectors.file.staging import StagedFile
 from connectors.file.stores import Store, link
+from connectors.file.syncing import make_durable
 from etl.api import BatchId, ComponentError, Staged
 
 log = logging.getLogger("sluice.sink.file")
+
+AT_ONCE = 256
+"""Parts that are published together: each needs disk space twice until they are."""
 
 Join = Callable[[Sequence[str], int, str], None]
 """Files, bytes of the header that each begins with, and the file to write: one that holds them all."""
@@ -43,7 +47,7 @@ class Gatherer:
             if self.ledger.holds(batch):
                 return
             self._gather(batch, [piece for output in staged for piece in output.detail])
-            self._publish_where(self._is_full)
+            self._publish_where(self._full())
 
     def tick(self) -> None:
         """Publish parts that are old; one that cannot be published now is tried again at the next tick."""
@@ -60,7 +64,7 @@ class Gatherer:
             self._publish_where(lambda pending: True)
 
     def _gather(self, batch: BatchId, pieces: Sequence[StagedFile]) -> None:
-        before, moved = copy.deepcopy((self.ledger.pending, self.ledger.batches)), []
+        before, moved = copy.deepcopy((self.ledger.pending, self.ledger.batches)), list[tuple[str, str]]()
         now = time.time()
         newest = {pending.key: pending for pending in self.ledger.pending if pending.part is None}
         try:
@@ -70,16 +74,17 @@ class Gatherer:
                     pending = newest[piece.key] = Pending(piece.key, piece.shape, now, piece.header)
                     self.ledger.pending.append(pending)
                 name = f"{self.ledger.next():012d}"
-                copying.move(piece.path, self._path(name))
+                copying.rename(piece.path, self._path(name))
                 moved.append((self._path(name), piece.path))
                 pending.files.append(name)
                 pending.bytes += piece.bytes
+            make_durable((path for path, _ in moved), [self.folder])
             self.ledger.batches[batch.query] = batch.number
             self.ledger.save()
         except OSError as error:
             self.ledger.pending, self.ledger.batches = before
             for path, origin in moved:
-                copying.move(path, origin)
+                copying.rename(path, origin)
             raise ComponentError(
                 f"cannot keep {error.filename}: {error.strerror}; nothing is lost: make room, start again"
             ) from error
@@ -87,36 +92,64 @@ class Gatherer:
     def _takes(self, pending: Pending, piece: StagedFile, now: float) -> bool:
         return pending.shape == piece.shape and self.layout.takes(pending, pending.bytes, piece, now)
 
-    def _is_full(self, pending: Pending) -> bool:
-        """True when something newer waits for the same path, or it is large enough."""
-        newest = {other.key: other for other in self.ledger.pending}[pending.key]
-        return self.layout.is_folder and (pending is not newest or self.layout.is_full(pending.bytes))
+    def _full(self) -> Callable[[Pending], bool]:
+        """Whether something newer waits for the same path, or it is large enough."""
+        newest = {other.key: other for other in self.ledger.pending}
+        return lambda pending: (
+            self.layout.is_folder and (pending is not newest[pending.key] or self.layout.is_full(pending.bytes))
+        )
 
     def _publish_where(self, due: Callable[[Pending], bool]) -> None:
-        for pending in [pending for pending in self.ledger.pending if pending.part or due(pending)]:
-            try:
-                self._publish(pending)
-            except OSError as error:
-                raise ComponentError(
-                    f"cannot write {pending.part}: {error}; its events are kept in {self.folder} and written at the next start"
-                ) from error
+        ready = [pending for pending in self.ledger.pending if pending.part or due(pending)]
+        for at in range(0, len(ready), AT_ONCE):
+            self._publish(ready[at : at + AT_ONCE])
 
-    def _publish(self, pending: Pending) -> None:
-        if pending.part is None:
-            pending.part = self._name(pending)
+    def _publish(self, group: Sequence[Pending]) -> None:
+        """Put parts where they belong; those that came before one that cannot be put are published all the same."""
+        if any(pending.part is None for pending in group):
+            for pending in group:
+                pending.part = pending.part or self._name(pending)
             self.ledger.save()
+        done: list[Pending] = []
+        try:
+            for pending in group:
+                self._put(pending)
+                done.append(pending)
+        except OSError as error:
+            raise ComponentError(
+                f"cannot write {pending.part}: {error}; its events are kept in {self.folder} and written at the next start"
+            ) from error
+        finally:
+            self._forget(done)
+
+    def _put(self, pending: Pending) -> None:
+        assert pending.part is not None
         whole = self._path("part.tmp")
         copying.remove(whole)
         files = [self._path(name) for name in pending.files]
-        if len(files) == 1:
-            link(files[0], whole)
-        else:
-            self.join(files, pending.header, whole)
-        self.store.put(whole, pending.part)
-        self.ledger.pending.remove(pending)
+        with copying.removed_on_failure(whole):
+            if len(files) == 1:
+                link(files[0], whole)
+            else:
+                self.join(files, pending.header, whole)
+            self.store.put(whole, pending.part)
+
+    def _forget(self, published: Sequence[Pending]) -> None:
+        """The parts are durable; what they were made of is not needed any more."""
+        if not published:
+            return
+        try:
+            self.store.sync([pending.part or "" for pending in published])
+        except OSError as error:
+            raise ComponentError(
+                f"cannot write {error.filename}: {error.strerror}; its events are kept in {self.folder}, "
+                "and written at the next start"
+            ) from error
+        gone = {id(pending) for pending in published}
+        self.ledger.pending = [pending for pending in self.ledger.pending if id(pending) not in gone]
         self.ledger.save()
-        for file in files:
-            os.unlink(file)
+        for name in (name for pending in published for name in pending.files):
+            os.unlink(self._path(name))
 
     def _name(self, pending: Pending) -> str:
         """A free name; a single file that exists becomes the first of those to be joined."""

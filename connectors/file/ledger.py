@@ -79,7 +79,7 @@ class Ledger:
         record["files"] = {name: asdict(file) for name, file in self.files.items()}
         record["pending"] = [asdict(pending) for pending in self.pending]
         with open(path + ".tmp", "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(record, file, ensure_ascii=True)
+            file.write(json.dumps(record, ensure_ascii=True))
             file.flush()
             os.fsync(file.fileno())
         os.replace(path + ".tmp", path)

@@ -21,6 +21,8 @@ class Layout:
     extension: str
     max_bytes: int
     max_age: float
+    path: str = ""
+    """As the options say it, for messages."""
 
     def takes(self, file: OutputFile | Pending, length: int, piece: StagedFile, now: float) -> bool:
         """True when the piece may go behind what the file holds."""

@@ -49,6 +49,10 @@ class FileSink(Sink):
     the first brace. An existing file is continued behind its end; a file that somebody else moves, cuts or replaces
     while it is open is left to them, with a warning, and output goes on at its end or in a new one.
 
+    Each value of a field in the path makes a file or a folder. ``max_paths`` bounds how many one split writes: events of
+    further paths are dead letters (``too-many-paths``). `etl lint` warns of a field in the path as long as nothing is said,
+    and a run warns when a micro-batch writes a thousand files or more. The files of a micro-batch are made durable together.
+
     JSON lines nest dotted fields, and keep null members unless ``nulls: omit``; CSV has a header for each file, dotted
     names, and JSON text in columns of lists and maps. Parquet cannot be appended: committed events wait in the state folder
     until their part is full, old, or the run ends; so do those for a file system of `pyarrow.fs` (``s3://bucket/folder/``,
@@ -82,6 +86,11 @@ class FileSink(Sink):
         default=None,
         description="Timestamp for dates in the path; without it the field `timestamp`, else the time of writing.",
     )
+    max_paths: int = Field(
+        default=100_000,
+        ge=1,
+        description="Most different paths that the events of one split may have; events of further ones are dead letters.",
+    )
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "exactly once"
     takes_views: ClassVar[bool] = True
@@ -89,11 +98,16 @@ class FileSink(Sink):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Braces that cannot be filled, formats that do not fit the path, options without effect."""
         template = self._template
-        yield from checks.of_path(self.path)
-        yield from checks.of_braces(self.path, self.time_field, visible(incoming))
+        wrong = [*checks.of_path(self.path), *checks.of_braces(self.path, self.time_field, visible(incoming))]
+        yield from wrong
+        if not wrong and "max_paths" not in self.model_fields_set:
+            yield from checks.of_unbounded_fields(self.path, visible(incoming))
         yield from checks.of_format(self.path, self._encoding)
         if not template.is_folder:
             yield from checks.of_single_file(self.path, self._encoding, self._is_remote, "roll" in self.model_fields_set)
+        if "max_paths" in self.model_fields_set and not template.fields:
+            message = "the path takes no value of a field, such as {host}"
+            yield Finding("unused-option", message, ("max_paths",), severity="warning")
         if self.nulls == "omit" and self.format != "json":
             message = f"{self.format} has a column for every field; nulls is for format: json"
             yield Finding("unused-option", message, ("nulls",), severity="warning")
@@ -118,12 +132,12 @@ class FileSink(Sink):
 
     def open(self, task: Task) -> Writer:
         """Stage the events of one split."""
-        return StagingWriter(task, self._template, self._encoding, self._time(task.schema))
+        return StagingWriter(task, self._template, self._encoding, self._time(task.schema), self.max_paths)
 
     def committer(self, folder: str) -> Committer:
         """Grow files where the place and format allow it, gather parts elsewhere."""
         template, encoding = self._template, self._encoding
-        layout = Layout(template.is_folder, encoding.extension, self.roll.max_bytes, self.roll.max_age.total_seconds())
+        layout = Layout(template.is_folder, encoding.extension, self.roll.max_bytes, self.roll.max_age.total_seconds(), self.path)
         if encoding.format == "parquet":
             return Gatherer(folder, layout, join_parquet, store_of(template.prefix))
         if self._is_remote:

@@ -16,11 +16,13 @@ from connectors import json_lines
 from connectors.file.encodings import Encoding
 from connectors.file.templates import Template
 from connectors.file.writeback import write_back
-from etl.api import ComponentError, Result, Staged, Task, nest, visible
+from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible
 from etl.scanner.texts import owned
 
 MAX_OPEN_FILES = 64
 """Staged files a writer holds open; the least recently used is closed for another."""
+
+TOO_MANY = "too-many-paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,13 @@ class StagedFile:
 class StagingWriter:
     """Writer: splits batches by path and keeps a bounded number of files open."""
 
-    def __init__(self, task: Task, template: Template, encoding: Encoding, time_field: str | None) -> None:
+    def __init__(
+        self, task: Task, template: Template, encoding: Encoding, time_field: str | None, max_paths: int = 1 << 62
+    ) -> None:
         if "://" in task.folder:
             raise ComponentError(f"the file sink stages on a local or mounted folder, not at {task.folder}; set --state to one")
         self.task, self.template, self.encoding, self.time_field = task, template, encoding, time_field
+        self.max_paths = max_paths
         self.schema = visible(task.schema)
         self.writes_views = encoding.format == "json" and not template.fields
         self.files: dict[str, Any] = {}
@@ -55,13 +60,17 @@ class StagingWriter:
         return json_lines.sizes(batch, self.encoding.nulls) if self.encoding.format == "json" else None
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """All of the batch or, with an OSError, nothing of it."""
+        """All of the batch or, with an OSError, nothing of it. Events of paths beyond ``max_paths`` are rejected."""
         if not batch.num_rows:
             return Result()
         batch = batch if self.writes_views else owned(batch)
         written: list[tuple[Any, int]] = []
+        rejected: list[Rejects] = []
         try:
             for key, events in self.template.groups(batch, self.time_field):
+                if key not in self.files and len(self.files) >= self.max_paths:
+                    rejected.append(Rejects(events, TOO_MANY, f"{key} would be more than max_paths, {self.max_paths:,}"))
+                    continue
                 file = self._file(key)
                 written.append((file, file.length))
                 file.write(events)
@@ -69,8 +78,8 @@ class StagingWriter:
             for file, length in written:
                 file.cut(length)
             raise
-        self.events += batch.num_rows
-        return Result()
+        self.events += batch.num_rows - sum(refused.events.num_rows for refused in rejected)
+        return Result(rejected=rejected)
 
     def close(self) -> Staged | None:
         """Everything staged, for the driver."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from connectors.file import copying
+from connectors.file.syncing import make_durable, make_folder, sync
 
 _WHOLE = {"s3", "gcs", "abfs"}
 """File systems on which a file appears when it is closed; elsewhere it is written under a hidden name first."""
@@ -21,6 +24,9 @@ class Store(Protocol):
     def put(self, file: str, path: str) -> None:
         """Make a local file visible at the path, whole or not at all. The local file may be gone afterwards."""
 
+    def sync(self, paths: Sequence[str]) -> None:
+        """Make durable what was put."""
+
     def fetch(self, path: str, file: str) -> None:
         """What is at the path as a local file, sharing its bytes where possible."""
 
@@ -28,14 +34,24 @@ class Store(Protocol):
 class LocalStore:
     """A folder of this machine."""
 
+    def __init__(self) -> None:
+        self._folders: set[str] = set()
+        """Folders that got an entry since the last `sync`."""
+
     def exists(self, path: str) -> bool:
         """True when there is something at the path."""
         return os.path.lexists(path)
 
     def put(self, file: str, path: str) -> None:
         """By renaming."""
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        copying.move(file, path)
+        folder = os.path.dirname(path)
+        self._folders |= {folder, *make_folder(folder)}
+        copying.rename(file, path)
+
+    def sync(self, paths: Sequence[str]) -> None:
+        """Files, and the folders that they and new folders lie in."""
+        make_durable(paths, self._folders)
+        self._folders.clear()
 
     def fetch(self, path: str, file: str) -> None:
         """A second name for it, or a copy."""
@@ -60,10 +76,19 @@ class RemoteStore:
         self.filesystem.create_dir(os.path.dirname(target), recursive=True)
         whole = self.filesystem.type_name in _WHOLE
         name = target if whole else copying.hidden(target)
-        with open(file, "rb") as source, self.filesystem.open_output_stream(name) as out:
-            shutil.copyfileobj(source, out, 4 << 20)
-        if not whole:
-            self.filesystem.move(name, target)
+        try:
+            with open(file, "rb") as source, self.filesystem.open_output_stream(name) as out:
+                shutil.copyfileobj(source, out, 4 << 20)
+            if not whole:
+                self.filesystem.move(name, target)
+        except BaseException:
+            if not whole:
+                with suppress(OSError):
+                    self.filesystem.delete_file(name)
+            raise
+
+    def sync(self, paths: Sequence[str]) -> None:
+        """Nothing: what such a file system has taken, it has."""
 
     def fetch(self, path: str, file: str) -> None:
         """By copying."""
@@ -80,6 +105,7 @@ def link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         copying.copy(source, target)
+        sync(target)
 
 
 def store_of(prefix: str) -> Store:

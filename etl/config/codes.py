@@ -147,6 +147,10 @@ _COMPONENTS = {
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
     "no-files": "`--connect` found no file under the path; the message says what is there instead. A run that follows waits for "
     "files.",
+    "unbounded-paths": "A field in the path of a `file` sink makes a file or folder for each of its values, and "
+    "`max_paths` does not say how many there may be.",
+    "skipped-folder": "`--connect` found folders under the path that cannot be listed, or links to folders that are searched "
+    "under another name. Files behind the first are not read; files behind the second are read once.",
     "unknown-topic": "`--connect` did not find the topic that is named.",
     "missing-password": "A user is given, and no password.",
     "filter-conflict": "A broker of RocketMQ chooses messages by tags or by a condition, not by both.",

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from connectors.file import appending, copying, gathering, ledger, staging, stores
+from connectors.file import appending, copying, gathering, ledger, staging, stores, syncing
 from connectors.file.sink import FileSink
 from connectors.file.templates import parse_template, safe_name
 from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
@@ -369,6 +369,57 @@ def test_more_values_than_open_files(tmp_path: Path, format_: str, monkeypatch: 
     assert len(run.committer.ledger.files) <= 4  # type: ignore[union-attr]
 
 
+def test_paths_beyond_the_bound_are_dead_letters(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": list(range(9)), "host": [f"h{n % 3}" for n in range(9)]})
+    run = Run(tmp_path, sink(tmp_path, "out/{host}.json", max_paths=2))
+    (stage := tmp_path / "stage").mkdir()
+    writer: Any = run.sink.open(Task("p", "s", "x", str(stage), batch.schema))
+
+    (refused,) = writer.write(batch).rejected
+    assert not writer.write(batch.slice(0, 1)).rejected
+    staged = writer.close()
+    run.committer.commit(BatchId("q", 0), [staged])
+
+    assert (refused.code, refused.events.column("n").to_pylist()) == ("too-many-paths", [2, 5, 8])
+    assert refused.reasons == f"{tmp_path}/out/h2.json would be more than max_paths, 2"
+    assert staged.events == 7
+    assert sorted(numbers(tmp_path / "out")) == [0, 0, 1, 3, 4, 6, 7]
+
+
+def test_many_files_are_made_durable_together_and_warned_about_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(appending, "MANY_FILES", 300)
+    monkeypatch.setattr(syncing, "sync", synced.append)
+    monkeypatch.setattr(syncing, "_synced", lambda path: bool(synced.append("whole")) or True)
+    monkeypatch.setattr(syncing, "_takes_syncfs", lambda device: True)
+    many = pa.record_batch({"n": list(range(300)), "host": [f"h{n}" for n in range(300)], "_offset": list(range(300))})
+    run = Run(tmp_path, sink(tmp_path, "out/{host}.json"))
+
+    run.batch(0, many)
+    run.batch(1, many)
+    assert synced == ["whole", "whole"]
+    assert len(parts(tmp_path / "out")) == 300
+    assert [record.message.partition("/out/")[2][:49] for record in caplog.records] == [
+        "{host}.json: this micro-batch alone writes 300 fil"[:49]
+    ]
+
+    synced.clear()
+    run.batch(2, many.slice(0, 3))
+    assert sorted(map(os.path.basename, synced)) == ["h0.json", "h1.json", "h2.json"]
+
+
+def test_new_folders_are_made_durable_with_those_they_lie_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(syncing, "sync", synced.append)
+    run = Run(tmp_path, sink(tmp_path, "a/b/{host}.json"))
+
+    run.batch(0, events(1, host="x"), events(2, host="y"))
+
+    assert sorted(synced) == [str(tmp_path / name) for name in (".", "a", "a/b", "a/b/x.json", "a/b/y.json")]
+
+
 HOSTILE = [
     "../../etc/passwd",
     "..",
@@ -687,6 +738,30 @@ def test_a_full_disk_at_commit_changes_nothing_and_can_be_tried_again(
     assert sorted(numbers(tmp_path / "out")) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(("path", "options"), [("out/x.json", {}), ("out/", {"format": "parquet"})])
+def test_a_full_disk_leaves_no_temporary_file(
+    tmp_path: Path, path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, rename = Run(tmp_path, sink(tmp_path, path, **options)), os.rename
+    run.batch(0, events(1))
+
+    def elsewhere(source: str, target: str) -> None:
+        if "/out" in target and not os.path.basename(source).startswith("."):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", elsewhere)
+        patch.setattr(copying, "_copy", full)
+        with pytest.raises(ComponentError, match="No space left on device"):  # noqa: PT012
+            run.batch(1, events(2))
+            run.committer.close()
+
+    left = [name for name in os.listdir(tmp_path / "out") if name.startswith(".")] if (tmp_path / "out").exists() else []
+    assert left == []
+    assert not list(run.state.rglob("*.tmp"))
+
+
 def test_a_real_file_size_limit_is_a_failed_write_without_half_lines(tmp_path: Path) -> None:
     run = Run(tmp_path, sink(tmp_path, "out.json"))
     (stage := tmp_path / "stage").mkdir()
@@ -746,14 +821,25 @@ def test_abort_removes_what_was_staged(tmp_path: Path) -> None:
 
 # ── Findings ─────────────────────────────────────────────────────────────────────────────────────
 
-FIELDS = pa.schema([("host", pa.string()), ("timestamp", TIMESTAMP), ("tags", pa.list_(pa.string())), ("_offset", pa.int64())])
+FIELDS = pa.schema(
+    [
+        ("host", pa.string()),
+        ("timestamp", TIMESTAMP),
+        ("tags", pa.list_(pa.string())),
+        ("ok", pa.bool_()),
+        ("_offset", pa.int64()),
+    ]
+)
 
 
 @pytest.mark.parametrize(
     ("options", "codes"),
     [
         ({"path": "out/x.json"}, []),
-        ({"path": "out/{host}/{yyyy-MM-dd}/"}, []),
+        ({"path": "out/{host}/{yyyy-MM-dd}/"}, ["unbounded-paths"]),
+        ({"path": "out/{host}/{yyyy-MM-dd}/", "max_paths": 50}, []),
+        ({"path": "out/{ok}.json"}, []),
+        ({"path": "out/x.json", "max_paths": 50}, ["unused-option"]),
         ({"path": "out/{yyyy/MM/dd}/{HH}.json.gz"}, []),
         ({"path": "out/{hots}/"}, ["unknown-field"]),
         ({"path": "out/{YYYY-MM-DD}/"}, ["unknown-field"]),
