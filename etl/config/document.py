@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from etl.config.model import Path, Position
+from etl.config.split_texts import joined_items, joined_pairs
 
 MAX_BYTES = 1 << 20
 """Largest pipeline file that is read."""
@@ -191,17 +192,35 @@ class _Reader:
             raise _TooBigError(f"nested deeper than {MAX_DEPTH}")
         self._note(node, path, key)
         if not node.tag.startswith(_STANDARD_TAG):
-            self._flaw(node, "unknown-tag", f"the tag {node.tag!r} has no meaning here", path)
+            hint = "quote a text that begins with '!'" if isinstance(node, yaml.ScalarNode) else "remove it"
+            self._flaw(node, "unknown-tag", f"the tag {node.tag!r} has no meaning here", path, hint)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*path, index), None) for index, item in enumerate(node.value)]
+            return [
+                self._item(item, was_cut, (*path, at))
+                for at, (item, was_cut) in enumerate(joined_items(node, self.document.text))
+            ]
         return _scalar(node)
+
+    def _item(self, node: Node, was_cut: bool, path: Path) -> Any:
+        if was_cut:
+            self._flaw_of_cut(node, path)
+        return self.value(node, path, None)
+
+    def _flaw_of_cut(self, node: Node, path: Path) -> None:
+        self._flaw(
+            node, "yaml-syntax", "a comma ends a text here unless it stands in quotes", path, f"write {quoted(node.value)}"
+        )
 
     def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
         given: dict[str, list[tuple[Node, Node]]] = {}
-        for key, value in self._entries(node, path):
+        for (key, value), was_cut in joined_pairs(node, self.document.text):
+            if key.tag == _MERGE:
+                continue
+            if was_cut:
+                self._flaw_of_cut(value, (*path, key.value))
             if isinstance(key, yaml.ScalarNode):
                 given.setdefault(key.value, []).append((key, value))
             else:
@@ -281,28 +300,22 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
         at = getattr(error, "position", 0)
         reason = getattr(error, "reason", str(error))
         return Flaw(place_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
-    problem = getattr(error, "problem", None) or "cannot be read"
     if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
         return Flaw(
             (mark.line + 1, mark.column + 1), "several-documents", "a pipeline file is one YAML document", hint="split it"
         )
-    lines = text.split("\n")
-    if mark.line >= len(lines):  # behind the end of a text without a last newline
-        return Flaw(place_of(text, len(text)), "yaml-syntax", problem)
-    hint = _syntax_hint(problem, lines[mark.line], mark.column)
-    return Flaw((mark.line + 1, mark.column + 1), "yaml-syntax", problem, hint=hint)
+    from etl.config.yaml_errors import explained  # for files with an error only
+
+    assert isinstance(error, yaml.MarkedYAMLError)
+    found = explained(error, text)
+    return Flaw((found.line, found.column), "yaml-syntax", found.message, hint=found.hint)
 
 
-def _syntax_hint(problem: str, line: str, column: int) -> str | None:
-    if line[column : column + 1] == "\t" or "\t" in line[: len(line) - len(line.lstrip())]:
-        return "indent with spaces: YAML does not take tabs"
-    if "${" in line and ("{" in line.replace("${", "") or "[" in line):
-        return 'inside {…} and […] quote a value with ${NAME}: "${NAME}"'
-    if "mapping values are not allowed" in problem:
-        return "quote a text that contains ': ', and indent keys of one mapping equally"
-    if "undefined alias" in problem:
-        return "quote a text that begins with '*'"
-    return None
+def quoted(text: str) -> str:
+    """The text in quotes, as YAML reads it back."""
+    if "'" in text and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return "'" + text.replace("'", "''") + "'"
 
 
 def plain(value: object) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from etl.config.loader import inspect
 
 FOLDER = Path(__file__).with_name("mistakes")
-CASES = sorted(FOLDER.glob("*.yaml"))
+CASES = sorted(FOLDER.rglob("*.yaml"))
 
 
 def said(case: Path) -> str:

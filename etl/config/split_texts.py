@@ -1,0 +1,58 @@
+"""Texts that YAML cuts at a comma, as `{p: percentile(ip, 0.5)}`: found by their round brackets, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+Node = yaml.Node
+Pair = tuple[Node, Node]
+
+
+def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
+    """The entries of a mapping, and whether one was put together of several."""
+    pairs: list[Pair] = list(node.value)
+    at = 0
+    while at < len(pairs):
+        key, value = pairs[at]
+        parts = [value, *(part for part, nothing in pairs[at + 1 :] if _is_empty(nothing))] if _is_flow(node) else [value]
+        count = _needed(parts)
+        yield ((key, _joined(parts[:count], text)), True) if count > 1 else ((key, value), False)
+        at += count
+
+
+def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
+    """The items of a list, and whether one was put together of several."""
+    at = 0
+    while at < len(node.value):
+        count = _needed(node.value[at:]) if _is_flow(node) else 1
+        yield (_joined(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
+        at += count
+
+
+def _is_flow(node: Node) -> bool:
+    return bool(getattr(node, "flow_style", False))
+
+
+def _needed(parts: Sequence[Node]) -> int:
+    """How many of these, from the first on, make one text whose brackets are closed; 1 where they are or never will be."""
+    open_brackets = 0
+    for number, part in enumerate(parts, 1):
+        if not isinstance(part, yaml.ScalarNode) or (number == 1 and part.style):
+            return 1
+        open_brackets += part.value.count("(") - part.value.count(")")
+        if open_brackets <= 0:
+            return number
+    return 1
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.value == "" and not node.style
+
+
+def _joined(parts: Sequence[Node], text: str) -> Node:
+    start, end = parts[0].start_mark, parts[-1].end_mark
+    assert start is not None
+    assert end is not None
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text[start.index : end.index], start, end)
