@@ -10,8 +10,9 @@ import click
 from etl.api import EtlError, nearest
 from etl.finding.fields import block, found_fields, percent
 from etl.finding.match import Match
+from etl.finding.proposal import described
 from etl.finding.sample import MOST_LINES, Sample, sampled
-from etl.finding.search import matches
+from etl.finding.search import ENOUGH, matches
 from etl.testing.written import flow
 
 EXAMPLES = """
@@ -24,6 +25,8 @@ Examples:
 
 MOST_ROWS = 12
 """Lines of the table."""
+MOST_EXAMPLES, MOST_PATTERN = 3, 120
+"""Lines that are shown of those which do not fit, and their characters."""
 
 
 @click.command("infer", epilog=EXAMPLES)
@@ -32,7 +35,10 @@ MOST_ROWS = 12
 @click.option("--as", "chosen", metavar="NAME", help="Show this recipe or parser instead of the best.")
 @click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines of the sample at most.")
 def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
-    """Find the format of a file: try parsers, and the recipes whose own samples look like it, on its first lines."""
+    """Find the format of a file: try parsers, and the recipes whose own samples look like it, on its first lines.
+
+    Where none of them reads it, patterns are made from the lines themselves.
+    """
     with sampled(file, lines) as sample:
         found = matches(sample, chosen)
         if not found:
@@ -72,10 +78,37 @@ def _print_table(found: Sequence[Match], best: Match, sample: Sample) -> None:
         click.echo(f"  {numbers}  {about.kind:6}  {about.name:<{width}}  {about.about}".rstrip())
     if len(found) > MOST_ROWS:
         click.echo(f"  … {len(found) - MOST_ROWS} more")
+    _print_patterns(best)
+    _print_unread(best)
     click.echo(f"\nan event, by {best.candidate.name}:")
     for name, value in best.example().items():
         click.echo(f"  {flow({name: value})[1:-1]}")
     click.echo(f"\nnext: etl init --for {sample.origin}", err=True)
+
+
+def _print_patterns(best: Match) -> None:
+    made = best.candidate.proposal
+    if made is None:
+        return
+    if made.multiline:
+        click.echo(f"\nevents have several lines; the first one: {made.multiline}")
+    for name, text in made.definitions.items():
+        click.echo(f"\n{name}: {text}" if len(text) < MOST_PATTERN else f"\n{name}:\n  {text}")
+    click.echo("\npatterns made from these lines, and the events of each:")
+    for line in described(made.patterns):
+        click.echo(f"  {line}")
+    for note in made.notes:
+        click.echo(f"  note: {note}")
+
+
+def _print_unread(best: Match) -> None:
+    """Examples of what does not fit, where that is much."""
+    if best.rate >= ENOUGH:
+        return
+    click.echo(f"\n{best.candidate.name} reads only {percent(best.rate)} of the events; it does not read, for example:")
+    for text in best.unread[:MOST_EXAMPLES]:
+        line = text.split("\n", 1)[0]
+        click.echo(f"  {line[:MOST_PATTERN]}{'…' if len(line) > MOST_PATTERN else ''}")
 
 
 def _print_fields(one: Match, sample: Sample) -> None:

@@ -78,6 +78,7 @@ def _init_for(origin: Path) -> None:
     from etl.finding.pipeline import pipeline_text
     from etl.finding.sample import sampled
     from etl.finding.search import matches
+    from etl.finding.tested import with_test
 
     with sampled(origin) as sample:
         found = matches(sample)
@@ -86,7 +87,7 @@ def _init_for(origin: Path) -> None:
     best = found[0]
     name = best.candidate.name if best.candidate.recipe else _file_name(origin)
     click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
-    _write(Path(f"{name}.yaml"), pipeline_text(best, origin), then="run")
+    _write(Path(f"{name}.yaml"), with_test(pipeline_text(best, origin), best, sample), then="run")
 
 
 def _reads(match: Match) -> str:

@@ -18,6 +18,7 @@ from etl.config.loader import inspect
 from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.schemas import step_schemas
+from etl.finding.proposal import Proposal
 from etl.plan.model import runs_on_arrow
 from etl.testing.given import GivenSource
 
@@ -49,11 +50,13 @@ class Candidate:
     """Those that only parsers give which let events pass that they cannot read."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the parser cannot do without on this sample."""
+    proposal: Proposal | None = None
+    """What was made from the lines themselves."""
 
     @property
     def kind(self) -> str:
-        """``recipe`` or ``parser``."""
-        return "recipe" if self.recipe else "parser"
+        """``recipe``, ``parser``, or ``made`` from the lines themselves."""
+        return "recipe" if self.recipe else "made" if self.proposal else "parser"
 
     @property
     def types(self) -> frozenset[str]:

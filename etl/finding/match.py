@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor si
 NAME = re.compile(r"[A-Za-z_@][\w@\-]*(\.[A-Za-z_@][\w@\-]*)*", re.ASCII)
 """What can be the name of a field; members that are called otherwise count for nothing."""
 
+MOST_UNREAD = 5
+"""Events that are remembered as examples of those which were not read."""
+
 REST_ROWS = 200
 """Rows whose rest is looked into."""
 
@@ -46,6 +50,8 @@ class Match:
     """Fields that an event has on average."""
     batches: Sequence[pa.RecordBatch]
     """What was read, a stream after the other."""
+    unread: Sequence[str] = ()
+    """The first events that were not read."""
 
     @property
     def rate(self) -> float:
@@ -68,7 +74,7 @@ class Match:
 
 def reads_nonsense(one: Match) -> bool:
     """Of a parser alone: whether it reads anything at all."""
-    if one.candidate.recipe:
+    if one.candidate.recipe or one.candidate.proposal:
         return False
     batch = pa.record_batch([pa.array(NONSENSE), pa.array(range(len(NONSENSE)), pa.int64())], names=["message", OFFSET])
     nothing = _ran(one.candidate, [batch])
@@ -94,7 +100,18 @@ def _ran(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) -> Mat
         dead = {offset for batch in captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
     good = [kept for batch in batches if (kept := _read(candidate, batch)).num_rows]
     offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
-    return Match(candidate, events, len(offsets), len(dead - offsets), _filled(candidate, good), good)
+    unread = tuple(islice(_texts_without(given, offsets), MOST_UNREAD))
+    return Match(candidate, events, len(offsets), len(dead - offsets), _filled(candidate, good), good, unread)
+
+
+def _texts_without(given: Sequence[pa.RecordBatch | Rejects], offsets: Collection[int]) -> Iterator[str]:
+    """The events of a source that are not among those."""
+    for part in given:
+        batch = part.events if isinstance(part, Rejects) else part
+        if {"message", OFFSET} <= set(batch.schema.names):
+            for at, offset in enumerate(batch.column(OFFSET).to_pylist()):
+                if offset not in offsets:
+                    yield str(batch.column("message")[at].as_py())
 
 
 def _leaves(candidate: Candidate) -> list[str]:

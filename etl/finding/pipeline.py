@@ -10,6 +10,8 @@ import yaml
 from etl.finding.candidates import REST, Candidate
 from etl.finding.fields import FoundField, block, found_fields
 from etl.finding.match import Match
+from etl.finding.proposal import Proposal
+from etl.finding.proposed import source_lines, step_lines
 from etl.resources import folder, schema_file
 from etl.testing.edits import Edit, edited
 from etl.testing.written import scalar
@@ -25,6 +27,8 @@ def recipe_text(path: Path) -> str:
 def pipeline_text(match: Match, origin: Path) -> str:
     """The recipe or parser with ``origin`` as what it reads."""
     candidate = match.candidate
+    if candidate.proposal is not None:
+        return "\n".join(_made_lines(match, candidate.proposal, origin)) + "\n"
     if candidate.recipe is None:
         return "\n".join(_parser_lines(match, origin)) + "\n"
     text = recipe_text(candidate.recipe)
@@ -34,6 +38,15 @@ def pipeline_text(match: Match, origin: Path) -> str:
 def _source_path(text: str, candidate: Candidate) -> tuple[str, ...]:
     short = "source" in yaml.load(text, Loader=yaml.CSafeLoader)
     return ("source",) if short else ("sources", next(iter(candidate.pipeline.sources)))
+
+
+def _made_lines(match: Match, made: Proposal, origin: Path) -> Iterator[str]:
+    yield f"# yaml-language-server: $schema={schema_file().as_uri()}"
+    yield f"# Made from {origin.name}: reads {match.read:,} of its first {match.events:,} events. Rename the fields as you like."
+    yield from source_lines(made, origin)
+    yield from step_lines(made)
+    yield "sink:"
+    yield "  type: console"
 
 
 def _parser_lines(match: Match, origin: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from etl.finding.candidates import PLACEHOLDER
 from etl.finding.match import REST_ROWS, Match, member_names, members, rest_fields
@@ -24,12 +24,21 @@ LEAST_KNOWN, LEAST_SHARE = 1.5, 0.45
 MOST_COUNTED = 12
 """Fields of an event that count; more say nothing more of its format."""
 
+NEARLY_ALL = 0.8
+"""The share of events of which more is said to be all."""
+
+MADE = 0.9
+"""What a pattern made from the lines counts for beside a parser that reads as much: that knows its format."""
+
+DOUBT = 0.4
+"""What a recipe counts for beside a pattern made from the lines, where these have nothing of its program."""
+
 STRANGER = 0.9
 """By how much a recipe comes behind the parser alone where it knows too little."""
 
 
-def ranked(found: Iterable[Match], likeness: Mapping[Signature, float]) -> list[Match]:
-    """The best first."""
+def ranked(found: Iterable[Match], likeness: Mapping[Signature, float], doubtful: Collection[str] = frozenset()) -> list[Match]:
+    """The best first; ``doubtful`` are names of what reads lines that may be another program's."""
     found = list(found)
     known = {one.name: one for one in likeness}
     rare = rarity(list(likeness))
@@ -37,7 +46,7 @@ def ranked(found: Iterable[Match], likeness: Mapping[Signature, float]) -> list[
 
     def score(one: Match) -> float:
         if one.candidate.recipe is None:
-            return _worth(one, one.filled)
+            return _worth(one, one.filled) * (MADE if one.candidate.proposal else 1.0)
         signature = known[one.candidate.name]
         bonus = UNLIKE + (ALIKE - UNLIKE) * round(likeness[signature], 1)
         bonus *= 1.0 if one.knows_details else STRANGER / ALIKE
@@ -45,7 +54,15 @@ def ranked(found: Iterable[Match], likeness: Mapping[Signature, float]) -> list[
         worths = [_beside(one, other, bonus, *_knowledge(signature.keys, shares, rare)) for other, shares in close]
         return max(worths, default=_worth(one, one.filled) * bonus)
 
-    return sorted(found, key=lambda one: (-score(one), one.candidate.name))
+    def doubt(one: Match) -> float:
+        return DOUBT if one.candidate.name in doubtful and one.candidate.recipe else 1.0
+
+    return sorted(found, key=lambda one: (-_reads_most(one, found), -score(one) * doubt(one), one.candidate.name))
+
+
+def _reads_most(one: Match, found: Iterable[Match]) -> bool:
+    """Whether it reads nearly all, where what is made from the lines does: what reads part of them comes behind."""
+    return one.rate >= NEARLY_ALL or not any(other.candidate.proposal and other.rate >= NEARLY_ALL for other in found)
 
 
 def _reads_alike(recipe: Match, parser: Match) -> bool:

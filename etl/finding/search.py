@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
 from etl.finding.candidates import Candidate, parser_candidates, recipe_candidate
 from etl.finding.match import Match, match, reads_nonsense
+from etl.finding.misreading import misreads
+from etl.finding.proposal import proposal
+from etl.finding.proposed import NAME as MADE
+from etl.finding.proposed import made_candidate
 from etl.finding.ranking import ranked
 from etl.finding.sample import Sample
-from etl.finding.signatures import Signature, by_likeness, signatures
+from etl.finding.signatures import Signature, by_likeness, own_words, signatures
 from etl.resources import recipes
 
 LIKE_LINES = 100
@@ -18,6 +23,23 @@ LIKE_LINES = 100
 
 NEAREST, NEARLY = 8, 0.3
 """Recipes that are tried first at the most, and how like the sample they are at the least, beside the most like one."""
+
+ENOUGH = 0.8
+"""The share of events that has to be read for a format to be found: below, a pattern is made from the lines."""
+
+PATTERN_READERS = frozenset({"grok", "regex", "dissect"})
+"""Parsers by which a recipe may read the lines of programs that it is not for: many write the same header."""
+
+MANY_FIELDS = 6
+"""Fields of an event that only its own format has: a header has time, level, thread, component and message."""
+
+LEAST_OWN = 0.35
+"""The share of lines that must have a word of the recipe's program."""
+
+_PAIR = re.compile(r"""[\w.@-]+[=:]("[^"]*"|'[^']*'|[^\s,;|]*)[\s,;|]*""")
+
+SYSLOG_HEADER = (("host.hostname",), ("process.name", "log.syslog.appname"))
+"""What nearly all lines have that are syslog."""
 
 LEAST_FIELDS = 0.5
 """Fields that an event must have on average: less is no format."""
@@ -40,7 +62,56 @@ def matches(sample: Sample, wanted: str | None = None) -> list[Match]:
     found = _tried(chain(_built(near), parser_candidates(sample.lines[0])), sample)
     if not any(2 * one.rate >= 1 for one in found):
         found += _tried(_built(one for one in order if one not in near), sample)
-    return ranked(found, likeness)
+    best = ranked(found, likeness)
+    if wanted != MADE and best and is_settled(best[0], sample, known):
+        return best
+    doubtful = {one.candidate.name for one in best if is_any_program(one, sample, known)}
+    return ranked([*found, *_made(sample)], likeness, doubtful)
+
+
+def _made(sample: Sample) -> list[Match]:
+    """What is made from the lines themselves, as far as it reads them."""
+    made = proposal(sample.lines)
+    return _tried([made_candidate(made)], sample) if made else []
+
+
+def is_settled(best: Match, sample: Sample, known: Sequence[Signature]) -> bool:
+    """Whether nothing better can be made from the lines: it reads nearly all, and knows what it reads.
+
+    Comments are no events: nobody has to read them. Pairs are all of a line, not part of it.
+    """
+    candidate = best.candidate
+    comments = sum(1 for line in sample.lines if line.startswith("#")) / len(sample.lines)
+    if best.rate < ENOUGH * (1 - comments) or is_any_program(best, sample, known):
+        return False
+    return candidate.recipe is not None or candidate.name != "key_value" or _pairs_share(sample) >= ENOUGH
+
+
+def is_any_program(one: Match, sample: Sample, known: Sequence[Signature]) -> bool:
+    """Whether it reads no more than a header that many programs write, and nothing says that it is this program's.
+
+    Syslog has hosts and programs; the lines of a recipe's program have words that hardly any other program writes.
+    """
+    candidate = one.candidate
+    if candidate.recipe and one.filled >= MANY_FIELDS:
+        return False
+    if "syslog" in candidate.types:
+        return not all(_share_of(one, names) >= ENOUGH for names in SYSLOG_HEADER)
+    if candidate.recipe is None or not candidate.opening & PATTERN_READERS:
+        return False
+    return own_words(candidate.name, sample.lines[:LIKE_LINES], known) < LEAST_OWN
+
+
+def _pairs_share(sample: Sample) -> float:
+    """The share of the lines that are pairs and little else."""
+    lines = sample.lines[:LIKE_LINES]
+    return sum(1 for line in lines if len(_PAIR.sub("", line)) < 0.25 * len(line)) / len(lines)
+
+
+def _share_of(one: Match, names: Iterable[str]) -> float:
+    """The share of events that have a field; the largest of several fields."""
+    counts = [sum(b.num_rows - b.column(name).null_count for b in one.batches if name in b.schema.names) for name in names]
+    return max(counts) / one.events
 
 
 @cache
@@ -54,4 +125,9 @@ def _built(known: Iterable[Signature]) -> Iterator[Candidate]:
 
 def _tried(candidates: Iterable[Candidate], sample: Sample) -> list[Match]:
     tried = (match(candidate, sample) for candidate in candidates)
-    return [one for one in tried if one and one.read and one.filled >= LEAST_FIELDS and not reads_nonsense(one)]
+    return [one for one in tried if one and one.read and one.filled >= LEAST_FIELDS and _is_sound(one)]
+
+
+def _is_sound(one: Match) -> bool:
+    """Whether a parser alone reads something, and no word that is something else for a host or a program."""
+    return not reads_nonsense(one) and not misreads(one)

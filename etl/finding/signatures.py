@@ -119,6 +119,23 @@ def by_likeness(lines: Sequence[str], known: Sequence[Signature]) -> dict[Signat
     return dict(sorted(likeness.items(), key=lambda pair: pair[1], reverse=True))
 
 
+RARE_OWNERS, RARE_LETTERS = 3, 5
+"""How many recipes may have a word that is one's own, and how long it is at the least."""
+
+
+def own_words(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:
+    """The share of lines with a word that few recipes have, and this one does."""
+    owners = Counter(term for one in known for term in one.terms if isinstance(term, str))
+    own = {
+        term
+        for one in known
+        if one.name == name
+        for term in one.terms
+        if isinstance(term, str) and len(term) >= RARE_LETTERS and owners[term] <= RARE_OWNERS
+    }
+    return sum(1 for line in lines if own.intersection(_WORD.findall(line))) / len(lines)
+
+
 def rarity(known: Sequence[Signature]) -> Mapping[str, float]:
     """A declared member's name → 1 where one recipe declares it, towards 0 where all do."""
     owners = Counter(key for one in known for key in one.keys)

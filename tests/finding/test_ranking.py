@@ -75,7 +75,6 @@ def test_what_no_recipe_knows_is_left_to_the_parser(tmp_path: Path, parser: str,
     [
         "2026-11-20T06:25:0{n}.120334+01:00 web0{n} app{n}[12{n}]: request {n} done",
         "Nov 20 06:25:0{n} fw0{n} meter{n}: a message of the number {n}",
-        "2026-11-20 06:25:0{n} [INFO] worker: started {n}",
     ],
 )
 def test_lines_of_programs_that_no_recipe_knows_are_generic_syslog(tmp_path: Path, line: str) -> None:

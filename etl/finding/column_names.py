@@ -1,0 +1,151 @@
+"""What the columns of a header are called: by ECS where kind and place leave no doubt, else by kind and number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from etl.finding.header import MESSAGE_MARKS, Column, is_level_letters
+
+MOST_OF = 0.9
+"""The share of values that must look alike for a name that says what they are."""
+
+_THREAD = re.compile(
+    r"(?i).*(main|thread|pool|exec|worker|nio|task|scheduler|timer|reactor|loop|qtp|akka|dispatcher|netty|background|-\d+$).*"
+)
+_LOGGER = re.compile(r"[A-Za-z_$][\w$-]*(\.[\w$-]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+([A-Z]\w*)+|\w+\$\w+")
+_NAME = re.compile(r"[A-Za-z][\w.$/-]*")
+_HOST = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9.\-]*")
+_REQUEST = re.compile(r'"[A-Z]{3,10} \S+( HTTP/[\d.]+)?"')
+
+
+def column_names(columns: Sequence[Column], after: str) -> list[str]:
+    """A name for each column; empty for what says nothing."""
+    best = max((column.form.score for column in columns if column.form), default=0)
+    taken: set[str] = set()
+    names: list[str] = []
+    for number in range(len(columns)):
+        wanted = _wanted(columns, number, after, best, taken)
+        names.append(unused(wanted, taken) if wanted else "")
+        taken.add(names[-1])
+    return names
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """The name, or with a number behind it."""
+    if name not in taken:
+        return name
+    plain = name.rpartition(".")[2] if "." in name else name
+    return next(text for number in range(2, 100) if (text := f"{plain}{number}") not in taken)
+
+
+def all_look(values: Sequence[str], looks: re.Pattern[str]) -> bool:
+    """Whether nearly all values look like that."""
+    return sum(1 for value in values if looks.fullmatch(value)) >= MOST_OF * len(values)
+
+
+def is_request(column: Column) -> bool:
+    """Whether quotes hold the request line of HTTP."""
+    return column.kind == "quote" and all_look(column.values, _REQUEST)
+
+
+def _wanted(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
+    column = columns[number]
+    if column.form:
+        return _time_name(column, best, taken)
+    make = _NAMES.get(column.kind)
+    if number == 0 and "-" in column.values:
+        return "label"
+    if column.kind == "dash":
+        return ""
+    if is_level_letters(column) and "log.level" not in taken:
+        return "log.level"
+    return make(column) if make else _text_name(columns, number, after, taken)
+
+
+def _time_name(column: Column, best: int, taken: set[str]) -> str:
+    assert column.form
+    if column.form.score == best and best > 2 and "timestamp" not in taken:
+        return "timestamp"
+    if not column.form.formats:
+        return "time"
+    return "epoch" if column.form.formats[0].startswith("epoch") else "date" if column.form.score == 2 else "time"
+
+
+def _bracket_name(column: Column) -> str:
+    inner = [value[1:-1].strip() for value in column.values]
+    if all_look(inner, _THREAD):
+        return "process.thread.name"
+    if all_look(inner, _LOGGER) or all_look(inner, _NAME):
+        return "log.logger"
+    return "context"
+
+
+_NAMES: dict[str, Callable[[Column], str]] = {
+    "level": lambda _: "log.level",
+    "thread": lambda _: "process.thread.name",
+    "component": lambda _: "process.name",
+    "name": lambda _: "process.name",
+    "in[": _bracket_name,
+    "in(": lambda _: "detail",
+    "ip": lambda _: "source.ip",
+    "uuid": lambda _: "id",
+    "hex": lambda _: "hex",
+    "url": lambda _: "url.original",
+    "email": lambda _: "user.email",
+    "mac": lambda _: "source.mac",
+    "float": lambda _: "number",
+    "line": lambda _: "log.origin.file.name",
+    "quote": lambda _: "text",
+}
+
+
+def _text_name(columns: Sequence[Column], number: int, after: str, taken: set[str]) -> str:
+    column = columns[number]
+    if column.kind == "int":
+        return _number_name(columns, number, taken)
+    is_host = number > 0 and columns[number - 1].form is not None and "log.level" not in taken
+    if is_host and number + 1 < len(columns) and _is_program(columns, number + 1, after) and all_look(column.values, _HOST):
+        return "host.hostname"
+    if _is_marked(columns, number, after) and all_look(column.values, _NAME):
+        return "process.name" if "host.hostname" in taken else "log.logger"
+    if all_look(column.values, _LOGGER) and ("log.level" in taken or "process.thread.name" in taken):
+        return "log.logger"
+    last = number == len(columns) - 1
+    return "log.logger" if last and "log.level" in taken and "log.logger" not in taken else f"field{_generic(taken)}"
+
+
+def _generic(taken: set[str]) -> int:
+    return 1 + sum(1 for name in taken if name.startswith("field"))
+
+
+def _number_name(columns: Sequence[Column], number: int, taken: set[str]) -> str:
+    """The process where it stands between time and level, then the thread."""
+    near = list(_kinds_near(columns, number))
+    if "level" in near or (number and columns[number - 1].form) or "#" in columns[number].before:
+        if "process.pid" not in taken and "time" in [one.kind for one in columns[:number]] and _is_early(columns, number):
+            return "process.pid"
+        if number and columns[number - 1].kind == "int" and "process.pid" in taken and "process.thread.id" not in taken:
+            return "process.thread.id"
+    return "number"
+
+
+def _is_early(columns: Sequence[Column], number: int) -> bool:
+    """A level follows or has been, or the number is marked as one of a process."""
+    return any(one.kind == "level" or is_level_letters(one) for one in columns) or "#" in columns[number].before
+
+
+def _kinds_near(columns: Sequence[Column], number: int) -> Iterator[str]:
+    for one in columns[max(0, number - 1) : number + 3]:
+        yield "level" if is_level_letters(one) else one.kind
+
+
+def _is_program(columns: Sequence[Column], number: int, after: str) -> bool:
+    return columns[number].kind == "component" or _is_marked(columns, number, after)
+
+
+def _is_marked(columns: Sequence[Column], number: int, after: str) -> bool:
+    """Whether a mark that comes in front of messages follows."""
+    if number + 1 == len(columns):
+        return after in MESSAGE_MARKS
+    return columns[number + 1].kind == "dash" and set(columns[number + 1].values) <= MESSAGE_MARKS

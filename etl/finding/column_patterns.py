@@ -1,0 +1,98 @@
+"""A header as a grok pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from etl.finding.column_names import column_names, is_request
+from etl.finding.header import Column, Header
+
+MESSAGE = "message"
+BLANKS = r"\s*"
+
+_SPECIAL = re.compile(r"([\\.^$|?*+()\[\]{}])")
+_LOGLEVEL = re.compile(
+    r"(?i)alert|trace|debug|notice|info(?:rmation)?|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|severe|emerg(?:ency)?"
+)
+_ISO8601 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,:]\d+)?)?(Z|[+-]\d\d:?\d\d)?")
+_BRACKET = r"\[ *(?<{0}>(?:[^\[\]]|\[[^\[\]]*\])*?) *\]"
+_REQUEST = r'"%{{WORD:http.request.method}} %{{NOTSPACE:url.original}}(?: HTTP/%{{NUMBER:http.version}})?"'
+_PATTERNS = {
+    "int": "%{{INT:{0}:int}}",
+    "float": "%{{NUMBER:{0}:float}}",
+    "ip": "%{{IP:{0}}}",
+    "uuid": "%{{UUID:{0}}}",
+    "mac": "%{{MAC:{0}}}",
+    "email": "%{{EMAILADDRESS:{0}}}",
+    "in[": _BRACKET,
+    "in(": r"\( *(?<{0}>(?:[^()]|\([^()]*\))*?) *\)",
+    "in<": r"<(?<{0}>[^<>]*)>",
+    "in{": r"\{{(?<{0}>(?:[^{{}}]|\{{[^{{}}]*\}})*)\}}",
+    "quote": r'"(?<{0}>(?:[^"\\]|\\.)*)"',
+    "line": r"(?<{0}>[^\s:]+):%{{INT:log.origin.file.line:int}}",
+    "thread": r"(?<{0}>[^\[\]]+?)",
+    "component": r"(?<{0}>[^\s\[\]:]+(?: \(\S+\))?)\[%{{INT:process.pid:int}}\](?: \([^)]*\))?",
+    "name": r"(?<{0}>.+?)",
+}
+"""By the kind of a column; ``{0}`` is its name."""
+
+
+def escaped(text: str) -> str:
+    """Literal text in a pattern."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def header_pattern(header: Header) -> str:
+    """The pattern of its lines up to the message."""
+    names = column_names(header.columns, header.after)
+    parts = "".join(_parts(header.columns, names, header.after))
+    return f"^{parts}{BLANKS if header.after else ''}{separator(header.after, flexible=True)}{BLANKS}"
+
+
+def time_pattern(column: Column, name: str) -> str:
+    """A time, by the library's names where they say the same."""
+    if all(_ISO8601.fullmatch(value) for value in column.values):
+        return f"%{{TIMESTAMP_ISO8601:{name}}}"
+    assert column.form
+    return f"(?<{name}>{column.form.named()})"
+
+
+def _parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:
+    for number, (column, name) in enumerate(zip(columns, names, strict=True)):
+        yield separator(column.before, column.padded) if column.before.strip() or not column.padded else column.blanks
+        glued = columns[number + 1].before == "" if number + 1 < len(columns) else bool(after)
+        yield _part(column, name, glued)
+
+
+def separator(text: str, flexible: bool = False) -> str:
+    """What stands between columns; ``flexible``: with any number of blanks, for they differ."""
+    return "".join(_blank(part, flexible) if part.isspace() else escaped(part) for part in re.split(r"(\s+)", text))
+
+
+def _blank(text: str, flexible: bool) -> str:
+    if set(text) != {" "}:
+        return r"\s+"
+    return " +" if flexible or len(text) > 1 else " "
+
+
+def _part(column: Column, name: str, glued: bool) -> str:
+    if column.kind == "dash" and not name:
+        return escaped(column.values[0]) if len(set(column.values)) == 1 else r"\S+"
+    if column.form:
+        return time_pattern(column, name)
+    if column.kind == "level" and glued and all(len(value) == 1 for value in column.values):
+        return f"(?<{name}>[A-Z])"
+    if column.kind == "level":
+        known = all(_LOGLEVEL.fullmatch(value) for value in column.values)
+        return f"%{{{'LOGLEVEL' if known else 'WORD'}:{name}}}"
+    if is_request(column):
+        return _REQUEST.format()
+    if column.kind == "component" and not all("[" in value for value in column.values):
+        return rf"(?<{name}>[^\s\[\]:]+)(?:\[%{{INT:process.pid:int}}\])?"
+    made = _PATTERNS.get(column.kind)
+    if made:
+        return made.format(name)
+    if "|" in column.before:
+        return f"(?<{name}>[^|]*?)"
+    return rf"(?<{name}>\S+?)" if glued else f"%{{NOTSPACE:{name}}}"

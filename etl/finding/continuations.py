@@ -1,0 +1,82 @@
+"""Events of several lines: which lines begin one, told from the lines themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from etl.finding.column_patterns import escaped
+from etl.finding.times import TimeForm
+from etl.finding.tokens import tokens
+
+LEAST_STARTS = 2
+"""Events that a sample must have for their beginnings to be known."""
+MOST_LIKELY = 0.6
+"""The share of the other lines that must look like the rest of an event, where they are few."""
+MANY = 0.25
+"""The share of lines that no program writes by themselves: what has no time then belongs to what has one."""
+
+_CONTINUES = re.compile(
+    r"\s+\S|\s*$|at \S+\(|Caused by: |Suppressed: |Traceback \(|During handling of|The above exception|\.\.\. \d+ more|[)\]}]"
+    r"|[\w.$]+(Error|Exception|Warning|Failure)\b|goroutine \d+|panic: |\S+\(.*\)$|--- End of"
+)
+_INDENTED = re.compile(r"[ \t]+\S")
+
+
+def start_of_events(lines: Sequence[str]) -> str | None:
+    """The pattern that lines match which begin an event; None where every line is one."""
+    shapes = Counter(shape for line in lines if (shape := _time_shape(line)))
+    if shapes:
+        form, before = shapes.most_common(1)[0][0]
+        pattern = rf"^{escaped(before)}{form.looks}"
+        return pattern if _is_start(re.compile(pattern), lines) else None
+    return r"^\S" if _is_indented(lines) else None
+
+
+def _time_shape(line: str) -> tuple[TimeForm, str] | None:
+    """The form of the time that a line begins with, and what is in front of it."""
+    first = next(iter(tokens(line, 1)), None)
+    if first is None or first.form is None or len(first.before) > 2 or first.before.isspace():
+        return None
+    return (first.form, first.before) if first.form.score > 2 or first.form.formats == () else None
+
+
+def _is_start(start: re.Pattern[str], lines: Sequence[str]) -> bool:
+    others = [line for line in lines if not start.match(line)]
+    starts = len(lines) - len(others)
+    if starts < LEAST_STARTS or not others or not any(line.strip() for line in others):
+        return False
+    if any(_has_time(line) for line in others[:200] if not _CONTINUES.match(line)):
+        return False
+    likely = sum(1 for line in others if _CONTINUES.match(line))
+    return likely >= MOST_LIKELY * len(others) or len(others) >= MANY * len(lines)
+
+
+def _has_time(line: str) -> bool:
+    """Whether a line has a time of its own near its beginning, and so is an event in another form."""
+    return any(token.form is not None and token.form.score > 2 for token in tokens(line, 4))
+
+
+def _is_indented(lines: Sequence[str]) -> bool:
+    """Whether lines without indent are followed by some with, again and again."""
+    indented = [bool(_INDENTED.match(line)) for line in lines]
+    steps = sum(1 for one, other in pairwise(indented) if other and not one)
+    return not indented[0] and steps >= LEAST_STARTS and steps >= MANY * (len(lines) - sum(indented))
+
+
+def events_of(lines: Sequence[str], start: str | None) -> Iterator[str]:
+    """Lines put together as `multiline` does it."""
+    if start is None:
+        yield from lines
+        return
+    begins = re.compile(start)
+    event: list[str] = []
+    for line in lines:
+        if event and begins.match(line):
+            yield "\n".join(event)
+            event = []
+        event.append(line)
+    if event:
+        yield "\n".join(event)

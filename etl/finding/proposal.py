@@ -1,0 +1,159 @@
+"""A grok made from the lines of a sample: their headers, and under them the messages that come most often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from etl.finding.column_names import column_names
+from etl.finding.column_patterns import MESSAGE, header_pattern
+from etl.finding.continuations import events_of, start_of_events
+from etl.finding.header import Column, Header, header_of
+from etl.finding.template_patterns import message_pattern
+from etl.finding.templates import Template, templates
+from etl.finding.time_formats import format_of, is_ambiguous
+
+MOST_LINES = 2_000
+"""Lines of a sample that are compared."""
+MOST_HEADERS, MOST_MESSAGES = 6, 8
+"""Patterns for headers, and for messages under one header."""
+LEAST_LINES, LEAST_SHARE = 2, 0.005
+"""Lines that are worth a header's pattern, and their share of all."""
+LEAST_MESSAGES = 0.03
+"""The share of lines that are worth a pattern for their message."""
+TIME = "timestamp"
+HEADER = "HEADER"
+_FIELD = re.compile(r"%\{\w+:([\w.@-]+)|\(\?<([\w.@-]+)>")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A grok pattern and the number of the sample's first events that it was made for."""
+
+    text: str
+    events: int
+    example: str
+    """The first of them."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is proposed for a sample."""
+
+    patterns: tuple[Pattern, ...]
+    definitions: dict[str, str]
+    formats: tuple[str, ...]
+    """Those of the times; none where lines have none, or only the time of day."""
+    multiline: str | None = None
+    """What the first line of an event looks like, where events have several."""
+    notes: tuple[str, ...] = ()
+    """What the lines do not tell and their reader has to know."""
+
+
+def proposal(lines: Sequence[str]) -> Proposal | None:
+    """What reads these lines; None where they have nothing in common."""
+    start = start_of_events(lines[:MOST_LINES])
+    events = [event for event in events_of(lines[:MOST_LINES], start) if event.strip()]
+    found = _Builder(events)
+    found.build()
+    if not found.patterns:
+        return None
+    return Proposal(
+        tuple(found.patterns), found.definitions, tuple(dict.fromkeys(found.formats)), start, tuple(dict.fromkeys(found.notes))
+    )
+
+
+class _Builder:
+    """The patterns as they are found, those of most events first."""
+
+    def __init__(self, events: Sequence[str]) -> None:
+        self.events = events
+        self.patterns: list[Pattern] = []
+        self.definitions: dict[str, str] = {}
+        self.formats: list[str] = []
+        self.notes: list[str] = []
+
+    def build(self) -> None:
+        left = list(range(len(self.events)))
+        least = max(LEAST_LINES, int(LEAST_SHARE * len(left))) if len(left) > 1 else 1
+        for _ in range(MOST_HEADERS):
+            header = header_of([self.events[number] for number in left]) if len(left) >= least else None
+            if header is None or len(header.lines) < least or not _tells(header):
+                break
+            self._add_header(header, left)
+            having = set(header.lines)
+            left = [number for at, number in enumerate(left) if at not in having]
+        if len(left) >= least:
+            self._add_templates([(number, self.events[number]) for number in left], "^", least)
+
+    def _add_header(self, header: Header, left: Sequence[int]) -> None:
+        columns = self._timed(header.columns, column_names(header.columns, header.after))
+        header = Header(columns, header.lines, header.after, header.ends)
+        pattern = header_pattern(header)
+        messages = [(left[at], self.events[left[at]][end:]) for at, end in zip(header.lines, header.ends, strict=True)]
+        if not any(text.strip() for _, text in messages):
+            self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))
+            return
+        least = max(LEAST_LINES + 1, int(LEAST_MESSAGES * len(self.events)))
+        chosen = [one for one in templates(messages) if len(one.lines) >= least and _is_worth(one)][:MOST_MESSAGES]
+        taken = {name for names in _FIELD.findall(pattern) for name in names if name}
+        beginning = self._named(pattern) if chosen else pattern
+        for one in chosen:
+            text, _ = message_pattern(one, taken | {MESSAGE})
+            self.patterns.append(Pattern(rf"{beginning}(?<{MESSAGE}>{text})\s*\z", len(one.lines), self.events[one.lines[0]]))
+        known = {number for one in chosen for number in one.lines}
+        rest = [number for number, _ in messages if number not in known]
+        example = self.events[rest[0]] if rest else ""
+        self.patterns.append(Pattern(f"{beginning}%{{GREEDYDATA:{MESSAGE}}}", len(rest), example))
+
+    def _named(self, pattern: str) -> str:
+        """The header as a definition, so that patterns of messages stay short."""
+        name = HEADER if HEADER not in self.definitions else f"{HEADER}{len(self.definitions) + 1}"
+        self.definitions[name] = pattern.removeprefix("^")
+        return f"^%{{{name}}}"
+
+    def _timed(self, columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
+        """The columns; the formats of their times go to ``formats``, and a time that none reads is a text."""
+        return [self._with_format(column) if name == TIME else column for column, name in zip(columns, names, strict=True)]
+
+    def _with_format(self, column: Column) -> Column:
+        assert column.form
+        chosen = format_of(column.form, column.values)
+        if chosen is None:
+            return replace(column, kind="text", form=None)
+        self.formats.append(chosen)
+        if is_ambiguous(column.form, column.values):
+            others = ", ".join(text for text in column.form.formats if text != chosen)
+            self.notes.append(f"the times may also be {others}: the lines do not tell")
+        return replace(column, form=column.form.only(chosen))
+
+    def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, least: int) -> None:
+        for one in templates(lines)[:MOST_MESSAGES]:
+            if len(one.lines) >= least and _is_worth(one):
+                text, names = message_pattern(one, set())
+                if names:
+                    self.patterns.append(Pattern(rf"{beginning}{text}\s*\z", len(one.lines), self.events[one.lines[0]]))
+
+
+def _tells(header: Header) -> bool:
+    """Whether a header has more than a number or a mark that many lines begin with."""
+    kinds = [column.kind for column in header.columns]
+    return bool({"time", "level", "component"} & set(kinds)) or sum(1 for kind in kinds if kind != "dash") > 1
+
+
+def _is_worth(template: Template) -> bool:
+    """Whether it has both constant words and values."""
+    return template.has_values() and _constants(template) > 0
+
+
+def _constants(template: Template) -> int:
+    words = (key for key in template.keys if key and key[0] != "<")
+    return sum(1 for word in words if any(letter.isalpha() for letter in word))
+
+
+def described(patterns: Sequence[Pattern]) -> Iterator[str]:
+    """The patterns with what they were made for, a line each."""
+    width = len(f"{max(one.events for one in patterns):,}")
+    for one in patterns:
+        yield f"{one.events:>{width},}  {one.text}"

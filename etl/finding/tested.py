@@ -1,0 +1,66 @@
+"""A test for the pipeline of a sample: lines of it, and the events that they become."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from etl.config.case_file import inspect_tests
+from etl.finding.match import Match
+from etl.finding.sample import Sample
+from etl.plan.model import Plan
+from etl.testing import update
+from etl.testing.trial import tried
+from etl.testing.written import scalar
+
+NAME = "lines of the sample"
+MOST_LINES = 3
+"""Lines of the sample in the test of a parser that was not made from them."""
+LONGEST = 2_000
+"""Characters of a line in a test."""
+
+
+def with_test(text: str, match: Match, sample: Sample) -> str:
+    """The pipeline file with a test that passes; a recipe has its own."""
+    if match.candidate.recipe is not None:
+        return text
+    lines = list(_lines(match, sample))
+    if not lines:
+        return text
+    tests = [f"tests:\n  {NAME}:\n"]
+    if _knows_no_year(match):
+        tests.append(f"    now: {datetime.now(UTC):%Y-%m-%dT%H:%MZ}  # for dates without a year\n")
+    tests += ["    input:\n", *(f"      - {scalar(line)}\n" for line in lines)]
+    return _filled(text, text + "".join(tests))
+
+
+def _lines(match: Match, sample: Sample) -> Iterator[str]:
+    made = match.candidate.proposal
+    events: Sequence[str] = [one.example for one in made.patterns if one.example] if made else sample.lines[:MOST_LINES]
+    yield from (line for event in events if len(event) <= LONGEST for line in event.split("\n"))
+
+
+def _knows_no_year(match: Match) -> bool:
+    made = match.candidate.proposal
+    if made is None:
+        return "syslog" in match.candidate.types
+    return any("y" not in text and text[:3] not in ("iso", "epo") for text in made.formats)
+
+
+def _filled(text: str, tested: str) -> str:
+    """The file with what comes out as what is expected; without a test where that cannot be written."""
+    with tempfile.TemporaryDirectory(prefix="etl-init-") as folder:
+        file = Path(folder) / "pipeline.yaml"
+        file.write_text(tested, "utf-8")
+        suite = inspect_tests(file, {}, ()).suite
+        if suite is None or not suite.cases:
+            return text
+        case = suite.cases[0]
+        update.write(str(file), list(update.edits(suite, case, tried(suite, case, _never))))
+        return file.read_text("utf-8")
+
+
+def _never(plan: Plan, folder: Path, drain: bool) -> None:
+    raise AssertionError("a parser and a console need no Spark")
