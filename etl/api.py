@@ -30,6 +30,7 @@ from etl.events import (
     with_fields,
     without,
 )
+from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
@@ -55,6 +56,7 @@ __all__ = [
     "Family",
     "FieldName",
     "FileLocation",
+    "FileSearch",
     "Finding",
     "FrameSource",
     "Guarantee",

@@ -35,7 +35,7 @@ class Folder:
         self.by_key: dict[Key, list[str]] = defaultdict(list)
         try:
             with os.scandir(path or ".") as entries:
-                found = sorted((entry.name, os.stat(entry).st_ino if entry.is_symlink() else entry.inode()) for entry in entries)
+                found = sorted((entry.name, inode) for entry in entries if (inode := _inode(entry)) is not None)
             self.known = True
         except OSError:
             found, self.known = [], False
@@ -48,6 +48,14 @@ class Folder:
         """Paths that ``path`` may have now, compressed ones last."""
         found = {one for key in old_keys(path) for one in self.by_key.get(key, ())} - {path}
         return sorted(found, key=lambda one: (os.path.splitext(one)[1] in CODECS, one))
+
+
+def _inode(entry: os.DirEntry[str]) -> int | None:
+    """Of the file itself where the entry is a link; None for a link that leads nowhere."""
+    try:
+        return entry.stat().st_ino if entry.is_symlink() else entry.inode()
+    except OSError:
+        return None
 
 
 def _plain(path: str) -> str:

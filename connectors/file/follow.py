@@ -156,14 +156,17 @@ class Look:
 
 
 def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str], Folder]) -> Place | None:
-    """Where the file's inode is: in the glob, under its old name, or in its old folder."""
+    """Where the file's inode is: under its old name, in the glob, or in its old folder."""
     if file.ino == 0:
         return None
-    if file.inode in seen:
-        return seen[file.inode]
+    found = seen.get(file.inode)
+    if found is not None and found.path == file.path:
+        return found
     here = place(file.path)
     if here is not None and here.inode == file.inode:
-        return here
+        return here  # another name that it got since does not make it a rotated file
+    if found is not None:
+        return found
     other = None if file.gone else folders(os.path.dirname(file.path)).by_inode.get(file.ino)
     here = place(other) if other else None
     return here if here is not None and here.inode == file.inode else None

@@ -6,7 +6,7 @@ import os
 
 from connectors.file.folders import Folder
 from connectors.file.identity import Known, compare, sample
-from connectors.file.streams import Stream, codec_of
+from connectors.file.streams import NotRegularError, Stream, codec_of
 from etl.api import ComponentError
 
 
@@ -33,7 +33,7 @@ def _holds(path: str, file: Known) -> bool:
     try:
         with Stream(path) as stream:
             return stream.inode == file.inode and sample(stream, file.raw) == file.sample
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, NotRegularError):
         return False
     except OSError as error:
         raise ComponentError(f"{path} cannot be opened: {error.strerror}; give the right to read it, or exclude it") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import logging
 import os
 import re
@@ -10,9 +9,9 @@ import stat
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatch
 
 from connectors.file.identity import Inode
+from etl.api import FileSearch
 
 SETTLED = 10.0
 """Seconds without a change after which a file that is finished, not followed, is taken as it is."""
@@ -26,6 +25,9 @@ _warned: set[tuple[str, str]] = set()
 
 _seen_folders: set[str] = set()
 """Folders that were there at some look: one that is missing from the first is what the start of the run tells of."""
+
+_unreadable_folders: set[str] = set()
+"""Folders that the last search could not list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +63,28 @@ def matched(pattern: str, exclude: Iterable[str]) -> dict[Inode, Place]:
         warned_no_more(folder)
     elif folder in _seen_folders:
         warn_once(folder, "there is no such folder; its files are read when it appears")
-    for path in paths(pattern, exclude):
+    search = FileSearch(pattern, exclude)
+    for path in search.paths():
         seen = place(path, loud=path == pattern)
         if seen is not None:
             found.setdefault(seen.inode, seen)
+    _warn_of_folders(search)
     return found
+
+
+def _warn_of_folders(search: FileSearch) -> None:
+    """Name folders that cannot be listed, once, and again when they could be in between."""
+    for path in _unreadable_folders - search.unreadable.keys():
+        warned_no_more(path)
+    _unreadable_folders.clear()
+    _unreadable_folders.update(search.unreadable)
+    for path, reason in search.unreadable.items():
+        warn_once(path, f"this folder cannot be listed, and is searched when it can: {reason}")
 
 
 def root(pattern: str) -> str:
     """The folder that all files of a glob lie under."""
     return os.path.dirname(MAGIC.split(pattern)[0]) or "."
-
-
-def paths(pattern: str, exclude: Iterable[str] = ()) -> list[str]:
-    """What a glob finds, files or not, in the order of the names."""
-    return [path for path in sorted(glob.glob(pattern, recursive=True)) if not _excluded(path, exclude)]
-
-
-def _excluded(path: str, exclude: Iterable[str]) -> bool:
-    name = os.path.basename(path)
-    return any(fnmatch(path, one) or fnmatch(name, one) for one in exclude)
 
 
 def place(path: str, loud: bool = False) -> Place | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 
-from connectors.file.places import MAGIC, paths, root
-from etl.api import Finding, nearest
+from connectors.file.places import MAGIC, root
+from connectors.file.streams import open_regular
+from etl.api import FileSearch, Finding, nearest
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,14 @@ class Inventory:
     exclude: Sequence[str] = ()
 
     @cached_property
+    def search(self) -> FileSearch:
+        """The search, for what it could not list and did not follow."""
+        return FileSearch(self.pattern, self.exclude)
+
+    @cached_property
     def files(self) -> dict[str, int]:
         """Regular files that match, with their sizes in bytes."""
-        found = {path: _status(path) for path in paths(self.pattern, self.exclude)}
+        found = {path: _status(path) for path in self.search.paths()}
         return {path: status.st_size for path, status in found.items() if status and stat.S_ISREG(status.st_mode)}
 
     @cached_property
@@ -37,12 +43,29 @@ class Inventory:
         return f"{count:,} file{' matches' if count == 1 else 's match'} {self.pattern!r}" if count else self._nothing
 
     def findings(self) -> Iterator[Finding]:
-        """No file, or some that cannot be read."""
+        """No file, or some that cannot be read; folders that were not searched."""
         if not self.files:
             yield Finding("no-files", f"{self._nothing}{_here(self.pattern)}", ("path",), self._way_out())
         elif self.refused:
             hint = "give the right to read them, or name them under `exclude`"
             yield Finding("unreadable-file", self.obstacle or "", ("path",), hint)
+        yield from self._skipped()
+
+    def _skipped(self) -> Iterator[Finding]:
+        """Folders that cannot be listed, and links to folders that are searched under another name."""
+        if self.search.unreadable:
+            path, reason = next(iter(self.search.unreadable.items()))
+            message = (
+                f"{_folders(self.search.unreadable, 'folder')} cannot be listed, so no file below is read: {path!r}: {reason}"
+            )
+            hint = f"give the right to list it, or write {path.rstrip('/') + '/*'!r} under `exclude`"
+            yield Finding("skipped-folder", message, ("path",), hint, "warning")
+        if self.search.skipped_links:
+            link, folder = next(iter(self.search.skipped_links.items()))
+            count = _folders(self.search.skipped_links, "link")
+            message = f"{count} to a folder that is searched under another name: {link!r} leads to {folder!r}"
+            hint = "its files are read once, under that name"
+            yield Finding("skipped-folder", message, ("path",), hint, "warning")
 
     @property
     def obstacle(self) -> str | None:
@@ -71,7 +94,7 @@ class Inventory:
     @cached_property
     def _excluded(self) -> bool:
         """Whether there would be something without ``exclude``."""
-        return bool(self.exclude and paths(self.pattern))
+        return bool(self.exclude and FileSearch(self.pattern).paths())
 
     def _way_out(self) -> str:
         """What to do, by what is there instead."""
@@ -95,6 +118,10 @@ class Inventory:
         return similar or f"folder {folder!r} is there, with {len(names):,} other name{'' if len(names) == 1 else 's'} in it"
 
 
+def _folders(found: Sized, noun: str) -> str:
+    return f"{len(found):,} {noun}{'' if len(found) == 1 else 's'}"
+
+
 def _here(pattern: str) -> str:
     return "" if os.path.isabs(pattern) else f" in working directory {os.getcwd()!r}"
 
@@ -115,7 +142,7 @@ def _status(path: str) -> os.stat_result | None:
 
 def _refusal(path: str) -> str | None:
     try:
-        open(path, "rb", 0).close()
+        open_regular(path).close()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -34,6 +34,11 @@ class FileSource(Source):
     ``x.log.2.gz``) is read again. A file that was truncated and written anew is a new file. Files ending in
     ``.gz``, ``.zst`` and ``.bz2`` are read whole, once, when nothing was written to them for ten seconds.
 
+    Directory links are followed. Below ``**`` each folder is searched once, known by device and inode, under its own name
+    where the glob reaches it without a link: links in circles end, and ``exclude`` sees that name. Pipes, sockets and
+    devices are passed over; a folder that cannot be listed is named in a warning and searched when it can be. A file with
+    several names is read once.
+
     An event is a line without its newline (``\\n`` or ``\\r\\n``); an empty line is an event with an empty message.
     A last line without newline waits for it while the file is followed, and is taken when the run is bounded or the
     file was rotated away and has not changed for ten seconds. Bytes that the character set does not know become

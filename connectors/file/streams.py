@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from types import TracebackType
 from typing import IO, Any, Literal
 
@@ -25,7 +27,7 @@ class Stream:
 
     def __init__(self, path: str, codec: Codec | None = None) -> None:
         self.path, self.codec = path, codec
-        self.file: IO[bytes] = open(path, "rb", 0)  # noqa: SIM115 — the stream is the context manager
+        self.file: IO[bytes] = open_regular(path)
         self.at = 0
         self._broken = ""
         if codec is not None:
@@ -120,6 +122,26 @@ class Stream:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def open_regular(path: str) -> IO[bytes]:
+    """A regular file, unbuffered. Raises NotRegularError for anything else, without waiting for a pipe's other end."""
+    try:
+        file = open(path, "rb", 0, opener=_without_waiting)  # noqa: SIM115 — the caller closes it
+    except IsADirectoryError:
+        raise NotRegularError(errno.EISDIR, "it is no regular file", path) from None
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise NotRegularError(errno.EINVAL, "it is no regular file", path)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+class NotRegularError(OSError):
+    """A folder, a pipe, a socket or a device stands where a file was expected."""
 
 
 class CorruptError(Exception):

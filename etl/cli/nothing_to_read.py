@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from etl.api import Finding, Source
 from etl.cli.progress import Progress
+from etl.delivery.abandonable import CallThread
+from etl.delivery.waiting import RunEnds
 from etl.spark.run import Run
 
 
 def warn_of_nothing(one: Run, progress: Progress) -> None:
-    """What is not there, of sources that know without asking another host."""
+    """What is not there, of sources that know without asking another host. Raises RunEnds when the run is to end."""
     then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
     for name, source in one.plan.sources().items():
-        for finding in source.probe() if source.probes_here else ():
+        if not source.probes_here:
+            continue
+        found = CallThread(lambda: one.stopped).run(partial(_errors, source))
+        for finding in found:
             said = "; ".join([finding.message, *([finding.hint] if finding.hint else []), then])
             progress.say("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, source=name)
 
@@ -24,4 +31,15 @@ def silent_sources(one: Run) -> Iterator[str]:
     for name, source in one.plan.sources().items():
         counts = one.totals.read.get(name)
         if counts is None or not counts.came:
-            yield f"  nothing was read of source {name!r}: {source.silence(one.reached.get(name))}"
+            yield f"  nothing was read of source {name!r}: {_silence(one, name, source)}"
+
+
+def _errors(source: Source) -> list[Finding]:
+    return [finding for finding in source.probe() if finding.severity == "error"]
+
+
+def _silence(one: Run, name: str, source: Source) -> str:
+    try:
+        return CallThread(lambda: one.stopped).run(lambda: source.silence(one.reached.get(name)))
+    except RunEnds:
+        return "the run ended before it was found out why"

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from etl.api import FileSearch
 from etl.rules.correlation import Correlation
 from etl.rules.correlation_families import resolved
 from etl.rules.own import own_rule
@@ -32,8 +33,8 @@ def rule_files(patterns: Iterable[str]) -> list[str]:
     """Files that patterns (``rules/**/*.yml``), folders and names stand for, in order, each once."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        wanted = os.path.join(pattern, "**") if os.path.isdir(pattern) else pattern
-        matching = sorted(glob.glob(wanted, recursive=True))
+        wanted = os.path.join(glob.escape(pattern), "**") if os.path.isdir(pattern) else pattern
+        matching = FileSearch(wanted).paths()
         found.update(dict.fromkeys(path for path in matching if os.path.isfile(path) and path.endswith(SUFFIXES)))
     return list(found)
 

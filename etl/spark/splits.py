@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from etl.api import Limit, Offset, Source
+from etl.delivery.abandonable import CallThread
 from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
 from etl.plan.model import Read, Segment
 from etl.segment.anew import Anew
@@ -51,6 +52,7 @@ class Reader:
         self._moved = time.monotonic()
         self._ticked = False
         self._delivered: dict[str, Offset] = {}
+        self._calls: CallThread | None = None
 
     # ── Planning, in one long-lived process ──
 
@@ -107,8 +109,11 @@ class Reader:
         return self._waiting(name, self._sources[name].start)
 
     def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
-        """A source's answer; while it is down it is asked again."""
-        return self._job.patience(name).until(lambda: ask(*given))
+        """A source's answer; while it is down it is asked again. Raises RunEnds when the run ends before the answer comes."""
+        if self._calls is None:
+            self._calls = CallThread(Ending(self._job.state.stopping))
+        calls = self._calls
+        return self._job.patience(name).until(lambda: calls.run(lambda: ask(*given)))
 
     def _left(self) -> int | None:
         if not self._job.limited:

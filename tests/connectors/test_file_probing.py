@@ -152,3 +152,32 @@ def test_silence_of_a_source_that_starts_behind_what_is_there(here: Path) -> Non
 
     assert first == f"1 file matches '{here}/a.log'; `start: end` begins behind what is there"
     assert "nothing is new" in again
+
+
+def test_links_that_are_not_followed_and_folders_that_cannot_be_listed_are_warnings(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "logs/own").mkdir(parents=True)
+    (here / "logs/a.log").write_text("one\n")
+    (here / "logs/loop").symlink_to(".")
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path == "logs/own":
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    assert [(one.severity, one.message, one.hint) for one in FileSource(path="logs/**").probe()] == [
+        (
+            "warning",
+            "1 folder cannot be listed, so no file below is read: 'logs/own': Permission denied",
+            "give the right to list it, or write 'logs/own/*' under `exclude`",
+        ),
+        (
+            "warning",
+            "1 link to a folder that is searched under another name: 'logs/loop' leads to 'logs'",
+            "its files are read once, under that name",
+        ),
+    ]

@@ -704,3 +704,86 @@ def test_any_history_of_rotations_gives_every_line_once(acts: list[str], pattern
         found += [text for _ in range(3) for text in run.next(bounded=True)]
 
         assert sorted(found, key=lambda text: int(text.split()[1])) == [f"line {n}" for n in range(writer.lines)]
+
+
+def test_pipes_and_devices_under_a_glob_are_not_opened(tmp_path: Path, log: Path) -> None:
+    add(log, "one")
+    os.mkfifo(tmp_path / "x.log.1")
+    os.mkfifo(tmp_path / "pipe.log")
+    (tmp_path / "null.log").symlink_to("/dev/null")
+    run = Run(tmp_path / "*")
+
+    assert run.next() == ["one"]
+    log.unlink()  # its successors are looked for, and x.log.1 has the name of one
+    assert run.next() == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_file_that_something_else_replaced_before_it_was_read_is_found_in_its_copy_or_lost(
+    log: Path, make: Callable[[Path], None]
+) -> None:
+    add(log, "one")
+    run = Run(log)
+    _, splits = run.plan()
+    log.rename(f"{log}.1")
+    make(log)
+
+    assert run.read(splits) == ["one"]
+    Path(f"{log}.1").unlink()
+    assert run.read(splits) == [("data-lost", "")]
+
+
+def test_circles_of_links_are_searched_once(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    add(tmp_path / "a/x.log", "one")
+    for name in ("a/loop", "a/b/loop", "loop"):
+        (tmp_path / name).symlink_to(tmp_path)
+
+    assert Run(f"{tmp_path}/**/*.log").next() == ["one"]
+
+
+def test_folder_that_cannot_be_listed_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own").mkdir()
+    add(tmp_path / "own/x.log", "one")
+    run, scandir = Run(f"{tmp_path}/**/*.log"), os.scandir
+
+    def refuse(path: str) -> Any:
+        if path == f"{tmp_path}/own":
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        assert [run.next(), run.next()] == [[], []]
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path}/own: this folder cannot be listed, and is searched when it can: Permission denied"
+    ]
+    assert run.next() == ["one"]
+
+
+def test_second_name_of_a_file_does_not_make_it_a_rotated_one(tmp_path: Path, log: Path) -> None:
+    add(log, "one")
+    run = Run(tmp_path / "*.log")
+    assert run.next() == ["one"]
+    (tmp_path / "a.log").hardlink_to(log)
+    with log.open("a") as file:
+        file.write("begun")
+    age(log)
+
+    assert run.next() == []
+    add(log, " and ended")
+    assert run.next() == ["begun and ended"]
+
+
+def test_dangling_link_beside_a_file_does_not_hide_its_rotation(tmp_path: Path, log: Path) -> None:
+    (tmp_path / "gone").symlink_to("nowhere")
+    add(log, "one")
+    run = Run(log)
+    assert run.next() == ["one"]
+    add(log, "two")
+    log.rename(tmp_path / "x.log.1")
+    add(log, "three")
+
+    assert run.next() == ["two", "three"]

@@ -1,0 +1,80 @@
+"""Calls that the end of a run does not wait for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pytest
+
+from connectors.discard import DiscardSink
+from etl.api import Limit, Offset, Schema, Source
+from etl.delivery import abandonable
+from etl.delivery.abandonable import CallThread
+from etl.delivery.waiting import RunEnds
+from etl.plan.model import Output, Segment
+from etl.spark.job import Job
+from etl.spark.splits import Reader
+from etl.spark.state import State
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """What nobody sets before the test ends."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_call_gives_its_answer_and_its_error_also_when_the_run_ends() -> None:
+    calls = CallThread(lambda: True)
+
+    assert calls.run(lambda: 1) == 1
+    with pytest.raises(ZeroDivisionError):
+        calls.run(lambda: 1 // 0)
+    assert calls.run(lambda: 2) == 2
+
+
+def test_all_calls_run_in_one_thread() -> None:
+    calls = CallThread(lambda: False)
+
+    assert len({calls.run(threading.get_ident) for _ in range(3)}) == 1
+
+
+def test_a_call_that_does_not_return_is_left_when_the_run_ends(never: threading.Event) -> None:
+    ending = threading.Event()
+    calls = CallThread(ending.is_set, grace=0.2)
+    threading.Timer(0.2, ending.set).start()
+
+    with pytest.raises(RunEnds):
+        calls.run(never.wait)
+    with pytest.raises(RunEnds):
+        calls.run(lambda: 1)
+
+
+class Hanging(Source):
+    """A source that finds no end."""
+
+    type: Literal["hanging"] = "hanging"
+
+    def fields(self) -> Schema:
+        return pa.schema([("message", pa.string())])
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        threading.Event().wait()
+        return start
+
+
+def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abandonable.CallThread.__init__, "__defaults__", (0.2,))
+    state = State(tmp_path)
+    letters = Output("dead_letters", DiscardSink(), pa.schema([]))
+    job = Job("p", "main", "run", state, letters, 1, 1 << 20, False)
+    reader = Reader(job, {"log": Hanging()}, Segment({}, {}), None)
+    start = {"sources": {"log": {}}, "parallelism": 1}
+    threading.Timer(0.2, state.stopping.touch).start()
+
+    assert reader.latest(start) == start
