@@ -33,7 +33,7 @@ class Cluster(Component):
     token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${ES_TOKEN}"])
     tls: ClientTls | None = Field(default=None, description="Certificates, for https URLs.")
     timeout: Duration = Field(
-        default=timedelta(seconds=90), description="How long a node may be silent.", gt=timedelta(0), examples=["2m"]
+        default=timedelta(seconds=90), description="How long a request and its answer may take.", gt=timedelta(0), examples=["2m"]
     )
     compression: Literal["none", "gzip"] = Field(
         default="none", description="How bodies travel; gzip saves four fifths of the network for much of the time of a core."

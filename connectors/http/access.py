@@ -21,7 +21,7 @@ class Access:
 
     urls: tuple[str, ...]
     timeout: float = 60.0
-    """Seconds that a server may be silent."""
+    """Seconds for a request and the whole of its answer."""
 
     tls: ClientTls | None = None
     headers: tuple[tuple[str, SecretStr], ...] = ()

@@ -21,7 +21,9 @@ from http.client import (
     responses,
 )
 from typing import NamedTuple
+from urllib.parse import urljoin
 
+from connectors.deadline import DeadlineSocket
 from connectors.http.urls import parsed
 from connectors.tls import ClientTls
 from etl.api import ComponentError, cut
@@ -56,7 +58,8 @@ class Answer(NamedTuple):
     def reason(self, length: int = 300) -> str:
         """Why, for messages: how the body begins, else what the status means, or where a redirect leads."""
         if 300 <= self.status < 400 and "location" in self.headers:
-            return f"it leads to {cut(self.headers['location'], length)!r}, and redirects are not followed"
+            location = urljoin(f"{self.place}/", self.headers["location"])
+            return f"it leads to {cut(location, length)!r}, and redirects are not followed"
         return self.excerpt(length) or responses.get(self.status, "nothing more")
 
     def said(self, length: int = 300) -> str:
@@ -71,6 +74,7 @@ class Connection:
         self.place = parsed(url)
         self._timeout, self._tls, self._compressed = timeout, tls, compressed
         self._http: HTTPConnection | None = None
+        self._socket: DeadlineSocket | None = None
 
     def connect(self) -> None:
         """Be connected: a kept connection that the server has closed is made again."""
@@ -92,34 +96,40 @@ class Connection:
             ) from error
         except OSError as error:
             raise ConnectionError(f"{self.place}: {_cause(error)}") from error
-        http.sock.settimeout(self._timeout)
+        self._socket = DeadlineSocket(http.sock)
+        http.sock = self._socket
         self._http = http
 
     def exchange(self, method: str, path: str, body: bytes | memoryview | None, headers: Mapping[str, str]) -> Answer:
-        """On a connection: a request, and its answer whatever its status."""
+        """On a connection: a request, and its answer whatever its status, both within the timeout."""
         assert self._http is not None
+        assert self._socket is not None
+        self._socket.set_deadline(self._timeout)
         sent = dict(headers)
         if self._compressed:
             sent["Accept-Encoding"] = "gzip"
             if body is not None:
                 body, sent["Content-Encoding"] = gzip.compress(body, GZIP_LEVEL, mtime=0), "gzip"
         try:
-            answered = self._send(self._http, method, self.place.path + path, body, sent)
+            answered = self._send(self._http, method, self.place.path + path if path else self.place.target, body, sent)
             return self._read(answered)
         except (OSError, HTTPException, zlib.error) as error:
             self.close()
             if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
                 raise ComponentError(f"{self.place}: the server ends TLS: {error.reason}; see tls.certificate") from error
-            raise ConnectionError(f"{self.place}: {_cause(error, self.place.scheme)}") from error
+            raise ConnectionError(f"{self.place}: {_cause(error, self.place.scheme, self._timeout)}") from error
 
     def close(self) -> None:
         """Be connected no more."""
         if self._http is not None:
             self._http.close()
             self._http = None
+        if self._socket is not None:
+            self._socket.abort()
+            self._socket = None
 
     def _new(self) -> HTTPConnection:
-        _, host, port, _ = self.place
+        host, port = self.place.host, self.place.port
         timeout = min(CONNECT_SECONDS, self._timeout)
         if self.place.scheme == "http":
             return HTTPConnection(host, port, timeout=timeout)
@@ -160,10 +170,10 @@ def _is_over(http: HTTPConnection) -> bool:
     return bool(poll.poll(0))
 
 
-def _cause(error: Exception, scheme: str = "") -> str:
+def _cause(error: Exception, scheme: str = "", timeout: float = 0.0) -> str:
     match error:
         case TimeoutError():
-            return "no answer in time"
+            return f"no whole answer in time, within {timeout:g} s" if timeout else "no answer in time"
         case RemoteDisconnected():
             return "it closed the connection without an answer" + ("; is it https?" if scheme == "http" else "")
         case IncompleteRead():

@@ -65,7 +65,9 @@ class HttpSink(Sink):
     password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${PASSWORD}"])
     token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${TOKEN}"])
     tls: ClientTls | None = Field(default=None, description="Certificates, for https URLs.")
-    timeout: Duration = Field(default=timedelta(seconds=60), description="How long a server may be silent.", gt=timedelta(0))
+    timeout: Duration = Field(
+        default=timedelta(seconds=60), description="How long a request and its answer may take.", gt=timedelta(0)
+    )
     compression: Literal["none", "gzip"] = Field(default="none", description="How bodies travel.")
     retry_on: tuple[Status, ...] = Field(
         default=(408, 425, 429, "5xx"), description="Statuses that are temporary.", examples=[[408, 429, "5xx"]]

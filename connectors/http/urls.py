@@ -24,7 +24,9 @@ class Place(NamedTuple):
     host: str
     port: int
     path: str
-    """With its query, and without a slash at its end."""
+    """With its query, and without a slash at its end: other paths are put behind it."""
+    target: str = "/"
+    """What is asked for where nothing is put behind: the path as it is written, with its query."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -34,8 +36,9 @@ class Place(NamedTuple):
 def parsed(url: str) -> Place:
     """A URL of the pattern, taken apart. Raises ValueError when its port is none."""
     parts = urlsplit(url)
-    path = parts.path.rstrip("/") + (f"?{parts.query}" if parts.query else "")
-    return Place(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme], path)
+    query = f"?{parts.query}" if parts.query else ""
+    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+    return Place(parts.scheme, host, port, parts.path.rstrip("/") + query, (parts.path or "/") + query)
 
 
 def check_urls(urls: Sequence[str], tls: ClientTls | None, *path: str | int) -> Iterator[Finding]:

@@ -64,7 +64,9 @@ class HttpTable(Table):
     password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${PASSWORD}"])
     token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${TOKEN}"])
     tls: ClientTls | None = Field(default=None, description="Certificates, for an https URL.")
-    timeout: Duration = Field(default=timedelta(seconds=60), description="How long the server may be silent.", gt=timedelta(0))
+    timeout: Duration = Field(
+        default=timedelta(seconds=60), description="How long a request and the whole of its answer may take.", gt=timedelta(0)
+    )
     max_bytes: Size = Field(default=128 << 20, description="The largest answer that is taken.", gt=0, le=1 << 29)
 
     def check(self) -> Iterable[Finding]:
@@ -86,7 +88,9 @@ class HttpTable(Table):
         except ComponentError as error:
             yield Finding("not-ready", str(error), ("url",))
         else:
-            if answer.status >= 300 and answer.status not in (405, 501):
+            if 300 <= answer.status < 400 and "location" in answer.headers:
+                yield Finding("not-ready", answer.said(), ("url",), "write that URL, if it is to be trusted")
+            elif answer.status >= 300 and answer.status not in (405, 501):
                 yield Finding("not-ready", f"{answer.place} answers {answer.status} to HEAD", ("url",))
 
     def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:

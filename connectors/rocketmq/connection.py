@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
+from connectors.deadline import DeadlineSocket
 from connectors.rocketmq.codes import DONE, failure
 from connectors.rocketmq.frames import PREFIX, Answer, ProtocolError, answer, lengths, request
 from connectors.rocketmq.places import host_and_port
@@ -18,6 +19,9 @@ from connectors.tls import ClientTls
 from etl.api import ComponentError
 
 _BUFFER = 1 << 18
+
+_SLOWEST = 1 << 20
+"""Bytes a second at which a frame may come or go beyond the timeout: a large one takes longer, and one that drips ends."""
 
 _STALE_SECONDS = 60.0
 """Servers close connections that were silent for twice as long."""
@@ -45,7 +49,8 @@ class Connection:
         self._heard = time.monotonic()
         self._asked: dict[int, Answer | None] = {}
         """What is to be answered, with answers that came before the one that was waited for."""
-        self._socket = self._said(lambda: _connected(place, access))
+        self._timeout = access.timeout
+        self._socket = DeadlineSocket(self._said(lambda: _connected(place, access)))
         self._stream = self._socket.makefile("rb", _BUFFER)
 
     @property
@@ -68,6 +73,7 @@ class Connection:
         self._opaque += 1
         signed = self._login.signed(fields, body) if self._login else fields
         frame = request(code, self._opaque, signed, body)
+        self._socket.set_deadline(self._seconds(len(frame)))
         self._said(lambda: self._socket.sendall(frame))
         self._asked[self._opaque] = None
         return self._opaque
@@ -75,6 +81,7 @@ class Connection:
     def receive(self, opaque: int) -> Answer:
         """The answer to a request."""
         while (wanted := self._asked[opaque]) is None:
+            self._socket.set_deadline(self._timeout)
             found = self._said(self._next)
             if found is not None and found.opaque in self._asked:
                 self._asked[found.opaque] = found
@@ -94,7 +101,12 @@ class Connection:
 
     def _next(self) -> Answer | None:
         head, body = lengths(self._read(PREFIX.size))
+        self._socket.set_deadline(self._seconds(head + body))
         return answer(self._read(head), self._read(body))
+
+    def _seconds(self, size: int) -> float:
+        """How long so many bytes may take."""
+        return self._timeout + size / _SLOWEST
 
     def _read(self, count: int) -> bytes:
         data = self._stream.read(count)

@@ -30,7 +30,10 @@ class Servers(Component):
         default=None, description="Connect by TLS, to name servers and brokers; `tls: {}` trusts the system's authorities."
     )
     timeout: Duration = Field(
-        default=timedelta(seconds=10), description="How long a server may be silent.", gt=timedelta(0), examples=["30s"]
+        default=timedelta(seconds=10),
+        description="How long an answer may take, and a second more for each MiB.",
+        gt=timedelta(0),
+        examples=["30s"],
     )
 
     def access(self) -> Access:

@@ -9,6 +9,7 @@ import gzip
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,13 +37,15 @@ class Request:
 
 @dataclass
 class Reply:
-    """What is answered. ``wait`` is awaited before (an event that the test sets); ``cut`` closes after so many bytes."""
+    """What is answered. ``wait`` is awaited before (an event that the test sets); ``cut`` closes after so many bytes;
+    ``drip`` sends a byte of the body each so many seconds."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     wait: threading.Event | None = None
     cut: int | None = None
+    drip: float = 0.0
 
 
 Answering = Callable[[Request], Reply]
@@ -109,7 +112,10 @@ class FakeServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
-                self.wfile.write(reply.body[: reply.cut])
+                for byte in reply.body if reply.drip else b"":
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(reply.drip)
+                self.wfile.write(b"" if reply.drip else reply.body[: reply.cut])
                 self.close_connection |= reply.cut is not None
 
             def log_message(self, *_: object) -> None:

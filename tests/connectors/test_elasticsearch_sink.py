@@ -349,7 +349,7 @@ def test_an_answer_that_comes_too_late_is_asked_for_again(cluster: FakeCluster) 
     never.set()
 
     assert again(result) == [0, 1]
-    assert result.cause == f"{cluster.url}: no answer in time"
+    assert result.cause == f"{cluster.url}: no whole answer in time, within 0.2 s"
 
 
 def test_a_connection_that_the_server_closed_in_between_is_made_again(cluster: FakeCluster) -> None:

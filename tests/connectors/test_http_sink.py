@@ -236,7 +236,7 @@ def test_a_slow_server_is_temporary(server: FakeServer) -> None:
     never.set()
 
     assert again(result) == [0, 1]
-    assert result.cause == f"{server.url}: no answer in time"
+    assert result.cause == f"{server.url}: no whole answer in time, within 0.2 s"
 
 
 def test_another_server_stands_in(server: FakeServer) -> None:

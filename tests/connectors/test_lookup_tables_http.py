@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -148,3 +149,29 @@ def test_mistakes_are_found() -> None:
         "missing-user",
         "bad-header",
     ]
+
+
+def test_a_server_that_drips_bytes_is_left_at_the_timeout() -> None:
+    dripping = Reply(200, CSV * 100, drip=0.02)
+    with FakeServer(lambda request: dripping).running() as server:
+        began = time.monotonic()
+        with pytest.raises(ConnectionError, match=r"no whole answer in time, within 0\.3 s"):
+            rows(table(server, timeout="300ms"), "ip")
+
+        assert time.monotonic() - began < 10  # all of it takes half a minute
+
+
+def test_where_a_redirect_leads_is_said_before_the_run() -> None:
+    with FakeServer(lambda request: Reply(301, headers={"Location": "/list/"})).running() as server:
+        (finding,) = table(server).probe()
+
+        assert (finding.severity, finding.path) == ("error", ("url",))
+        assert finding.message == f"{server.url} answers 301: it leads to '{server.url}/list/', and redirects are not followed"
+        assert finding.hint == "write that URL, if it is to be trusted"
+
+
+def test_a_slash_at_the_end_of_the_url_is_asked_for() -> None:
+    with FakeServer(lambda request: Reply(200, CSV)).running() as server:
+        rows(HttpTable.model_validate({"url": f"{server.url}/feed/?a=1", "key": "ip"}), "ip")
+
+        assert [request.path for request in server.requests] == ["/feed/?a=1"]

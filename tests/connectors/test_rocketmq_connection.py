@@ -124,7 +124,7 @@ def test_a_connection_in_which_the_server_speaks_first_is_stale() -> None:
         connection = opened(place)
         connection.call(ROUTE, {})
         assert not connection.stale
-        connection._socket.shutdown(socket.SHUT_RD)
+        connection._socket._socket.shutdown(socket.SHUT_RD)
 
         assert connection.stale
         connection.close()
