@@ -1,6 +1,6 @@
 """The formats that have names, and what a user's own format string is.
 
-Source: the default configurations of Apache httpd 2.4, nginx and ingress-nginx, and the formats of their error logs
+Source: the default configurations of Apache httpd 2.4, nginx, ingress-nginx and HAProxy, and the formats of their error logs
 (httpd's ErrorLogFormat; nginx's ngx_log.c as described in "Debugging log").
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from etl.api import nearest
 from etl.scanner.pattern_error import PatternError
 from parsers.weblog.apache import apache_parts, is_apache
+from parsers.weblog.haproxy import haproxy_parts, is_haproxy
 from parsers.weblog.layout import BRACKETED, CAPTURE, QUOTED, Layout, address, layout, request
 from parsers.weblog.nginx import is_nginx, nginx_parts
 from parsers.weblog.parts import Kind
@@ -22,6 +23,7 @@ _INGRESS = (
     " $request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name]"
     " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id"
 )
+_HELD = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 
 ACCESS: Mapping[str, Sequence[str]] = {
     "common": (_COMMON,),
@@ -31,6 +33,8 @@ ACCESS: Mapping[str, Sequence[str]] = {
     "nginx_combined": (_NGINX, _NGINX + ' "$gzip_ratio"'),
     "nginx_main": (_NGINX + ' "$http_x_forwarded_for"',),
     "nginx_ingress": (_NGINX + _INGRESS,),
+    "haproxy_http": (f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {_HELD} %hr %hs %{{+Q}}r",),
+    "haproxy_tcp": (f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {_HELD}",),
 }
 """Access logs by name, each in one or more forms."""
 
@@ -104,10 +108,12 @@ def layouts(format_: str, timestamp: str, time_formats: Sequence[str]) -> Iterat
         yield ERRORS[format_](timestamp, time_formats)
         return
     for text in ACCESS.get(format_, (format_,)):
-        if is_apache(text):
+        if is_haproxy(text):
+            yield layout(haproxy_parts(text, timestamp), time_formats)
+        elif is_apache(text):
             yield layout(apache_parts(text, timestamp), time_formats)
         elif is_nginx(text):
             yield layout(nginx_parts(text, timestamp), time_formats)
         else:
-            hint = nearest(text, NAMES) or f"formats are {', '.join(NAMES)}, or a LogFormat or log_format"
+            hint = nearest(text, NAMES) or f"formats are {', '.join(NAMES)}, or a LogFormat, log_format or log-format"
             raise PatternError(f"there is no format {text!r}", 0, "unknown-format", hint)

@@ -151,7 +151,7 @@ def _note_quoted(slot: Slot, piece: str, made: Layout) -> None:
 
 # ── Expressions of values: in what they stand, and of which characters ────────────────────────────
 
-_TEXTS = ("text", "word", "address", "request", "protocol", "query", "text_list")
+_TEXTS = ("text", "word", "address", "address_before_port", "braces", "request", "protocol", "query", "text_list")
 _ITEM, _WHOLE, _REAL = r"[^\s,]+", r"\d+", r"\d+(?:\.\d+)?"
 
 
@@ -201,9 +201,13 @@ _EXPRESSIONS: Mapping[str, Callable[[str, str], str]] = {
     "protocol": lambda name, chars: f"(?:HTTP/)?(?<{name}>{WORD}+)",
     "query": lambda name, chars: rf"(?:\?(?<{name}>{WORD}*))?",
     "whole": lambda name, chars: f"(?<{name}>{_WHOLE})",
+    "signed": lambda name, chars: rf"\+?(?<{name}>-?{_WHOLE})",
+    "address_before_port": lambda name, chars: rf"(?<{name}.address>(?<{name}.ip>{IP}){ZONE}|[^\s\",:\]]+)",
+    # the blank in front is missing where nothing was captured
+    "braces": lambda name, chars: rf"(?: ?\{{(?<{name}>[^}}]*)\}})?",
     "real": lambda name, chars: f"(?<{name}>{_REAL})",
     "seconds": lambda name, chars: f"(?<{name}>{_REAL})",
-    "milliseconds": lambda name, chars: f"(?<{name}>{_WHOLE})",
+    "milliseconds": lambda name, chars: rf"\+?(?<{name}>{_WHOLE})",
     "microseconds": lambda name, chars: f"(?<{name}>{_WHOLE})",
     "whole_list": lambda name, chars: _listed(_WHOLE, name),
     "real_list": lambda name, chars: _listed(_REAL, name),

@@ -26,15 +26,17 @@ class Weblog(Parser):
     """Reads access and error logs of web servers into fields of the Elastic Common Schema.
 
     A format is a name or a format string, as it stands in the server's configuration: Apache's
-    ``LogFormat`` (``%h %l %u %t "%r" %>s %b``) or nginx's ``log_format`` (``$remote_addr [$time_local] "$request"``).
+    ``LogFormat`` (``%h %l %u %t "%r" %>s %b``), nginx's ``log_format`` (``$remote_addr [$time_local] "$request"``) or
+    HAProxy's ``log-format`` (``%ci:%cp [%tr] %ft %b/%s %ST %{+Q}r``; its syslog header is read by ``syslog`` before).
     Names: ``common``, ``combined``, ``vhost_common``, ``vhost_combined``, ``apache_error``, ``nginx_combined``,
-    ``nginx_main`` (with X-Forwarded-For), ``nginx_ingress``, ``nginx_error``. Formats are tried in order.
+    ``nginx_main`` (with X-Forwarded-For), ``nginx_ingress``, ``nginx_error``, ``haproxy_http``, ``haproxy_tcp``.
+    Formats are tried in order.
 
     A request line gives ``http.request.method``, ``url.original`` and ``http.version``; one that is no request is kept
     in ``http.request.line``. ``source.address`` is what the log says, ``source.ip`` the same where it is an address.
     Times are ``timestamp``, durations ``event.duration`` in nanoseconds, request headers
-    without a field in ECS ``http.request.headers.x_forwarded_for`` and the like, other values ``apache.access.…`` and
-    ``nginx.access.…``. Of a list about several upstream servers numbers are those of the last.
+    without a field in ECS ``http.request.headers.x_forwarded_for`` and the like, other values ``apache.access.…``,
+    ``nginx.access.…`` and ``haproxy.…``. Of a list about several upstream servers numbers are those of the last.
     A field that a format names twice is what its first place says.
 
     ``-`` is null, ``""`` an empty text. Quoted values end at a quote that no backslash precedes, and stay as they are

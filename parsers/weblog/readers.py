@@ -37,6 +37,7 @@ _REALS = ("real", "real_list")
 TYPES: Mapping[Kind, pa.DataType] = {
     "time": TIMESTAMP,
     "whole": pa.int64(),
+    "signed": pa.int64(),
     "whole_list": pa.int64(),
     "seconds": pa.int64(),
     "milliseconds": pa.int64(),

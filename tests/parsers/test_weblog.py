@@ -267,3 +267,45 @@ def test_huge_and_hostile_texts() -> None:
 
     assert parsed.failed.to_pylist() == [False, True, True, True, True]
     assert len(parsed.columns["http.request.referrer"][0].as_py()) == 2_000_000
+
+
+HTTPLOG = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r"
+
+
+@pytest.mark.parametrize("format_", ["haproxy_http", HTTPLOG, f"log-format '{HTTPLOG}'", HTTPLOG.replace(" ", "\\ ")])
+@pytest.mark.parametrize(
+    ("captured", "expected"), [("", {}), (" {a|b} {c}", {"request": "a|b", "response": "c"}), (" {a}", {"request": "a"})]
+)
+def test_haproxy_formats_are_read(format_: str, captured: str, expected: dict[str, str]) -> None:
+    front = "10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in~ app/s1 10/0/30/-1/+109 -1 +2750 - - ---- 1/1/1/1/+2 0/0"
+    line = f'{front}{captured} "<BADREQ>"'
+
+    found = parse(line, format_)
+
+    assert {n: found[f"haproxy.http.{n}.captured_headers"] for n in expected} == expected
+    assert (found["source.ip"], found["source.port"], found["haproxy.frontend_name"]) == ("10.0.1.2", 33317, "in~")
+    assert (found["haproxy.backend_name"], found["haproxy.server_name"]) == ("app", "s1")
+    assert found["timestamp"] == datetime(2009, 2, 6, 12, 14, 14, 655000, tzinfo=UTC)
+    assert (found["event.duration"], found["http.response.bytes"], found["http.response.status_code"]) == (109_000_000, 2750, -1)
+    assert found["haproxy.connections.retries"] == 2
+    assert found["http.request.line"] == "<BADREQ>"
+
+
+def test_haproxy_flags_and_expressions() -> None:
+    found = parse('GET /a 200 "?x=1" shop 17 50%', "%HM %HP %ST %{+Q}HQ %[capture.req.hdr(0)] %Tt 50%%")
+
+    assert (found["http.request.method"], found["url.path"], found["url.query"]) == ("GET", "/a", "x=1")
+    assert (found["haproxy.sample.capture_req_hdr_0"], found["event.duration"]) == ("shop", 17_000_000)
+
+
+def test_haproxy_addresses_and_quoting_of_all() -> None:
+    found = parse('2001:db8::1:5000 "GET / HTTP/2.0" 200 "web"', "%{+Q}o %{-Q}ci:%cp %r %ST %ft")
+
+    assert (found["source.ip"], found["source.port"], found["url.original"]) == ("2001:db8::1", 5000, "/")
+    assert found["haproxy.frontend_name"] == "web"
+
+
+def test_an_unknown_per_cent_sign_in_a_haproxy_format_is_found() -> None:
+    (finding,) = Weblog(formats=("%ci:%cp % x",)).check(pa.schema([("message", pa.string())]))
+
+    assert (finding.code, finding.at) == ("bad-pattern", 8)

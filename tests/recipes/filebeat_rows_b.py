@@ -66,6 +66,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("logstash/log", "logstash", env=ZONE, objects={"logstash.log.log_event": "logstash.log.log_event"}),
     Row("logstash/slowlog", "logstash-slowlog", env=ZONE, more=("message",), objects=PARAMS),
+    Row("kibana/log", "kibana", renamed={"kibana.log.type": "kibana.log.meta.type"}, objects={"kibana_rest": "kibana.log.meta"}),
     Row("kibana/audit", "kibana", more=("log.level", "log.logger"), left_out=("kibana_rest",)),
     Row("icinga/debug", "icinga", renamed={"icinga.facility": "icinga.debug.facility"}),
     Row("icinga/main", "icinga", renamed={"icinga.facility": "icinga.main.facility"}),
@@ -77,6 +78,13 @@ ROWS: tuple[Row, ...] = (
         "elasticsearch-server",
         env=ZONE,
         more=("elasticsearch_rest", "elasticsearch.event", "event.code"),
+    ),
+    Row(  # of JSON before 7.4 Elastic's module reads no further than a number of hits with its unit
+        "elasticsearch/slowlog",
+        "elasticsearch-slowlog",
+        "es_index_*slowlog-json",
+        env=ZONE,
+        more=("elasticsearch.slowlog",),
     ),
     Row(
         "elasticsearch/slowlog", "elasticsearch-slowlog", env=ZONE, texts=("elasticsearch.slowlog.total_shards",), exceptions=HITS
