@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -150,6 +151,10 @@ def _words(error: BaseException) -> str:
     """Our own errors speak for themselves; others are a defect, or the machine's."""
     from etl.api import EtlError
 
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        from etl.spark.limits import too_few_files
+
+        return f"{error}; {too_few_files()}"
     if isinstance(error, (EtlError, OSError)):
         return str(error)
     if isinstance(error, MemoryError):

@@ -33,6 +33,9 @@ from etl.plan.model import Segment, segments
 from etl.segment import opening, warming
 from etl.spark import session as spark
 from etl.spark import tables
+from etl.spark.errors import jvm_gone
+from etl.spark.limits import allow_files
+from etl.spark.masters import check_reachable
 from etl.spark.relay import Ear, follow, listening, working_for
 from etl.spark.run import Run
 from etl.spark.streams import Turns
@@ -120,11 +123,13 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
         raise click.UsageError(
             f"{options.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
         )
+    check_reachable(options.master)
     master = spark.local_master(options.master)
     runs = []
     for pipeline in pipelines:
         with errors_named(pipeline.name, several):
             runs.append(planned_run(pipeline, options, master, several))
+    allow_files(sum(len(one.plan.queries) for one in runs))
     turns = Turns(max(spark.cores(master) if spark.is_local(master) else 1, *(one.mode.parallelism for one in runs)))
     for one in runs:
         one.turns = turns
@@ -181,8 +186,8 @@ def _prepared(
         stack.callback(compiler.wait)
     log = runs[0].state.spark_log
     opening.leave(_segments(runs) if compiler is None else (), log.with_name("open-first.pickle"))
-    session = _session(master, options, log, compiled=compiler is None)
-    stack.callback(session.stop)
+    session = _session(master, options, log, compiler is None, progress)
+    stack.callback(spark.stop, session)
     if compiler is not None:
         compiler.wait()  # workers that start before it ends would compile the same
     if any(one.stopped for one in runs):
@@ -203,15 +208,22 @@ def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
         yield from (segment for segment, _ in segments(query.frame))
 
 
-def _session(master: str, options: Options, log: Path, compiled: bool) -> Any:
+def _session(master: str, options: Options, log: Path, compiled: bool, progress: Progress) -> Any:
     """Started in a thread of its own: Spark then leaves this one's signals to us."""
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(1) as pool:
         session = pool.submit(spark.start, "sluice", master, options.conf, log, compiled)
         with suppress(ModuleNotFoundError):  # forbidden where no query needs it; else its first micro-batch would load it
             import_module("pandas")
+        if not spark.is_local(master) and not wait([session], MASTER_SECONDS).done:
+            text = f"Spark's master {master} has not taken the application for {MASTER_SECONDS:g} s; Spark tries for a minute"
+            progress.say("starting", text, "warning", master=master)
         return session.result()
+
+
+MASTER_SECONDS = 10.0
+"""How long Spark may take to start on a cluster before that is said."""
 
 
 def _prints(one: Run) -> bool:
@@ -252,11 +264,20 @@ def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: P
         time.sleep(0.2)
     for file in files:
         file.write()
+    if failures and (gone := _jvm_gone(session, failures[0][1], runs[0].state.spark_log)):
+        raise gone from failures[0][1]
     for one, error in failures[1:]:
         progress.say("failed", f"error: {error}", "error", one.plan.pipeline)
     for one, error in failures[:1]:
         with errors_named(one.plan.pipeline, progress.several):
             raise error
+
+
+def _jvm_gone(session: Any, error: BaseException, log: Path) -> EtlError | None:
+    """What to say when the error comes from a JVM that is no more."""
+    broken = isinstance(error, OSError) or "py4j" in type(error).__module__
+    status = spark.jvm_status(session, spark.GONE_SECONDS if broken else 0.0)
+    return None if status is None else jvm_gone(status, log)
 
 
 def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 
 from etl.api import EtlError
+from etl.spark.limits import is_file_limit, too_few_files
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -17,6 +19,9 @@ _CAUSES = (
     re.compile(r"^(?:: |Exception in thread \"[^\"]*\" )(.+)$", re.MULTILINE),
 )
 """How Java writes what went wrong, the nearer to its root the earlier here."""
+
+_NO_MASTER = ("All masters are unresponsive", "Cannot call methods on a stopped SparkContext")
+"""What Spark says after it has tried for a minute to register with a master."""
 
 _CHATTER = re.compile(r"WARNING: Using incubator|Setting |To adjust |(?:NOTE: )?Picked up |\s")
 """What it prints in any case, or behind what it has to say."""
@@ -35,6 +40,14 @@ def not_started(error: BaseException, log: Path) -> RunError:
     """Why there is no Spark: the root of what Java raised or printed, and where the rest is."""
     wall = str(error)
     printed = log.read_text("utf-8", "replace") if log.is_file() else ""
+    if any(text in wall + printed for text in _NO_MASTER):
+        return RunError(
+            "Spark's master did not take the application: what answers at its address is no Spark master (its port is usually "
+            f"7077, and 8080 that of its web page), or one of another version of Spark, or it hangs; see {log}",
+            wall,
+        )
+    if is_file_limit(wall + printed):
+        return RunError(f"Spark did not start: too many open files; {too_few_files()}", wall)
     found = (causes[-1] for text in (wall, printed) for cause in _CAUSES if (causes := cause.findall(text)))
     said = (line for line in [*printed.splitlines(), wall] if line and not _CHATTER.match(line))
     why = next(found, None) or next(said, type(error).__name__)
@@ -49,8 +62,8 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
         return RunError(f"query {query!r}: {_said(reported)}", f"{reported['traceback']}\n{wall}")
     if isinstance(error, EtlError):
         return RunError(f"query {query!r}: {error}", wall)
-    if _CRASHED in wall:
-        return RunError(f"query {query!r}: {_KILLED}", wall)
+    if known := _known_cause(wall):
+        return RunError(f"query {query!r}: {known}", wall)
     condition = _CONDITION.search(wall)
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
@@ -64,11 +77,33 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
     return RunError(f"query {query!r}: {first}", wall)
 
 
+def _known_cause(wall: str) -> str | None:
+    """What a wall comes from, where that is no matter of the query."""
+    if _CRASHED in wall:
+        return _KILLED
+    if is_file_limit(wall):
+        return f"too many open files; {too_few_files()}"
+    return _NO_HEAP if "OutOfMemoryError: Java heap space" in wall or "GC overhead limit exceeded" in wall else None
+
+
 def _root(error: BaseException) -> str:
     """What the innermost cause says that PySpark has taken along."""
     while isinstance(cause := getattr(error, "_cause", None), BaseException):
         error = cause
     return str(error).partition("\n")[0].strip()
+
+
+def jvm_gone(status: int, log: Path) -> RunError:
+    """What the exit status of Spark's JVM says, which ended while the run went on."""
+    report = next(iter(sorted(log.parent.glob("hs_err_pid*.log"), key=lambda path: -path.stat().st_mtime)), None)
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    if status == -signal.SIGKILL:
+        why = f"was killed ({name}); a system that runs out of memory kills processes, which its log tells (dmesg)"
+    elif status < 0:
+        why = f"crashed ({name}); {f'its report is {report}' if report else f'what it printed is in {log}'}"
+    else:
+        why = f"ended with status {status}; what it printed is in {log}"
+    return RunError(f"Spark's JVM {why}. Nothing is lost: the next run goes on where this one was")
 
 
 _CRASHED = "Python worker exited unexpectedly"
@@ -77,6 +112,11 @@ _CRASHED = "Python worker exited unexpectedly"
 _KILLED = (
     "a Python worker was killed or crashed; a system that runs out of memory kills processes, which its log tells (dmesg). "
     "Nothing is lost: the next run goes on where this one was"
+)
+
+_NO_HEAP = (
+    "Spark's JVM has too little memory: give it more, such as --conf spark.driver.memory=1g. Nothing is lost: the next run "
+    "goes on where this one was"
 )
 
 _NO_SPACE = "No space left on device"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pwd
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -109,11 +111,13 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         python = interpreter(compiled) if is_local(master) else sys.executable
     os.environ["PYSPARK_PYTHON"] = python
     try:
-        return _started(name, master, {**_sockets(python), **options}, log)
+        session = _started(name, master, {**_sockets(python), **options}, log)
     except EtlError:
         raise
     except Exception as error:
         raise not_started(error, log) from error
+    _log_in(log)
+    return session
 
 
 def _look_for_a_name() -> None:
@@ -146,6 +150,45 @@ def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> S
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def jvm_status(session: SparkSession, wait_seconds: float = 0.0) -> int | None:
+    """The exit status of the session's JVM; None while it runs. A connection breaks a moment before the process is gone."""
+    gateway: Any = session.sparkContext._gateway
+    try:
+        return int(gateway.proc.wait(wait_seconds))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def stop(session: SparkSession) -> None:
+    """Stop a session, also one whose JVM is gone."""
+    try:
+        session.stop()
+    except Exception:
+        if jvm_status(session, GONE_SECONDS) is None:
+            raise
+
+
+GONE_SECONDS = 2.0
+"""How long a JVM whose connections break may take to be gone."""
+
+
+def _log_in(file: Path) -> None:
+    """What Spark's Python libraries log and print of broken connections goes to the log: the run says what it comes from."""
+    from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if isinstance(one, _LibraryLog)]:
+        root.removeHandler(handler)
+    root.addHandler(_LibraryLog(file, delay=True))
+    servers: tuple[Any, ...] = (AccumulatorTCPServer, AccumulatorUnixServer)
+    for server in servers:
+        server.handle_error = lambda *_: root.debug("a connection of Spark's broke", exc_info=True)
+
+
+class _LibraryLog(logging.FileHandler):
+    """Of the last session that was started."""
 
 
 def warm(session: SparkSession, workers: int) -> None:

@@ -220,8 +220,12 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(RuntimeError("can't start new thread"), "no more processes and threads (ulimit -u"), (MemoryError(), "no memory is left")],
-    ids=["threads", "memory"],
+    [
+        (RuntimeError("can't start new thread"), "no more processes and threads (ulimit -u"),
+        (MemoryError(), "no memory is left"),
+        (OSError(24, "Too many open files"), "raise it to 4096 or more, with `ulimit -n 4096`"),
+    ],
+    ids=["threads", "memory", "files"],
 )
 def test_what_a_machine_has_no_more_of_is_no_defect(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from etl.spark.errors import explained, not_started
+from etl.spark.errors import explained, jvm_gone, not_started
 
 CRASHED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the Python Proxy. \
 Return Message: Traceback (most recent call last):
@@ -18,6 +19,9 @@ org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
 	at org.apache.spark.api.python.BasePythonRunner
 Caused by: java.io.EOFException
 """
+
+
+TOO_MANY_FILES = "query 'main': too many open files; the system lets a process of this user have"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,9 @@ Caused by: java.io.EOFException
             "query 'main': cannot write x: No",
         ),
         ("a word\nand more", "query 'main': a word"),
+        ('[X] y\njava.io.IOException: Cannot run program "chmod": error=24, Too many open files', TOO_MANY_FILES),
+        ("An error occurred while calling o95.start.\n: java.io.IOException: Too many open files", TOO_MANY_FILES),
+        ("[X] y\njava.lang.OutOfMemoryError: Java heap space", "query 'main': Spark's JVM has too little memory: give it more"),
         ("", "query 'main': Exception"),
     ],
 )
@@ -67,7 +74,6 @@ Error: Could not create the Java Virtual Machine.
 @pytest.mark.parametrize(
     ("wall", "printed", "why"),
     [
-        (EXITED, NO_FILES, "java.io.FileNotFoundException: tzdb.dat (Too many open files)"),
         (EXITED, NO_FILES.partition("Caused")[0], "java.lang.NoClassDefFoundError: Could not initialize class sun.util.c"),
         (EXITED, NO_OPTION, "Unrecognized VM option 'UseNothing'"),
         (EXITED, "", EXITED),
@@ -84,6 +90,36 @@ def test_why_spark_did_not_start_is_one_line(wall: str, printed: str, why: str, 
     assert str(error).endswith(f"; what Java printed is in {log}")
     assert "\n" not in str(error)
     assert wall in "".join(error.__notes__)
+
+
+def test_too_many_open_files_are_said_with_the_limit(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(NO_FILES)
+
+    error = not_started(Exception(EXITED), log)
+
+    assert re.match(r"Spark did not start: too many open files; .* have \d+ open \(ulimit -n\): raise it to 4096", str(error))
+
+
+@pytest.mark.parametrize("said", ["Cannot call methods on a stopped SparkContext", "All masters are unresponsive! Giving up."])
+def test_a_master_that_took_no_application_is_said(said: str, tmp_path: Path) -> None:
+    error = not_started(Exception(f"An error occurred.\n: java.lang.IllegalStateException: {said}"), tmp_path / "spark.log")
+
+    assert str(error).startswith("Spark's master did not take the application: what answers at its address is no Spark master")
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (-9, "was killed (SIGKILL); a system that runs out"),
+        (-6, "crashed (SIGABRT); its report is"),
+        (1, "ended with status 1; "),
+    ],
+)
+def test_a_jvm_that_is_gone_says_how_it_ended(status: int, why: str, tmp_path: Path) -> None:
+    (tmp_path / "hs_err_pid7.log").touch()
+
+    assert str(jvm_gone(status, tmp_path / "spark.log")).startswith(f"Spark's JVM {why}")
 
 
 def test_what_a_task_said_comes_first(tmp_path: Path) -> None:

@@ -135,6 +135,20 @@ def test_what_is_said_while_spark_starts_is_seen(etl: Etl) -> None:
     assert running.returncode == 0
 
 
+def test_a_jvm_that_is_killed_is_told_as_that(etl: Etl) -> None:
+    (etl.folder / "in.log").write_text("one line\n")
+    running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state")
+    wait_for(lambda: (etl.folder / "out.jsonl").exists(), what="the first output")
+
+    (jvm,) = [child for child in psutil.Process(running.pid).children() if child.name() == "java"]
+    jvm.kill()
+
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert said.splitlines()[-1].startswith("error: Spark's JVM was killed (SIGKILL); a system that runs out of memory kills")
+    assert "Traceback" not in said
+
+
 def test_a_jvm_that_does_not_start_says_why_in_a_line(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))  # the first run with it is one that writes an archive
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseNothing")

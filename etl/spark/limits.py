@@ -1,0 +1,45 @@
+"""How many files a run may have open: the system's limit, raised as far as it goes, and said where it is too small."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+
+from etl.api import EtlError
+
+NEEDED, EACH_QUERY = 400, 10
+"""Open files that Spark's JVM has in a small run, and more for each streaming query (measured)."""
+
+ENOUGH = 65536
+"""The limit is raised to no more: some programs look at every number below it."""
+
+TOO_MANY = ("Too many open files", "error=24,")
+"""How Java, C and Python say that the limit is reached."""
+
+
+def allow_files(queries: int) -> None:
+    """Raise this process's limit, which those that it starts inherit. Raises EtlError where it stays too small for a run."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    needed = NEEDED + EACH_QUERY * queries
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        run = f"a run of {queries} {'query' if queries == 1 else 'queries'}"
+        raise EtlError(f"{run} needs {needed} open files; {too_few_files()}")
+
+
+def too_few_files() -> str:
+    """The limit, and how to raise it."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (
+        f"the system lets a process of this user have {limit} open (ulimit -n): raise it to 4096 or more, with `ulimit -n 4096`, "
+        "LimitNOFILE= of a systemd service, or --ulimit nofile= of a container"
+    )
+
+
+def is_file_limit(text: str) -> bool:
+    """Whether an error says that too many files are open."""
+    return any(words in text for words in TOO_MANY)
