@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from etl.api import Finding, Schema, format_type, visible
 from etl.expressions import bound as b
-from etl.expressions import hints, logic
+from etl.expressions import hints, lambdas, logic, signatures
 from etl.expressions.arguments import MisuseError
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast, is_truth
 from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
-from etl.expressions.spark_names import AGGREGATES
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.tree import start
-from etl.expressions.widening import BOOLEAN, NULL, STRING
+from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -32,6 +34,10 @@ class Binder:
         self.fields: set[str] = set()
         self.edits: list[tuple[int, int, str]] = []
         """Spans of the text (end included) and the names Spark reads there."""
+        self._reads = 0
+        """How many fields and variables were looked at so far."""
+        self._variables: dict[str, pa.DataType] = {}
+        """Of the lambdas around the node, in lower case."""
         self._lower: dict[str, str] = {}
         for name in reversed(schema.names):
             self._lower[name.lower()] = name
@@ -39,12 +45,14 @@ class Binder:
     def bind(self, node: Node) -> Bound:
         """The node with everything below it."""
         build = NODES.get(type(node).__name__)
+        before = self._reads
         try:
             bound = self.foreign(node) if build is None else build(self, node)
         except MisuseError as error:
             self.report(error.code, str(error), _blamed(node, str(error)), error.hint or hints.chain_hint(node))
             return b.spark_only(str(error))
-        return logic.negated(bound) if node.args.get("negate") else bound
+        bound = logic.negated(bound) if node.args.get("negate") else bound
+        return replace(bound, constant=True) if self._reads == before else bound
 
     def foreign(self, node: Node) -> Bound:
         """A node that only Spark knows: its parts are looked at for the names in them."""
@@ -72,6 +80,7 @@ class Binder:
     # ── Names ─────────────────────────────────────────────────────────────────────────────────────
 
     def column(self, node: Node) -> Bound:
+        self._reads += 1
         parts = list(_path(node))
         for count in range(len(parts), 0, -1):
             name = self.resolve(".".join(part.name for part in parts[:count]))
@@ -80,9 +89,28 @@ class Binder:
             self.fields.add(name)
             self.edits.append((parts[0].meta["start"], parts[count - 1].meta["end"], f"`{name.replace('`', '``')}`"))
             if count < len(parts):
-                return b.spark_only(f"{'.'.join(part.name for part in parts)} reads inside a map or list")
+                inside = member_type(self.schema.field(name).type, [part.name for part in parts[count:]])
+                return b.spark_only(f"{'.'.join(part.name for part in parts)} reads inside a map or list", inside)
             return b.column(name, self.schema.field(name).type)
-        return self._unknown_field(".".join(part.name for part in parts), node)
+        name = ".".join(part.name for part in parts)
+        if name.lower() in _FUNCTIONS_WITHOUT_BRACKETS:
+            return b.spark_only(_WHY_SPARK.get(name.lower(), f"{name} has no Arrow form"))
+        return self._unknown_field(name, node)
+
+    def variable(self, node: Node) -> Bound:
+        """A name that a lambda gives, or a member behind one."""
+        self._reads += 1
+        return b.spark_only("a lambda has no Arrow form", self._variables.get(node.name.lower(), NULL))
+
+    def body(self, node: Node, types: list[pa.DataType]) -> Bound:
+        """What a lambda gives whose variables have these types."""
+        names = [variable.name.lower() for variable in node.expressions]
+        outer = self._variables
+        self._variables = outer | dict(zip_longest(names, types[: len(names)], fillvalue=NULL))
+        try:
+            return self.bind(node.this)
+        finally:
+            self._variables = outer
 
     def resolve(self, name: str) -> str | None:
         """The field of this name: as written, else in another case."""
@@ -97,31 +125,57 @@ class Binder:
 
     def call(self, node: Node) -> Bound:
         name = str(node.this).lower()
-        return self.function(name, node, [self.bind(argument) for argument in node.expressions])
+        if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
+            return lambdas.call(self, name, node)
+        args = [self.bind(argument) for argument in node.expressions[_units(name, node) :]]
+        if len(args) < len(node.expressions) or any(type(part).__name__ in _NAMED for part in node.expressions):
+            return b.spark_only(f"{name}() has no Arrow form")
+        return self.function(name, node, args)
 
     def function(self, name: str, node: Node, args: list[Bound]) -> Bound:
         """A call of a function by its name."""
-        if name in AGGREGATES:
+        if name in signatures.many_rows():
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
-        if name not in FUNCTIONS:
-            if name not in SPARK_FUNCTIONS:
-                hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
-                self.report("unknown-function", f"there is no function {name!r}", node, hint)
-            return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"))
-        function = FUNCTIONS[name]
-        if len(args) < function.least:
+        if name not in SPARK_FUNCTIONS and name not in FUNCTIONS:
+            hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
+            self.report("unknown-function", f"there is no function {name!r}", node, hint)
+            return b.spark_only(f"{name}() has no Arrow form")
+        type_ = self.checked(node, args, lambda: signatures.result_type(name, args))
+        function = FUNCTIONS.get(name)
+        if type_ is None or function is None:
+            return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
+        if len(args) < function.least and name not in SPARK_FUNCTIONS:
             raise MisuseError(f"{name}() takes {function.least} arguments or more, and here are {len(args)}")
-        if function.most is not None and len(args) > function.most:
-            if name in _LONGER_IN_SPARK:
-                return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form")
-            raise MisuseError(f"{name}() takes at most {function.most} arguments, and here are {len(args)}")
-        return function.build(*args)
+        if len(args) < function.least or (function.most is not None and len(args) > function.most):
+            return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form", type_)
+        built = function.build(*args)
+        return replace(built, type=type_) if built.unknown else built
+
+    def checked(self, node: Node, args: list[Bound], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
+        """The type that signatures tell, ``null`` where they do not know; None where Spark refuses it, which is reported."""
+        try:
+            return ask()
+        except MisuseError as error:
+            self.report(error.code, str(error), node, error.hint)
+            return None
 
 
-_LONGER_IN_SPARK = frozenset(
-    ("trim", "ltrim", "rtrim", "btrim", "unix_timestamp", "to_unix_timestamp", "timestamp", "floor", "ceil", "ceiling")
+_FUNCTIONS_WITHOUT_BRACKETS = frozenset(
+    ("current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "current_user")
 )
-"""Functions that take more arguments in Spark than here."""
+"""Words that Spark takes for calls where no field has the name."""
+
+_NAMED = ("Kwarg", "PropertyEQ")
+"""Arguments that are given by name."""
+
+_UNIT_FIRST = frozenset(("dateadd", "date_add", "timestampadd", "datediff", "date_diff", "timestampdiff"))
+
+
+def _units(name: str, node: Node) -> int:
+    """How many arguments are words of the grammar: the first of ``datediff(hour, a, b)``."""
+    first = node.expressions[0] if len(node.expressions) == 3 and name in _UNIT_FIRST else None
+    return int(type(first).__name__ in ("Column", "Var") and "." not in first.sql()) if first is not None else 0
+
 
 _WHY_SPARK = dict.fromkeys(
     ("now", "current_timestamp", "current_date", "localtimestamp", "curdate"),

@@ -30,6 +30,8 @@ class Bound:
     """Whether evaluation can raise an error that Spark would raise."""
     value: Any = _NO_LITERAL
     """The Python value of a literal."""
+    constant: bool = False
+    """Whether no field is read, as in every literal."""
 
     @property
     def is_literal(self) -> bool:

@@ -11,6 +11,7 @@ from etl.expressions import bound as b
 from etl.expressions.arguments import MisuseError, no_form
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
+from etl.expressions.signatures import operator_type
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of
 
 
@@ -41,9 +42,10 @@ def _listed(parts: Sequence[Bound]) -> str:
 
 def compare(operator: str, left: Bound, right: Bound) -> Bound:
     """``= <> < <= > >= <=>``."""
+    operator_type(f"operator {operator}", left, right)
     type_ = common_type_of([left.type, right.type])
     if type_ is None:
-        raise MisuseError(f"{_listed((left, right))} cannot be compared by {operator!r}")
+        return no_form(f"comparing {_listed((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
         left, right, type_ = cast(left, BOOLEAN), cast(right, BOOLEAN), BOOLEAN
     if type_ not in ATOMIC and not pa.types.is_decimal(type_):

@@ -92,6 +92,15 @@ class _Here(NamedTuple):
             first, last = (first - 2, last) if step < 0 else (first, last + 2)
         return self.text[self.tokens[first].start : self.tokens[last].end + 1]
 
+    def function(self) -> str:
+        """The word in front of the bracket around the token, in lower case."""
+        depth = 0
+        for at in range(self.number - 1, 0, -1):
+            depth += {"L_PAREN": -1, "R_PAREN": 1}.get(self.tokens[at].token_type.name, 0)
+            if depth < 0:
+                return str(self.tokens[at - 1].text).lower()
+        return ""
+
     def _is_dot(self, at: int) -> bool:
         return 0 < at < len(self.tokens) - 1 and self.tokens[at].token_type.name == "DOT"
 
@@ -206,7 +215,7 @@ def _bracket(here: _Here) -> _Said:
 
 
 def _in(here: _Here) -> _Said:
-    if here.kind(1) == "L_PAREN" or here.kind(1) == "L_BRACKET":
+    if here.kind(1) in ("L_PAREN", "L_BRACKET") or here.function() == "position":
         return None
     if here.kind(-1) == "STRING" and here.is_name(1):
         part, whole = here.value(-1), here.value(1)

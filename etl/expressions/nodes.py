@@ -15,10 +15,10 @@ from etl.expressions.arguments import MisuseError, as_text
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
 from etl.expressions.likes import like
+from etl.expressions.signatures import castable, operator_type
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.widening import (
     BOOLEAN,
-    DATE,
     DOUBLE,
     FLOATS,
     INT32,
@@ -28,7 +28,6 @@ from etl.expressions.widening import (
     STRING,
     common_type_of,
     is_decimal,
-    is_number,
 )
 
 if TYPE_CHECKING:
@@ -70,15 +69,29 @@ def _number_literal(text: str) -> Bound:
     return b.literal(value, pa.decimal128(max(digits, scale), scale))
 
 
+def _check_plus(node: Node, left: Bound, right: Bound) -> None:
+    """``'a' + n``: a number is read from the text, which is hardly meant where the text is a constant that is none."""
+    for side, bound in ((node.this, left), (node.expression, right)):
+        if bound.is_literal and bound.type == STRING and not _is_number_text(bound.value):
+            hint = f"to join texts: {node.this.sql(dialect='spark')} || {node.expression.sql(dialect='spark')}"
+            raise MisuseError(f"'+' adds numbers, and {side.name!r} is none", hint=hint)
+
+
+def _is_number_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _negative(binder: Binder, node: Node) -> Bound:
     if type(node.this).__name__ == "Literal" and not node.this.args.get("is_string"):
         return _number_literal(f"-{node.this.this}")
     value = binder.bind(node.this)
     if value.type in (*INTEGERS, *FLOATS):
         return arithmetic.negate(value)
-    if value.type in (BOOLEAN, DATE):
-        raise MisuseError(f"a number is needed, and this is {format_type(value.type)}")
-    return b.spark_only("minus of this type has no Arrow form", value.type)
+    return b.spark_only("minus of this type has no Arrow form", operator_type("operator negative", value))
 
 
 def _comparison(operator: str) -> Callable[[Binder, Node], Bound]:
@@ -110,17 +123,15 @@ def _warn_of_constants(binder: Binder, node: Node, left: Bound, right: Bound) ->
 def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operator: str) -> Callable[[Binder, Node], Bound]:
     def bind(binder: Binder, node: Node) -> Bound:
         left, right = binder.bind(node.this), binder.bind(node.expression)
-        for side, other in ((left, right), (right, left)):
-            if side.type == BOOLEAN or (side.type == STRING and other.type == STRING):
-                raise MisuseError(
-                    f"{operator!r} needs numbers, and here are {format_type(left.type)} and {format_type(right.type)}"
-                )
+        known = operator_type(f"operator {operator}", left, right)
+        if operator == "+" and STRING in (left.type, right.type):
+            _check_plus(node, left, right)
         type_ = common_type_of([left.type, right.type])
         if operator == "/" and type_ in INTEGERS:  # a text beside a whole number has to be one too
             left, right = (cast(side, type_) if side.type == STRING else side for side in (left, right))
             type_ = DOUBLE
         if type_ not in (*INTEGERS, *FLOATS):
-            return b.spark_only(_no_arithmetic(operator, left, right))
+            return b.spark_only(_no_arithmetic(operator, left, right), known)
         return build(operator, left, right, type_)
 
     return bind
@@ -157,10 +168,11 @@ def _in(binder: Binder, node: Node) -> Bound:
     if not node.expressions:
         return binder.foreign(node)
     value, items = binder.bind(node.this), [binder.bind(item) for item in node.expressions]
-    found = logic.one_of(value, items)
-    if found is None:
-        raise MisuseError(f"{format_type(value.type)} is compared with {', '.join(format_type(item.type) for item in items)}")
-    return found
+    several = list({(item.type, item.is_literal): item for item in items}.values())
+    for item in several:
+        operator_type("operator in", value, item)
+        operator_type("operator in", several[0], item)
+    return logic.one_of(value, items) or b.spark_only("'in' of values of these types has no Arrow form", BOOLEAN)
 
 
 def _between(binder: Binder, node: Node) -> Bound:
@@ -172,6 +184,7 @@ def _between(binder: Binder, node: Node) -> Bound:
 
 def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
     value = binder.bind(node.this)
+    operator_type("operator like", value, b.literal("", STRING))
     if type(node.expression).__name__ not in ("Literal", "RawString"):
         binder.bind(node.expression)
         return b.spark_only("LIKE with a computed pattern or a list has no Arrow form", BOOLEAN)
@@ -190,6 +203,12 @@ def _escape(binder: Binder, node: Node) -> Bound:
         return binder.foreign(node)
     found = _like(binder, node.this, node.expression.name)
     return logic.negated(found) if node.this.args.get("negate") else found
+
+
+def _joined(binder: Binder, node: Node) -> Bound:
+    left, right = binder.bind(node.this), binder.bind(node.expression)
+    operator_type("operator ||", left, right)
+    return text_calls.concat(left, right)
 
 
 def _case(binder: Binder, node: Node) -> Bound:
@@ -215,7 +234,7 @@ def _cast(binder: Binder, node: Node) -> Bound:
         target = parse_type(node.args["to"].sql(dialect="spark").lower())
     except ValueError:
         return b.spark_only(f"cast to {node.args['to'].sql(dialect='spark').lower()} has no Arrow form")
-    if (value.type == DATE and is_number(target)) or (is_number(value.type) and target == DATE):
+    if not castable(value, target, safe=bool(node.args.get("safe"))):
         raise MisuseError(f"Spark does not cast {format_type(value.type)} to {format_type(target)}")
     return cast(value, target, safe=bool(node.args.get("safe")))
 
@@ -238,6 +257,32 @@ def _extract(binder: Binder, node: Node) -> Bound:
     if name not in ("year", "quarter", "month", "day", "hour", "minute"):
         return b.spark_only(f"extract({name}) has no Arrow form")
     return binder.function(name, node, [value])
+
+
+def _rlike(binder: Binder, node: Node) -> Bound:
+    value, pattern = binder.bind(node.this), binder.bind(node.expression)
+    operator_type("operator rlike", value, pattern)
+    return regex_calls.rlike(value, pattern)
+
+
+def _element(binder: Binder, node: Node) -> Bound:
+    """``tags[0]``, ``labels['app']``."""
+    value, *index = [binder.bind(part) for part in node.iter_expressions()]
+    if len(index) != 1:
+        return b.spark_only("reading an element has no Arrow form")
+    operator_type("operator []", value, *index)
+    type_ = value.type.value_type if pa.types.is_list(value.type) else NULL
+    return b.spark_only("reading an element has no Arrow form", value.type.item_type if pa.types.is_map(value.type) else type_)
+
+
+def _operator(sign: str) -> Callable[[Binder, Node], Bound]:
+    """An operator that only Spark computes."""
+
+    def bind(binder: Binder, node: Node) -> Bound:
+        operands = [binder.bind(part) for part in node.iter_expressions()]
+        return b.spark_only(f"{sign!r} has no Arrow form", operator_type(f"operator {sign}", *operands))
+
+    return bind
 
 
 NODES: dict[str, Callable[[Binder, Node], Bound]] = {
@@ -264,7 +309,13 @@ NODES: dict[str, Callable[[Binder, Node], Bound]] = {
     "Like": _like,
     "ILike": _like,
     "Escape": _escape,
-    "RegexpLike": lambda binder, node: regex_calls.rlike(binder.bind(node.this), binder.bind(node.expression)),
+    "RegexpLike": _rlike,
+    "Bracket": _element,
+    "BitwiseAnd": _operator("&"),
+    "BitwiseOr": _operator("|"),
+    "BitwiseXor": _operator("^"),
+    "BitwiseNot": _operator("~"),
+    "Identifier": lambda binder, node: binder.variable(node),
     "Case": _case,
     "If": _if,
     "Add": _arithmetic(arithmetic.add_like, "+"),
@@ -274,7 +325,7 @@ NODES: dict[str, Callable[[Binder, Node], Bound]] = {
     "IntDiv": _arithmetic(_whole_division, "div"),
     "Mod": _arithmetic(lambda operator, left, right, type_: arithmetic.remainder(left, right, type_), "%"),
     "Neg": _negative,
-    "DPipe": lambda binder, node: text_calls.concat(binder.bind(node.this), binder.bind(node.expression)),
+    "DPipe": _joined,
     "Concat": lambda binder, node: text_calls.concat(*(binder.bind(part) for part in node.expressions)),
     "Cast": _cast,
     "TryCast": _cast,

@@ -65,16 +65,4 @@ weekday weekofyear when width_bucket window window_time xpath xpath_boolean xpat
 xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
 """
 
-_AGGREGATES = """
-any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list
-collect_set corr count count_if count_min_sketch covar_pop covar_samp cume_dist dense_rank every explode explode_outer first
-first_value grouping grouping_id histogram_numeric hll_sketch_agg inline inline_outer kurtosis lag last last_value lead
-listagg max max_by mean median min min_by mode nth_value ntile percent_rank percentile percentile_approx posexplode
-posexplode_outer rank regr_avgx regr_avgy regr_count regr_slope row_number session_window skewness some stack std stddev
-stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance window
-"""
-
 FUNCTIONS = frozenset(_FUNCTIONS.split())
-
-AGGREGATES = frozenset(_AGGREGATES.split())
-"""Functions of many rows, or giving many: they have no meaning for one event."""

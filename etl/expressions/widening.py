@@ -43,9 +43,43 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return _wider_number(left, right)
     if STRING in (left, right):
         return _beside_string(right if left == STRING else left)
-    if {left, right} == {DATE, TIMESTAMP}:
-        return TIMESTAMP
-    return None
+    if left in _TIMES and right in _TIMES:
+        return TIMESTAMP if TIMESTAMP in (left, right) else _LOCAL
+    return _common_nested(left, right)
+
+
+_LOCAL = pa.timestamp("us")
+_TIMES = (DATE, TIMESTAMP, _LOCAL)
+
+
+def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Of arrays, maps and structs: where their parts have one."""
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        item = common_type(left.value_type, right.value_type)
+        return None if item is None else pa.list_(item)
+    if pa.types.is_map(left) and pa.types.is_map(right):
+        key, value = common_type(left.key_type, right.key_type), common_type(left.item_type, right.item_type)
+        return None if key is None or value is None else pa.map_(key, value)
+    if not (pa.types.is_struct(left) and pa.types.is_struct(right)) or left.num_fields != right.num_fields:
+        return None
+    members = [(one.name, common_type(one.type, other.type)) for one, other in zip(left, right, strict=True)]
+    return None if any(type_ is None for _, type_ in members) else pa.struct(members)
+
+
+def member_type(type_: pa.DataType, names: list[str]) -> pa.DataType:
+    """What stands behind the dots: a member of a struct, a value of a map, of a list those of each; null if unknown."""
+    for name in names:
+        depth = 0
+        while pa.types.is_list(type_):
+            type_, depth = type_.value_type, depth + 1
+        if pa.types.is_map(type_):
+            type_ = type_.item_type
+        elif pa.types.is_struct(type_) and type_.get_field_index(name) >= 0:
+            type_ = type_.field(name).type
+        else:
+            return NULL
+        type_ = pa.list_(type_) if depth == 1 and type_ != NULL else type_ if not depth else NULL
+    return type_
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:

@@ -97,7 +97,7 @@ def agree(spark: SparkSession) -> Agree:
         results, problems = {}, []
         for text in expressions:
             analysis = analyse(text, SCHEMA)
-            if analysis.findings or analysis.spark_reason is not None:
+            if analysis.errors or analysis.spark_reason is not None:
                 problems.append(f"{text!r} has no Arrow form: {analysis.findings or analysis.spark_reason}")
             else:
                 results[text] = compile_expression(text, SCHEMA)(batch)

@@ -109,7 +109,7 @@ def test_all_findings_of_an_expression_come_in_its_order() -> None:
         ("to_date(level)", "date"),
         ("to_timestamp(level, 'dd/MM/yyyy HH:mm')", "timestamp"), ("ip_in(source.ip, '::1')", "boolean"), ("floor(x)", "bigint"),
         ("try_cast(level as smallint)", "smallint"), ("null", "void"), ("late", "void"), ("late > 1", "boolean"),
-        ("reverse(level)", "void"),
+        ("reverse(level)", "string"),
         ("cast(level as decimal(5,2))", "decimal(5,2)"), ("tags", "array<string>"),
     ],
 )  # fmt: skip

@@ -1,0 +1,257 @@
+"""Asks Spark's analyser which argument types each function, operator and cast takes and what it gives: `signatures.json`.
+
+Refresh the file after an update of Spark: ``python -m etl.expressions.signature_probe etl/expressions/signatures.json``.
+
+Nothing is computed: expressions over columns and constants of known types are analysed only. One and two arguments are tried
+with every combination of types; of more arguments each is varied alone around the combinations that Spark takes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from etl.expressions.signature_types import (
+    BY_VALUE,
+    CAST_TARGETS,
+    CODES,
+    CONSTANT_INT,
+    CONSTANT_TEXT,
+    FEW,
+    LINKED,
+    OPERATORS,
+    PAIRED,
+    Tried,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MOST_ARGUMENTS = 8
+_BATCH = 200
+_MOST_AROUND = 12
+"""Accepted combinations around which each argument is varied alone."""
+_MANY_ROWS = ("agg_funcs", "window_funcs", "generator_funcs")
+_TEXTS = ("'1'", "'year'", "'a INT'", "'UTF-8'", "'2020-01-01'", "'UTC'", "'{\"a\":1}'", "'$.a'", "'MM'", "'1 day'", "'SHA-256'")
+_FEW_TEXTS = 4
+
+
+class Probe:
+    """A Spark session that is asked about expressions."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        columns = ", ".join(f"cast(null as {name}) as c{at}" for at, name in enumerate(CODES) if name not in _constants())
+        session.sql(f"select {columns}").createOrReplaceTempView("typed_columns")
+        state = session._jsparkSession.sessionState()
+        self._parser, self._analyzer = state.sqlParser(), state.analyzer()
+        self._column = {name: f"c{at}" for at, name in enumerate(CODES)}
+
+    def names(self) -> tuple[list[str], list[str]]:
+        """Names of functions of one event, and of functions of many rows."""
+        assert self.session._jvm is not None
+        listed = self.session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
+        groups = {info.getName(): info.getGroup() for info in listed if info.getName().isidentifier()}
+        shown = {row[0] for row in self.session.sql("show system functions").collect() if row[0].isidentifier()}
+        groups |= dict.fromkeys(shown - groups.keys(), "table")
+        names = sorted(groups)
+        many = [name for name in names if groups[name] in (*_MANY_ROWS, "table") and name not in _GRAMMAR]
+        single = [name for name in names if name not in many and name not in _GRAMMAR and not name.startswith(_SKETCHES)]
+        return single, many
+
+    def signatures(self, name: str) -> dict[str, Any]:
+        """Number of arguments → what Spark takes and gives; nothing in it where that was not found out."""
+        templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(_MOST_ARGUMENTS + 1)}
+        counts = [count for count, template in templates.items() if not self._arity_is_wrong(template, count)]
+        found: dict[str, Any] = {}
+        shorter: list[tuple[str, ...]] = []
+        for count in counts:
+            if count > 3 and counts[-1] == _MOST_ARGUMENTS:  # any number: three tell how it goes on
+                found[str(count)] = {}
+                continue
+            tried = self._tried(templates[count], count, shorter)
+            found[str(count)] = tried.as_json(name) if tried else {}
+            shorter = _some(list(tried.results), _MOST_AROUND) if tried else []
+        return found
+
+    def operator(self, template: str) -> dict[str, Any]:
+        """The same of an operator or cast, written with ``{}`` for its operands."""
+        count = template.count("{}")
+        tried = self._tried(template, count, [])
+        return {str(count): tried.as_json()} if tried else {}
+
+    def _tried(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> Tried | None:
+        results: dict[tuple[str, ...], str] = {}
+        self._note(results, self._asked(template, _combinations(count, shorter)))
+        if count > 1:
+            for around in _some(list(results), _MOST_AROUND):
+                self._note(results, self._asked(template, (codes for codes in _varied(around) if codes not in results)))
+        return Tried(count, results) if results else None
+
+    def _note(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
+        """A type that follows from a constant's value is not known."""
+        for codes, type_ in answers:
+            results[codes] = type_ if results.get(codes, type_) == type_ else BY_VALUE
+
+    def _arity_is_wrong(self, template: str, count: int) -> bool:
+        try:
+            self._analysed([template.format(*["null"] * count)])
+        except Exception as error:
+            return "WRONG_NUM_ARGS" in str(error) or "REQUIRED_PARAMETER" in str(error)
+        return False
+
+    def _asked(self, template: str, combinations: Iterable[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], str]]:
+        waiting: list[tuple[tuple[str, ...], str]] = []
+        for codes in combinations:
+            texts = _TEXTS if len(codes) == 1 else _TEXTS[:_FEW_TEXTS] if len(codes) == 2 else _TEXTS[:3]
+            waiting += [(codes, template.format(*arguments)) for arguments in self._written(codes, texts)]
+            if len(waiting) >= _BATCH:
+                yield from self._answers(waiting)
+                waiting = []
+        yield from self._answers(waiting)
+
+    def _written(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        ways = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
+        if len(codes) > 2:  # all constants alike: what else they are is varied by the other combinations
+            for text in texts if CONSTANT_TEXT in codes else ("",):
+                yield tuple({CONSTANT_TEXT: text, CONSTANT_INT: "1"}.get(code) or self._column[code] for code in codes)
+            return
+        yield from product(*(ways.get(code, (self._column[code],)) for code in codes))
+
+    def _answers(self, asked: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[tuple[tuple[str, ...], str]]:
+        if not asked:
+            return
+        try:
+            good = self._resolved([text for _, text in asked])
+            types = self._types([asked[at][1] for at in good]) if good else []
+        except Exception:
+            if len(asked) > 1:
+                middle = len(asked) // 2
+                yield from self._answers(asked[:middle])
+                yield from self._answers(asked[middle:])
+            return
+        yield from ((asked[at][0], type_) for at, type_ in zip(good, types, strict=True))
+
+    def _analysed(self, texts: Sequence[str]) -> Any:
+        columns = ", ".join(f"{text} as r{at}" for at, text in enumerate(texts))
+        return self._analyzer.execute(self._parser.parsePlan(f"select {columns} from typed_columns"))
+
+    def _resolved(self, texts: Sequence[str]) -> list[int]:
+        """Which of the expressions the analyser takes: the others print with a quote in front."""
+        shown = self._analysed(texts).output().mkString("|").split("|")
+        return [at for at, name in enumerate(shown) if not name.startswith("'")]
+
+    def _types(self, texts: Sequence[str]) -> list[str]:
+        plan = self._analysed(texts)
+        return [field["type"] for field in _fields(json.loads(plan.schema().json()))]
+
+
+_GRAMMAR = frozenset(
+    ("and", "or", "not", "in", "case", "when", "between", "div", "cast", "reflect", "java_method", "try_reflect")
+)
+"""Names that SHOW FUNCTIONS lists and that are operators or never allowed."""
+
+
+_SKETCHES = ("kll_", "tuple_", "theta_", "hll_", "st_", "approx_top_k_")
+"""Functions of sketches and geometries: no lint needs their types, and they are a fifth of all."""
+
+
+def _constants() -> tuple[str, ...]:
+    return (CONSTANT_TEXT, CONSTANT_INT)
+
+
+def _combinations(count: int, shorter: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    if count <= 1:
+        yield from product(CODES, repeat=count)
+    elif count <= 3:
+        yield from product(PAIRED if count == 2 else FEW, repeat=count)
+        for type_ in LINKED:
+            yield from product((f"array<{type_}>", type_, CONSTANT_INT), repeat=count)
+        yield from _alike(count) if count == 3 else ()
+    else:
+        yield from ((*codes, code) for codes in shorter for code in FEW)
+        yield from ((code,) * count for code in CODES)
+
+
+def _alike(count: int) -> Iterator[tuple[str, ...]]:
+    """Combinations in which some arguments have one type, as in ``if(boolean, date, date)``."""
+    for code in CODES:
+        for same in product((True, False), repeat=count):
+            if sum(same) > 1:
+                yield from product(*((code,) if fixed else (CONSTANT_TEXT, CONSTANT_INT, "boolean") for fixed in same))
+
+
+def _some(combinations: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
+    """A few of them, from all over."""
+    return list(combinations[:: max(1, len(combinations) // most)])
+
+
+def _varied(codes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for at in range(len(codes)):
+        for code in CODES:
+            yield (*codes[:at], code, *codes[at + 1 :])
+
+
+def _fields(struct: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from ({**field, "type": _sql(field["type"])} for field in struct["fields"])
+
+
+def _sql(type_: Any) -> str:
+    """Spark's JSON of a type → its name in SQL."""
+    if isinstance(type_, str):
+        return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(type_, type_)
+    if type_["type"] == "array":
+        return f"array<{_sql(type_['elementType'])}>"
+    if type_["type"] == "map":
+        return f"map<{_sql(type_['keyType'])},{_sql(type_['valueType'])}>"
+    if type_["type"] == "struct":
+        return "struct<" + ",".join(f"{field['name']}:{_sql(field['type'])}" for field in type_["fields"]) + ">"
+    return "unknown"
+
+
+def probe(session: SparkSession, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """The content of `signatures.json`, or of the part of it about these names."""
+    asked = Probe(session)
+    functions, many = asked.names()
+    templates = {
+        **OPERATORS,
+        **{f"{how} {target}": f"{how}({{}} as {target})" for how in ("cast", "try_cast") for target in CAST_TARGETS},
+    }
+    wanted = set(names) if names is not None else {*functions, *templates}
+    found = {name: asked.signatures(name) for name in functions if name in wanted}
+    found |= {name: asked.operator(template) for name, template in templates.items() if name in wanted}
+    return {"many_rows": many, "signatures": found}
+
+
+def write(found: Mapping[str, Any]) -> str:
+    """JSON with a line for each name, so that changes can be read."""
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in found["signatures"].items()
+    )
+    return f'{{"many_rows": {json.dumps(found["many_rows"])},\n"signatures": {{\n{lines}\n}}}}\n'
+
+
+def _main(path: str) -> None:
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.catalogImplementation", "in-memory")
+        .getOrCreate()
+    )
+    logging.disable()  # each refusal is a stack trace otherwise
+    session.sparkContext.setLogLevel("OFF")
+    Path(path).write_text(write(probe(session, sys.argv[2:] or None)), "utf-8")
+    session.stop()
+
+
+__all__ = ["Probe", "probe", "write"]
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
