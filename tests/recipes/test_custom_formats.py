@@ -47,3 +47,13 @@ def test_iis_with_a_list_of_fields_of_ones_own() -> None:
 
     assert [(e["source.ip"], e["url.path"], e["http.response.status_code"]) for e in found] == [("192.0.2.1", "/a.htm", 200)]
     assert [e["network.forwarded_ip"] for e in found] == ["198.51.100.7"]
+
+
+def test_postgresql_with_a_prefix_of_ones_own() -> None:
+    env = {"POSTGRESQL_PREFIX": r"%{t} %{u}/%{d} \[%{a}\] %{h} <%{p}> "}
+
+    found = events("postgresql", env, ["2026-04-03 22:32:14 UTC app/shop [psql] 10.0.0.1 <77> ERROR:  x"])
+
+    assert [(e["user.name"], e["postgresql.log.client_addr"], e["process.pid"], e["message"]) for e in found] == [
+        ("app", "10.0.0.1", 77, "x")
+    ]
