@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from etl.contract.components import Component, Entry, Family
 from etl.contract.delivery import NO_BATCH, BatchId, Committer, Result, Staged, Task, Writer
-from etl.contract.errors import ComponentError, EtlError, FileLocation, Finding, PlanError, SplitLostError, cut, nearest
+from etl.contract.errors import NOTICE, ComponentError, EtlError, FileLocation, Finding, PlanError, SplitLostError, cut, nearest
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -37,6 +37,7 @@ from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 __all__ = [
     "HIDDEN",
     "IDENTITY",
+    "NOTICE",
     "NO_BATCH",
     "OFFSET",
     "TIMESTAMP",

@@ -1,5 +1,6 @@
 """Keeping out of a process what it does not need: pyarrow loads pandas to look at the first list it is given (0.2 s,
-30 MB), and numpy for nothing that a check asks of it (0.05 s).
+30 MB), and numpy for nothing that a check asks of it (0.05 s). A check calls no function of pyarrow.compute either, whose import
+writes the documentation of 300 functions (0.04 s).
 
 Only Spark's ``mapInArrow`` needs pandas, so a run whose queries are all Arrow does without, and so does every other
 command.
@@ -9,7 +10,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, cast
 
 _NAME = "SLUICE_WITHOUT"
 
@@ -36,3 +41,28 @@ def obey() -> None:
     names = frozenset(os.environ.get(_NAME, "").split())
     if names:
         sys.meta_path.insert(0, _Without(names))
+
+
+class _Deferred(ModuleType):
+    """A module of functions that is loaded when one of them is first called; until then it gives functions that load it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        return partial(_call, self, name)
+
+
+def defer(name: str) -> None:
+    """Load a module of functions when one of them is first called, which two threads must not do at once."""
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is not None:
+        sys.modules[name] = module = _Deferred(name)
+        module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+
+
+def _call(module: ModuleType, name: str, *args: Any, **options: Any) -> Any:
+    if isinstance(module, _Deferred):
+        cast(Any, module).__class__ = ModuleType
+        if module.__spec__ and module.__spec__.loader:
+            module.__spec__.loader.exec_module(module)
+    return getattr(module, name)(*args, **options)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 LOOK = """
 import sys
@@ -23,3 +26,29 @@ def loads_pandas(call: str) -> str:
 def test_a_forbidden_package_is_not_loaded_and_arrow_works_without() -> None:
     assert loads_pandas("") == "True"  # else this test has no point, and neither has the module
     assert loads_pandas("\nforbid('pandas')") == "False"
+
+
+DEFER = """
+import sys
+from etl.lean import defer
+defer("pyarrow.compute")
+import pyarrow as pa
+import pyarrow.compute as pc
+count = pc.count
+print("pyarrow._compute_docstrings" in sys.modules, count(pa.array([1, None])).as_py(), pc.sum(pa.array([1, 2])).as_py())
+print("pyarrow._compute_docstrings" in sys.modules, isinstance(pc.CountOptions, type))
+"""
+
+
+def test_a_deferred_module_is_loaded_by_the_first_call_of_its_functions() -> None:
+    printed = subprocess.run([sys.executable, "-c", DEFER], capture_output=True, text=True, check=True).stdout.split()
+    assert printed == ["False", "1", "3", "True", "True"]
+
+
+def test_a_check_loads_no_functions_of_arrow() -> None:
+    look = (
+        "import sys; from etl.lean import defer; defer('pyarrow.compute'); from etl.config import check; from pathlib import Path"
+    )
+    look += "; print(check([Path('pipelines/ssh-failed-logins.yaml')], {}), 'pyarrow._compute_docstrings' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert printed.split() == ["[]", "False"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from etl.cli.configured import PipelineFile, environment
+from etl.lean import defer
 
 if TYPE_CHECKING:
     from etl.config import Problem
@@ -54,6 +55,8 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
     alternatives = any(path.is_dir() for path in paths)  # a folder may hold them
     as_command: Severity | None = None if not paths else "warning" if alternatives else "error"
     with _sprint():
+        if not connect:  # which asks several systems at once
+            defer("pyarrow.compute")
         from etl.config import check
 
         problems = check(files, environment(env_file), as_command)

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from etl.api import EtlError
+from etl.api import NOTICE, EtlError
 from etl.cli.configured import PipelineFile, configured, environment
 from etl.cli.dead_share import DeadShare, Share, dead_summary
 from etl.cli.metrics import MetricsFile
@@ -138,7 +138,7 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
     progress = Progress(options.form, options.quiet, live, several=several)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        level = logging.INFO if options.verbose else logging.WARNING
+        level = logging.INFO if options.verbose else NOTICE
         ear = Ear(level, lambda kind, text, pipeline: progress.say("component", text, kind, pipeline))
         stack.enter_context(listening(ear))
         stack.enter_context(signals(runs, progress))

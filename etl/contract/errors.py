@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+NOTICE = 25
+"""Level of log records that a run prints without ``--verbose`` though nothing is wrong: between INFO and WARNING."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:

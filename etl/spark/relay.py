@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from etl.api import NOTICE
 from etl.delivery.told import Rarely, Trouble
 
 MARK = "\x1esluice "
@@ -74,7 +75,7 @@ class Ear:
             limiter = self.limiters.setdefault(pipeline, Rarely())
             told = level >= self.level and _worth_telling(limiter, text, trouble, process)
         if told:
-            self.say(logging.getLevelName(level).lower(), text, pipeline)
+            self.say("info" if level == NOTICE else logging.getLevelName(level).lower(), text, pipeline)
 
 
 def _worth_telling(limiter: Rarely, text: str, trouble: Trouble | None, process: int) -> bool:

@@ -12,7 +12,7 @@ from pydantic import Field
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
 from etl.rules.correlation_routes import COUNTS
 from etl.steps.correlate import Correlate
-from etl.steps.rule_sources import Asked, log, say_left_out
+from etl.steps.rule_sources import Asked, log, log_changes, say_left_out
 
 if TYPE_CHECKING:
     from etl.tables.store import Wanted
@@ -68,6 +68,7 @@ def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any
     known = visible(asked.incoming)
     base = in_force(RuleSet(force.base), standing_taxonomy(asked.step.taxonomy).taxonomy, known)
     say_left_out(asked, [*force.problems, *base.problems])
+    log_changes(asked, [*base.rules, *(member for family in force.families.values() for member in family.members)])
     for problem in force.untold:
         log.warning("%s; the rule is left out", problem)
     routes = [route for some in force.ways.values() for route in some]

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVa
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from etl.api import Expression, Finding, Schema, Step, Table, visible
+from etl.api import NOTICE, Expression, Finding, Schema, Step, Table, visible
 
 if TYPE_CHECKING:
+    from etl.rules.changes import Known
+    from etl.rules.correlation import Correlation
     from etl.rules.published import Text
-    from etl.rules.rule import Problem, RuleSet
+    from etl.rules.rule import Problem, Rule, RuleSet
     from etl.rules.taxonomy import Taxonomy
     from etl.tables.store import Wanted
 
@@ -200,3 +202,18 @@ def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
         if now:
             left_out = counted(len(now), "rule is", "rules are")
             log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, now[0])
+
+
+_rules: dict[tuple[str, str], Known] = {}
+"""Of steps, by their options and fields: the rules that were in force last."""
+
+
+def log_changes(asked: Asked[Any], rules: Sequence[Rule | Correlation]) -> None:
+    """Log which rules were added, changed or removed since this process looked last."""
+    from etl.rules.changes import changes, known
+
+    step = asked.options, str(asked.incoming)
+    if step in _rules:
+        for change in changes(_rules[step], rules):
+            log.log(NOTICE, "%s", change)
+    _rules[step] = known(rules)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Schema, visible
-from etl.steps.rule_sources import Asked, RuleSources, say_left_out
+from etl.steps.rule_sources import Asked, RuleSources, log_changes, say_left_out
 
 if TYPE_CHECKING:
     from etl.rules.in_force import InForce
@@ -124,4 +124,5 @@ def _engine(asked: Asked[Rules]) -> tuple[InForce, Any]:
         force = asked.step.in_force(asked.incoming)
         engine = force.engine(visible(asked.incoming))
     say_left_out(asked, force.problems)
+    log_changes(asked, force.rules)
     return force, engine

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from etl.api import NOTICE
 from etl.expressions import compile_expression
 from etl.rules.conditions import Leaf
 from etl.rules.engine import Engine
@@ -239,6 +240,59 @@ def test_a_file_that_changes_comes_or_goes_counts_for_the_next_task(folder: Path
     assert names(in_folder(folder)) == {0: ["a"], 1: ["a", "b"]}
     (folder / "a.yml").unlink()
     assert names(in_folder(folder)) == {1: ["b"]}
+
+
+def test_rules_that_are_added_changed_or_removed_are_announced(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    caplog.set_level(NOTICE, "sluice.rules")
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    names(in_folder(folder))
+    assert caplog.messages == []
+
+    # when, then
+    publish(folder, "b.yml", "\n{name: b, where: n = 1}", 2)
+    names(in_folder(folder))
+    assert caplog.messages == [f"{folder}/b.yml:2: rule 'b' is added"]
+
+    # when only the line changes, then
+    caplog.clear()
+    publish(folder, "b.yml", "{name: b, where: n = 1}", 3)
+    names(in_folder(folder))
+    assert caplog.messages == []
+
+    # when, then
+    publish(folder, "b.yml", "{name: b, where: n = 2}", 4)
+    (folder / "a.yml").unlink()
+    names(in_folder(folder))
+    assert caplog.messages == [f"{folder}/b.yml:1: rule 'b' is changed", f"{folder}/a.yml: rule 'a' is removed"]
+
+
+def test_many_new_rules_are_announced_in_one_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    caplog.set_level(NOTICE, "sluice.rules")
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    names(in_folder(folder))
+
+    # when
+    publish(folder, "b.yml", "".join(f"- {{name: b{n}, where: n = {n}}}\n" for n in range(1_200)), 2)
+    names(in_folder(folder))
+
+    # then
+    assert caplog.messages == [f"1,200 rules are added, the first: {folder}/b.yml:1: rule 'b0'"]
+
+
+def test_a_new_rule_that_cannot_be_decided_is_not_announced_as_added(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # given
+    caplog.set_level(NOTICE, "sluice.rules")
+    publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
+    names(in_folder(folder))
+
+    # when
+    publish(folder, "b.yml", "{name: b, where: m = 1}", 2)
+    names(in_folder(folder))
+
+    # then
+    assert not any("is added" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize("bad", ["name: [", "- name: a", "{name: a, where: 1}", "42", "{title: t, detection: {condition: x}}"])
