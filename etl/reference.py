@@ -159,7 +159,7 @@ def _type(schema: Any) -> str:
     if "enum" in schema:
         return ", ".join(f"{value}" for value in schema["enum"])
     if "const" in schema:
-        return str(schema["const"])
+        return str(schema["const"]) or "an empty text"
     return _NAMED.get(str(schema.get("type")), lambda _: _UNKNOWN)(schema)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, SecretStr
 
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from connectors.database.session import Session
 
 URL = "The database: `mysql://host:3306/database` (MariaDB too), `postgresql://host/database`, `sqlite:///file.db`; no password."
+
+
+TableName = Annotated[
+    str,
+    Field(
+        pattern=r"^[^.\x00]+(\.[^.\x00]+)?$",
+        max_length=129,
+        json_schema_extra={"patternErrorMessage": "is no table: write its name, or schema.name"},
+    ),
+]
+"""A table, with its schema in front or not."""
 
 
 class DatabaseOptions(BaseModel):
@@ -68,9 +79,7 @@ class DatabaseOptions(BaseModel):
 class RowsOptions(DatabaseOptions):
     """Which rows of a database are read."""
 
-    table: str | None = Field(
-        default=None, description="The table, or `schema.table`.", pattern=r"^[^.\x00]+(\.[^.\x00]+)?$", max_length=129
-    )
+    table: TableName | None = Field(default=None, description="The table, or `schema.table`.")
     query: str | None = Field(
         default=None,
         description="A SELECT instead of a table.",

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from connectors.database import ledger
-from connectors.database.options import DatabaseOptions
+from connectors.database.options import DatabaseOptions, TableName
 from connectors.database.places import UrlError, place_of, table_url
 from connectors.database.probing import reached
 from connectors.database.session import Session, session_of
@@ -34,7 +34,13 @@ from etl.api import (
 )
 
 Column = Annotated[str, Field(min_length=1, max_length=64)]
-SqlType = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_ (),]*$")]
+SqlType = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z][A-Za-z0-9_ (),]*$",
+        json_schema_extra={"patternErrorMessage": "is no SQL type, such as VARCHAR(20) or BIGINT"},
+    ),
+]
 LEDGER = "sluice_ledger"
 
 
@@ -74,7 +80,7 @@ class DatabaseSink(DatabaseOptions, Sink):
     """
 
     type: Literal["database"] = "database"
-    table: str = Field(description="The table, or `schema.table`.", pattern=r"^[^.\x00]+(\.[^.\x00]+)?$", max_length=129)
+    table: TableName = Field(description="The table, or `schema.table`.")
     columns: dict[FieldName, Column] | None = Field(
         default=None,
         min_length=1,
@@ -92,12 +98,7 @@ class DatabaseSink(DatabaseOptions, Sink):
     delivery: Literal["exactly_once", "at_least_once"] = Field(
         default="exactly_once", description="With the ledger, or without: then a crash may repeat rows."
     )
-    ledger: str = Field(
-        default=LEDGER,
-        description="Table of what is written already; made when it is not there.",
-        pattern=r"^[^.\x00]+(\.[^.\x00]+)?$",
-        max_length=129,
-    )
+    ledger: TableName = Field(default=LEDGER, description="Table of what is written already; made when it is not there.")
     batch: Batching = Field(
         default=Batching(max_events=10_000, max_bytes=32 << 20), description="When buffered events are written."
     )

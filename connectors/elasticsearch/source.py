@@ -69,6 +69,7 @@ class ElasticsearchSource(Cluster, Source):
     index: str = Field(
         description="Index, alias, data stream or pattern; several with commas.",
         pattern=r"^[^\s/?#]+$",
+        json_schema_extra={"patternErrorMessage": "is no name of an index: without blanks, '/', '?' and '#'"},
         examples=["logs-*", "logs-a,logs-b"],
     )
     query: dict[str, Any] | None = Field(

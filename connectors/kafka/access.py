@@ -12,6 +12,14 @@ from pydantic import BaseModel, Field, SecretStr
 from connectors.tls import ClientTls
 from etl.api import Duration, Finding
 
+Address = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\s,/]+$",
+        json_schema_extra={"patternErrorMessage": "is no address host:port: no blanks, no scheme, no path; several are a list"},
+    ),
+]
+"""Of a broker."""
 Property = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._]*$")]
 
 _CALM: Mapping[str, str] = {
@@ -61,7 +69,7 @@ class Settings:
 class Cluster(BaseModel):
     """Addresses and credentials of a cluster."""
 
-    servers: tuple[Annotated[str, Field(pattern=r"^[^\s,/]+$")], ...] = Field(
+    servers: tuple[Address, ...] = Field(
         description="Brokers to ask first, as host:port; they name the others.",
         min_length=1,
         examples=[["kafka1.example.org:9092", "kafka2.example.org:9092"]],

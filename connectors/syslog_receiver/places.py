@@ -13,6 +13,9 @@ from etl.api import ComponentError
 
 PLACE = r"^(?:(?:tcp|udp|tls)://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):[0-9]{1,5}|unix(?:gram)?://(?:/[^/\x00]+)+)$"
 """What a place looks like."""
+PLACE_WORDS = {
+    "patternErrorMessage": "is no place to listen: write tcp://0.0.0.0:514, udp://…, tls://…, unix:///run/log.sock or unixgram:///…"
+}
 
 _NET = re.compile(r"(?P<scheme>tcp|udp|tls)://\[?(?P<host>[^\]]+)\]?:(?P<port>\d+)")
 _UNIX = re.compile(r"(?P<scheme>unix|unixgram)://(?P<path>.+)")

@@ -14,7 +14,7 @@ from connectors.journal.positions import Position, latest
 from connectors.journal.reader import Journal
 from connectors.syslog_receiver.allow import problem
 from connectors.syslog_receiver.batches import FIELDS, batches, members
-from connectors.syslog_receiver.places import PLACE, Place
+from connectors.syslog_receiver.places import PLACE, PLACE_WORDS, Place
 from connectors.syslog_receiver.terms import Terms
 from connectors.syslog_receiver.tls import Tls
 from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
@@ -57,7 +57,7 @@ class SyslogSource(ReceivingSource):
     """
 
     type: Literal["syslog"] = "syslog"
-    listen: tuple[Annotated[str, Field(pattern=PLACE)], ...] = Field(
+    listen: tuple[Annotated[str, Field(pattern=PLACE, json_schema_extra=PLACE_WORDS)], ...] = Field(
         description="Where to listen: tcp://host:port, udp://host:port, tls://host:port, unix:///path for connections to a "
         "Unix socket, unixgram:///path for datagrams; 0.0.0.0 and [::] are all addresses of this host.",
         min_length=1,
@@ -83,7 +83,13 @@ class SyslogSource(ReceivingSource):
         examples=["64MiB"],
     )
     permissions: str = Field(
-        default="660", description="Who may write to a Unix socket, as chmod takes it.", pattern="^0?[0-7]{3}$", examples=["666"]
+        default="660",
+        description="Who may write to a Unix socket, as chmod takes it.",
+        pattern="^0?[0-7]{3}$",
+        json_schema_extra={
+            "patternErrorMessage": "does not say who may write: three digits from 0 to 7 in quotes, such as '660'"
+        },
+        examples=["666"],
     )
     charset: str = Field(default="utf-8", description="Character set of messages, by Python's name.", examples=["latin-1", "gbk"])
     journal: JournalOptions = Field(default=JournalOptions(), description="How messages are kept until they are delivered.")

@@ -58,6 +58,8 @@ class Report:
             self._find_elsewhere(finding, finding.location)
             return
         path = (*owner, *finding.path)
+        if path not in self.document.places and path[-1:] == (0,):
+            path = path[:-1]  # a single value stands for a list
         place = self.place(path)
         position = place.value
         if finding.at is not None and path not in self.substituted and path in self.document.places:

@@ -14,9 +14,12 @@ from etl.api import Component, Family, format_duration
 from etl.catalogue import FAMILIES, Catalogue
 from etl.config.case_schema import definitions as case_definitions
 from etl.config.model import RunOptions
+from etl.config.pattern_words import WORDS
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]*$"
 """What a source, stream or sink may be called."""
+
+_NAME_WORDS = "is no name: a name is a letter, then letters, digits, '_' and '-'"
 
 Json = dict[str, Any]
 
@@ -68,10 +71,25 @@ class _Untitled(GenerateJsonSchema):
             return {name: self.encode_default(value) for name, value in dft if value is not None}
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
+    def list_schema(self, schema: Any) -> Json:
+        return _or_single(super().list_schema(schema))
+
+    def tuple_schema(self, schema: Any) -> Json:
+        return _or_single(super().tuple_schema(schema))
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
+def _or_single(array: Json) -> Json:
+    """A list, or a single value in its place (see `etl.contract.lists`)."""
+    items = array.get("items", {})
+    single = items.get("anyOf", [items])
+    scalar = all(one.get("type") in _SCALARS or "const" in one for one in single)
+    return {"anyOf": [*single, array]} if scalar and array.get("minItems", 0) <= 1 else array
+
+
+_SCALARS = ("string", "integer", "number")
 _TEXT: Json = {"type": "string", "description": "What it is for."}
 
 
@@ -81,7 +99,12 @@ def _ref(name: str) -> Json:
 
 def _top_level() -> Json:
     return {
-        "name": {"type": "string", "pattern": NAME_PATTERN, "description": "The pipeline's name; the file's name by default."},
+        "name": {
+            "type": "string",
+            "pattern": NAME_PATTERN,
+            WORDS: _NAME_WORDS,
+            "description": "The pipeline's name; the file's name by default.",
+        },
         "description": _TEXT,
         "source": {"description": "Short form: the one source.", **_ref("source")},
         "steps": {"description": "Short form: what is done to its events.", **_ref("steps")},

@@ -13,6 +13,7 @@ from etl.catalogue import Catalogue
 from etl.config.document import plain, scalar_value
 from etl.config.model import Path
 from etl.config.option_names import meant_option
+from etl.config.pattern_words import pattern_words
 from etl.config.report import Report
 from etl.config.schema import pipeline_schema
 
@@ -36,7 +37,6 @@ _TRAPS = {
     **dict.fromkeys(("no", "No", "off", "Off", "n"), "write false: YAML 1.2 reads {!r} as text"),
 }
 _LONGEST_SHOWN = 80
-_FIELD_NAME = "^[A-Za-z_@]"
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
     path = tuple(error.instance_path)
     parent = _parent(error, context.schema)
     if "patternProperties" in parent:
-        wanted = _pattern_words(next(iter(parent["patternProperties"])))
-        yield from (
-            Fault((*path, name), "property-names", f"the key {name!r} {wanted}", key=True) for name in error.kind.unexpected
-        )
+        pattern = next(iter(parent["patternProperties"]))
+        for name in error.kind.unexpected:
+            message = f"the key {name!r} {pattern_words(name, parent, pattern)}"
+            yield Fault((*path, name), "property-names", message, key=True)
         return
     given, options = plain(_at(context.root, path)), parent.get("properties", {})
     for name in error.kind.unexpected:
@@ -184,6 +184,8 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
     words = " or ".join(dict.fromkeys(_WORDS[name] for name in wanted if name != "null" or len(wanted) == 1))
     found = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(value))
     hint = _TRAPS[value].format(value) if "boolean" in wanted and isinstance(value, str) and value in _TRAPS else None
+    if isinstance(value, dict) and "array" in wanted:
+        hint = "put '- ' in front of its first key, or [ ] around it: a list of one"
     return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)
 
 
@@ -216,14 +218,11 @@ def _size(words: str) -> Callable[[Any, Context], Iterator[Fault]]:
 
 
 def _pattern(error: Any, context: Context) -> Iterator[Fault]:
-    wanted = _pattern_words(str(_parent(error, context.schema).get("pattern")))
-    yield Fault(tuple(error.instance_path), "pattern", f"{_shown(error, context)} {wanted}", soft=True)
-
-
-def _pattern_words(pattern: str) -> str:
-    if pattern.startswith(_FIELD_NAME):
-        return "is no field name: letters, digits, '_', '@' and '-', with dots between members"
-    return f"does not match {pattern}"
+    schema, path = _parent(error, context.schema), tuple(error.instance_path)
+    words = pattern_words(str(_at(context.root, path)), schema, str(schema.get("pattern")))
+    if _secret(schema) or path in context.report.substituted:
+        words = pattern_words("", schema, str(schema.get("pattern")))
+    yield Fault(path, "pattern", f"{_shown(error, context)} {words}", soft=True)
 
 
 def _any_of(error: Any, context: Context) -> Iterator[Fault]:

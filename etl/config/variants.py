@@ -47,11 +47,16 @@ class Built:
 def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[Path], schema: Json, defs: Json) -> list[Model]:
     """The model with candidates in place of its bad values: several that differ, or none where nothing can be made of it."""
     places = outermost(bad)
-    choices = {path: candidates(schema, path, defs) or [REMOVED] for path in places}
+    choices = {path: _choices(candidates(schema, path, defs), path) for path in places}
     tried = ({path: values[number % len(values)] for path, values in choices.items()} for number in range(_MOST_TRIED))
     made = _made(cls, options, tried)
     found = list(islice(made, MOST_VARIANTS)) if places else list(islice(made, 1))
     return found or list(_made(cls, options, [{path[:1]: REMOVED for path in places}]))
+
+
+def _choices(values: list[Any], path: Path) -> list[Any]:
+    """The candidates; inside an option the value may also be left out, for its key may be what is wrong."""
+    return [*values, REMOVED] if len(path) > 1 or not values else values
 
 
 def attributes(cls: type[BaseModel], options: Iterable[str]) -> frozenset[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from etl.contract.lists import with_lists
 
 type_name = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """What a component's ``type`` looks like (HOUSE_STYLE 10)."""
@@ -24,6 +26,12 @@ class Component(BaseModel):
     )
 
     type: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single_values(cls, options: Any) -> Any:
+        """A single value where a list is meant is a list of one, in options and in options of options."""
+        return with_lists(cls, options)
 
 
 Family = Literal["source", "step", "sink", "table"]

@@ -27,6 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 Character = Annotated[str, Field(min_length=1)]
 Ascii = r"^[!-/:-@\[-`{-~]*$"
 """ASCII punctuation."""
+ASCII_WORDS: dict[str, Any] = {"patternErrorMessage": "has other characters than ASCII signs such as ' \" ( ) [ ] < >"}
 
 
 class KeyValue(PairsParser):
@@ -81,9 +82,12 @@ class KeyValue(PairsParser):
         default="lenient", description="Whether blanks may stand around the separator of key and value."
     )
     quotes: str = Field(
-        default="\"'", pattern=Ascii, description="Characters that quote a key or value; none with an empty text."
+        default="\"'",
+        pattern=Ascii,
+        json_schema_extra=ASCII_WORDS,
+        description="Characters that quote a key or value; none with an empty text.",
     )
-    brackets: list[Annotated[str, Field(pattern=Ascii, min_length=2, max_length=2)]] = Field(
+    brackets: list[Annotated[str, Field(pattern=Ascii, min_length=2, max_length=2, json_schema_extra=ASCII_WORDS)]] = Field(
         default=[], description="Pairs of characters that hold a value, taken off it.", examples=[["()", "[]", "<>"]]
     )
     escapes: Literal["none", "quotes", "json", "blanks"] = Field(
