@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from connectors.file.copies import CERTAIN, Candidates, Originals, longest_first
 from connectors.file.ends import LineEnds
 from connectors.file.folders import Folder
 from connectors.file.identity import END, Inode, Known, Position, compare, sample
+from connectors.file.losses import note_size, warn_of_loss
 from connectors.file.newlines import last_line_end
 from connectors.file.places import Place, matched, place, shown, warn_once, warned_no_more
 from connectors.file.siblings import Siblings
@@ -31,6 +33,19 @@ _without_newline: dict[Inode, tuple[int, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What is in folders, each looked at once in a look, and only when a file is lost."""
+
+    folders: Callable[[str], Folder]
+    candidates: Callable[[str], Candidates]
+
+    def successors(self, file: Known, folder: Folder) -> Iterator[Place | None]:
+        """Files that may hold the text of a lost one: by their names, then by how they begin."""
+        yield from (place(path) for path in folder.successors(file.path))
+        yield from self.candidates(folder.path).of(file)
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """One look at the file system: at which files, and whether a last line without newline counts."""
 
@@ -46,39 +61,62 @@ class Look:
         seen, folders = matched(self.pattern, self.exclude), cache(Folder)
         files: dict[str, Known] = {}
         taken: set[Inode] = set()
-        lost: list[Known] = []
+        lost: list[tuple[Known, Place | None]] = []
+        originals = Originals()
         for file in position.ordered():
             here = _whereabouts(file, seen, folders)
             if here is None or not _is(here, file):
-                lost.append(file if here is None else replace(file, dev=0, ino=0))
+                lost.append((file, here))
                 continue
             taken.add(here.inode)
+            note_size(file, here)
             files[file.name] = self._grown(replace(file, gone=None), here)
-        for file in lost:
-            heir = self._inherited(file, taken, folders(os.path.dirname(file.path)))
-            if heir is not None:
-                files[file.name] = heir
-        news, number = list(self._news(seen.values(), taken, files, position.next)), position.next
+            originals.add(files[file.name], here)
+        candidates = cache(lambda folder: Candidates(_unknown(seen, folders(folder), taken)))
+        files |= self._heirs(lost, taken, Around(folders, candidates), originals)
+        news, number = list(self._news(seen.values(), taken, files, position.next, originals)), position.next
         files |= {file.name: file for file in news}
         return Position(files, max([number, *(file.number + 1 for file in news)]))
 
-    def _news(self, seen: Iterable[Place], taken: set[Inode], files: dict[str, Known], number: int) -> Iterator[Known]:
+    def _heirs(
+        self, lost: Iterable[tuple[Known, Place | None]], taken: set[Inode], around: Around, originals: Originals
+    ) -> dict[str, Known]:
+        """Where the text of files goes on that are no longer where they were; what was lost of the others is said."""
+        files: dict[str, Known] = {}
+        for file, here in lost:
+            heir = self._inherited(file if here is None else replace(file, dev=0, ino=0), taken, around)
+            if heir is not None:
+                files[file.name] = heir
+                now = None if heir.gone else place(heir.path)
+                if now is not None and now.inode == heir.inode:
+                    originals.add(heir, now)
+            if heir is None or heir.gone:
+                warn_of_loss(file, here)
+        return files
+
+    def _news(
+        self, seen: Iterable[Place], taken: set[Inode], files: dict[str, Known], number: int, originals: Originals
+    ) -> Iterator[Known]:
         """Files not known yet, the oldest first."""
         siblings = Siblings()
         for file in files.values():
             siblings.add(file)
-        for here in sorted(seen, key=lambda one: (one.changed_ns, one.path)):
-            if here.inode in taken or not here.size:
-                continue
-            new = self._new(here, f"{shown(os.path.basename(here.path))}#{number}", siblings)
+        fresh = [here for here in seen if here.size and here.inode not in taken]
+        for here in longest_first(sorted(fresh, key=lambda one: (one.changed_ns, one.path))):
+            new = self._new(here, f"{shown(os.path.basename(here.path))}#{number}", siblings, originals)
             if new is not None:
                 yield new
                 siblings.add(new)
+                originals.add(new, here)
+                note_size(new, here)
                 number += 1
 
-    def _new(self, here: Place, name: str, siblings: Siblings) -> Known | None:
+    def _new(self, here: Place, name: str, siblings: Siblings, originals: Originals) -> Known | None:
         """A new file, or None while it is too early to say what it is."""
         file = Known(name, here.path, *here.inode, offset=0, codec=codec_of(here.path), size=0)
+        original = originals.original(here)
+        if original is not None:
+            return _copied(file, here, original)
         origin = siblings.origin(here.path)
         if file.codec is None:
             if origin and not (here.settled or self.bounded) and compare(here.path, None, origin) != "other":
@@ -104,7 +142,9 @@ class Look:
         with stream:
             final = self.bounded or (file.moved and here.settled)
             end = self.ends.charset.whole(here.size) if final else self._event_end(stream, file, here)
-            return replace(file, offset=end, sample=sample(stream, end)) if end > file.offset else file
+            if end <= file.offset:
+                return file
+            return replace(file, offset=end, sample=sample(stream, end), ahead=0, ahead_sample="")
 
     def _event_end(self, stream: Stream, file: Known, here: Place) -> int:
         """Where its last whole event ends; an event that may go on is whole when it has waited long enough."""
@@ -123,12 +163,12 @@ class Look:
         _remember(_without_newline, here.inode, (file.offset, file.offset + self.ends.charset.whole(here.size - file.offset)))
         return file.offset
 
-    def _inherited(self, file: Known, taken: set[Inode], around: Folder) -> Known | None:
+    def _inherited(self, file: Known, taken: set[Inode], around: Around) -> Known | None:
         """A file that is no longer where it was: what it was copied or compressed to, or gone, or None when forgotten."""
-        if not around.known:
+        folder = around.folders(os.path.dirname(file.path))
+        if not folder.known:
             return file  # the folder is away, not the file
-        for path in around.successors(file.path):
-            here = place(path)
+        for here in around.successors(file, folder):
             if here is None or here.inode in taken or not here.size:
                 continue
             heir = self._heir(file, here)
@@ -140,7 +180,7 @@ class Look:
         return None if now - (file.gone or now) > FORGET else gone
 
     def _heir(self, file: Known, here: Place) -> Known | None:
-        fact = (file.raw, file.sample, here.version)
+        fact = (file.proof, here.version)
         if _checked.get((file.name, here.inode)) == (fact, False):
             return None
         codec = codec_of(here.path)
@@ -152,7 +192,30 @@ class Look:
         if codec is None or file.codec is not None:
             return self._grown(heir, here)
         packed = _packed(replace(heir, codec=codec), here)
-        return packed and replace(packed, offset=file.offset if match == "same" else END, done=match == "same")
+        done = match == "same" and file.raw == file.offset
+        return packed and replace(packed, offset=file.offset if done else END, done=done)
+
+
+def _copied(file: Known, here: Place, original: Known) -> Known | None:
+    """A copy of a known file: one to remember, or None as long as it may still become a file of its own."""
+    warn_once(here.path, f"it has the text of {original.path}, and is not read again")
+    if not here.settled or (file.codec is None and here.size < CERTAIN):
+        return None
+    if file.codec is not None:
+        packed = _packed(file, here)
+        return packed and replace(packed, done=True)
+    stream = _opened(here)
+    if stream is None:
+        return None
+    with stream:
+        return replace(file, offset=here.size, begin=here.size, sample=sample(stream, here.size))
+
+
+def _unknown(seen: dict[Inode, Place], around: Folder, taken: set[Inode]) -> list[Place]:
+    """Files of the glob and of a folder that are none of those known."""
+    beside = (place(path) for inode, path in around.by_inode.items())
+    found = {here.inode: here for here in (*seen.values(), *beside) if here is not None}
+    return [here for inode, here in found.items() if inode not in taken and here.size]
 
 
 def _whereabouts(file: Known, seen: dict[Inode, Place], folders: Callable[[str], Folder]) -> Place | None:
@@ -176,14 +239,14 @@ def _is(here: Place, file: Known) -> bool:
     """Whether the inode still has the text that was read; true as well while it cannot be opened."""
     if here.size < file.raw:
         return False
-    fact, key = (file.raw, file.sample, here.version), (file.name, here.inode)
+    fact, key = (file.proof, here.version), (file.name, here.inode)
     if _checked.get(key) == (fact, True):
         return True
     stream = _opened(here)
     if stream is None:
         return True
     with stream:
-        if sample(stream, file.raw) != file.sample:
+        if sample(stream, file.raw) != file.proof[1]:
             return False
     _remember(_checked, key, (fact, True))
     return True

@@ -50,6 +50,10 @@ class Known:
     """A compressed file of which nothing is left to read."""
     gone: float | None = None
     """Since when (epoch seconds) it cannot be found."""
+    ahead: int = 0
+    """Of a file that waits for its turn, with nothing read: how far it reached."""
+    ahead_sample: str = ""
+    """Of its text up to ``ahead``."""
 
     @property
     def inode(self) -> Inode:
@@ -57,9 +61,16 @@ class Known:
         return self.dev, self.ino
 
     @property
+    def proof(self) -> tuple[int, str]:
+        """What tells it from other files: so many raw bytes, and their sample."""
+        if self.codec:
+            return self.size, self.sample
+        return (self.ahead, self.ahead_sample) if self.ahead and not self.offset else (self.offset, self.sample)
+
+    @property
     def raw(self) -> int:
-        """How many raw bytes ``sample`` speaks of."""
-        return self.size if self.codec else self.offset
+        """How many raw bytes `proof` speaks of."""
+        return self.proof[0]
 
     @property
     def number(self) -> int:
@@ -125,10 +136,11 @@ def compare(path: str, codec: Codec | None, file: Known) -> Match:
     try:
         if file.codec is not None:
             return "same" if os.stat(path).st_size == file.size and sample_at(path, file.size) == file.sample else "other"
+        size, wanted = file.proof
         with Stream(path, codec) as stream:
-            if not file.sample.startswith(digest(stream.read(min(file.offset, SAMPLE)))):
+            if not wanted.startswith(digest(stream.read(min(size, SAMPLE)))):
                 return "other"
-            if sample(stream, file.offset) != file.sample:
+            if sample(stream, size) != wanted:
                 return "other"
             return "more" if stream.read(1) else "same"
     except (OSError, CorruptError):

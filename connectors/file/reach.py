@@ -46,7 +46,8 @@ class _Work:
         """The file where it is now, and no further than before."""
         if self.file.codec:
             return replace(self.file, offset=self.begin)
-        return replace(self.file, offset=self.begin, sample=self.before.sample if self.before else NO_TEXT)
+        waiting = replace(self.file, offset=self.begin, sample=self.before.sample if self.before else NO_TEXT)
+        return waiting if self.begin else replace(waiting, ahead=self.file.offset, ahead_sample=self.file.sample)
 
 
 def _by_bytes(work: list[_Work], left: int, ends: LineEnds) -> dict[str, Known]:

@@ -29,10 +29,14 @@ class FileSource(Source):
     """Follow text files, an event a line.
 
     A file is known by its inode and by samples of the text that was read, not by its name. So a rotated file is
-    read to its end under its new name, whether the glob matches that or not; after a copytruncate what was not read
-    yet is read from the copy; and neither the copy nor a compressed one (``x.log.1``, ``x.log-20260101``,
-    ``x.log.2.gz``) is read again. A file that was truncated and written anew is a new file. Files ending in
-    ``.gz``, ``.zst`` and ``.bz2`` are read whole, once, when nothing was written to them for ten seconds.
+    read to its end under its new name, whether the glob matches that or not. After a copytruncate what was not read
+    yet is read from the copy, which may have any name in the same folder or in the glob. A copy of a file, packed or
+    not, is not read again whatever its name (``x.log.1``, ``x.bak.log``, ``saved.gz``): its text is compared with that of
+    the file. Files that only begin alike, such as with one header, are all read, and so are equal files of less than
+    512 bytes. A copy that goes on otherwise is a file of its own: it is read whole, or from where the copy ended when it
+    had 4 KiB and was not written to for ten seconds. A file that was truncated and written anew is a new file; a warning
+    says how many bytes of the old one were not read when they are nowhere. Files ending in ``.gz``, ``.zst`` and
+    ``.bz2`` are read whole, once, when nothing was written to them for ten seconds.
 
     Directory links are followed. Below ``**`` each folder is searched once, known by device and inode, under its own name
     where the glob reaches it without a link: links in circles end, and ``exclude`` sees that name. Pipes, sockets and

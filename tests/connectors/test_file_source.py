@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.file import follow, locate, places
+from connectors.file import copies, follow, locate, losses, places
 from connectors.file.source import FileSource
 from connectors.file.streams import Stream
 from etl.api import OFFSET, ComponentError, Limit, Offset, Rejects, Split
@@ -82,6 +82,11 @@ class Run:
         self.offset = end
         return found
 
+    def restart(self) -> None:
+        """Go on in another process, which knows the offset and nothing else."""
+        for memory in (follow._checked, follow._without_newline, copies._heads, copies._verdicts, losses._sizes):
+            memory.clear()
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
@@ -91,9 +96,8 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def fresh_caches() -> None:
     """Every test begins as a new process does."""
-    follow._checked.clear()
-    follow._without_newline.clear()
-    places._warned.clear()
+    for memory in (follow._checked, follow._without_newline, copies._heads, copies._verdicts, losses._sizes, places._warned):
+        memory.clear()  # type: ignore[attr-defined]
 
 
 def add(path: Path, *lines: str) -> None:
@@ -636,6 +640,9 @@ def test_name_that_is_no_text(tmp_path: Path) -> None:
     assert Run(tmp_path / "*.log").next() == ["one"]
 
 
+PADDING = "of a length that makes these files long enough to be known by their text, and then some"
+
+
 class Writer:
     """A program that logs numbered lines, and a log rotation. Every change has a time of its own, long ago."""
 
@@ -649,7 +656,7 @@ class Writer:
     def write(self) -> None:
         self.lines += 7
         with self.log.open("a") as file:
-            file.write("".join(f"line {n}\n" for n in range(self.lines - 7, self.lines)))
+            file.write("".join(f"line {n} {PADDING}\n" for n in range(self.lines - 7, self.lines)))
         self.touch(self.log)
 
     def old(self, number: int) -> list[Path]:
@@ -673,6 +680,12 @@ class Writer:
             os.truncate(self.log, 0)
             self.touch(self.log)
 
+    def copy(self) -> None:
+        if self.log.exists():
+            copied = Path(f"{self.log}.copy{self.clock}")
+            shutil.copy(self.log, copied)
+            self.touch(copied)
+
     def compress(self) -> None:
         for number in range(1, 10):
             plain = Path(f"{self.log}.{number}")
@@ -683,7 +696,7 @@ class Writer:
                 plain.unlink()
 
 
-Act = st.sampled_from(["write", "write", "rename", "copy_truncate", "compress", "read", "read", "read little", "restart"])
+Act = st.sampled_from(["write", "write", "rename", "copy_truncate", "compress", "copy", "read", "read", "read little", "restart"])
 
 
 @settings(max_examples=150, deadline=None)
@@ -691,19 +704,20 @@ Act = st.sampled_from(["write", "write", "rename", "copy_truncate", "compress", 
 def test_any_history_of_rotations_gives_every_line_once(acts: list[str], pattern: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         writer, run, found = Writer(Path(folder)), Run(Path(folder) / pattern), []
+        run.restart()
         for act in acts:
             if act.startswith("read"):
-                found += run.next(max_bytes=30 if act == "read little" else 1 << 30)
+                found += run.next(max_bytes=400 if act == "read little" else 1 << 30)
             elif act == "restart":
-                follow._checked.clear()
+                run.restart()
             else:
                 # a file that no look ever saw under a name of the glob cannot be known
                 if act in ("rename", "copy_truncate") and pattern == "x.log":
-                    found += run.next(max_bytes=30)
+                    found += run.next(max_bytes=400)
                 getattr(writer, act)()
         found += [text for _ in range(3) for text in run.next(bounded=True)]
 
-        assert sorted(found, key=lambda text: int(text.split()[1])) == [f"line {n}" for n in range(writer.lines)]
+        assert sorted(found, key=lambda text: int(text.split()[1])) == [f"line {n} {PADDING}" for n in range(writer.lines)]
 
 
 def test_pipes_and_devices_under_a_glob_are_not_opened(tmp_path: Path, log: Path) -> None:
@@ -787,3 +801,217 @@ def test_dangling_link_beside_a_file_does_not_hide_its_rotation(tmp_path: Path, 
     add(log, "three")
 
     assert run.next() == ["two", "three"]
+
+
+def long(*words: str, count: int = 100) -> list[str]:
+    """Lines of more text than is needed to know a file by it."""
+    return [f"{number} {word} is a line of some length" for word in words for number in range(count)]
+
+
+@pytest.mark.parametrize("name", ["x.log.copy3", "x.bak.log", "copy of x", "x.log.1", "deep/y"])
+@pytest.mark.parametrize("quiet", [True, False])
+def test_copy_of_a_followed_file_is_not_read_again(tmp_path: Path, log: Path, name: str, quiet: bool) -> None:
+    lines = long("one")
+    add(log, *lines)
+    run = Run(f"{tmp_path}/**")
+    assert run.next() == lines
+    copied = tmp_path / name
+    copied.parent.mkdir(exist_ok=True)
+    shutil.copy(log, copied)
+    if quiet:
+        age(copied)
+
+    assert run.next() == run.next(bounded=True) == []
+    add(log, "two")
+    assert run.next() == ["two"]
+    run.restart()
+    assert run.next(bounded=True) == []
+
+
+@pytest.mark.parametrize("ending", PACK)
+def test_packed_copy_under_any_name_is_not_read_again(tmp_path: Path, log: Path, ending: str) -> None:
+    lines = long("one")
+    add(log, *lines)
+    run = Run(f"{tmp_path}/*")
+    assert run.next() == lines
+    packed = tmp_path / f"saved{ending}"
+    packed.write_bytes(PACK[ending](log.read_bytes()[:5000]))
+    age(packed)
+    again = tmp_path / f"again{ending}"
+    again.write_bytes(packed.read_bytes())
+
+    assert run.next() == run.next(bounded=True) == []
+
+
+def test_of_copies_there_at_the_start_one_is_read(tmp_path: Path, log: Path) -> None:
+    lines = long("one", "two")
+    add(tmp_path / "a.bak", *lines[:100])
+    age(tmp_path / "a.bak")
+    add(log, *lines)
+    shutil.copy2(log, tmp_path / "b.copy")
+    run = Run(f"{tmp_path}/*")
+
+    assert run.next(max_bytes=2000) + run.next() == lines
+    assert run.next(bounded=True) == []
+    add(log, "three")
+    assert run.next() == ["three"]
+
+
+def test_copy_that_goes_on_is_read_from_its_end_and_a_short_one_whole(tmp_path: Path, log: Path) -> None:
+    header = ["#" + ",".join(f"field {number}" for number in range(100))]
+    for name, lines in {"x.log": long("one", "two"), "y.log": header}.items():
+        add(tmp_path / name, *lines)
+    run = Run(f"{tmp_path}/*")
+    assert len(run.next()) == 201
+    for name in ("x", "y"):
+        shutil.copy(tmp_path / f"{name}.log", tmp_path / f"{name}.2")
+        age(tmp_path / f"{name}.2")
+    assert run.next() == []
+
+    add(tmp_path / "x.2", "own")
+    add(tmp_path / "y.2", "1,2,3")
+    assert sorted(run.next()) == sorted(["own", *header, "1,2,3"])
+
+
+def test_files_that_begin_alike_or_are_short_are_all_read(tmp_path: Path) -> None:
+    header = "#" + ",".join(f"field {number}" for number in range(400))
+    run, found = Run(f"{tmp_path}/*"), []
+    for number in range(4):
+        add(tmp_path / f"{number}.csv", header, *(f"{number},{row}" for row in range(number)))
+        add(tmp_path / f"{number}.txt", "done")
+        found += run.next()
+    found += run.next(bounded=True)
+
+    rows = [f"{number},{row}" for number in range(4) for row in range(number)]
+    assert sorted(text for text in found if text != header) == sorted([*rows, *["done"] * 4])
+    assert found.count(header) == 4
+
+
+def test_copy_is_known_when_its_original_is_gone(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "FORGET", -1.0)
+    lines = long("one", "two")
+    add(log, *lines)
+    run = Run(f"{tmp_path}/*")
+    assert run.next() == lines
+    shutil.copy(log, tmp_path / "old")
+    age(tmp_path / "old")
+    assert run.next() == []
+    add(log, "two")
+    assert run.next() == ["two"]
+
+    log.unlink()
+    assert run.next() == run.next(bounded=True) == []
+
+
+@pytest.mark.parametrize(("name", "pattern"), [("x.copy", "*"), ("x.log.before", "x.log"), ("y", "*")])
+def test_rest_is_read_from_a_copy_under_any_name(
+    tmp_path: Path, log: Path, name: str, pattern: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = long("one", "two")
+    add(log, *lines[:100])
+    run = Run(tmp_path / pattern)
+    assert run.next() == lines[:100]
+    add(log, *lines[100:])
+    shutil.copy(log, tmp_path / name)
+    log.write_text("new\n")
+
+    found = run.next(max_bytes=3000)
+    run.restart()
+    assert sorted(found + run.next() + run.next()) == sorted([*lines[100:], "new"])
+    assert "lost" not in caplog.text
+
+
+def test_planned_batch_is_read_from_a_copy_under_any_name(tmp_path: Path, log: Path) -> None:
+    lines = long("one")
+    add(log, *lines)
+    run = Run(log)
+    _, splits = run.plan()
+    shutil.copy(log, tmp_path / "saved")
+    log.write_text("new\n")
+
+    assert run.read(splits) == lines
+
+
+def test_lost_bytes_are_counted_and_the_way_out_is_said(log: Path, caplog: pytest.LogCaptureFixture) -> None:
+    add(log, *long("one"))
+    size = log.stat().st_size
+    run = Run(log)
+    end, splits = run.plan(max_bytes=1000)
+    run.read(splits)
+    run.offset = end
+    (read,) = [file["offset"] for file in end["files"].values()]
+
+    log.write_text("new\n")
+    assert run.next() == ["new"]
+    assert caplog.records[-1].message == (
+        f"{log}: it was cut, and has 4 bytes now; {size - read:,} of its {size:,} bytes were not read, and no copy of it is "
+        "beside it: they are lost; let rotation rename the file (logrotate: `create` in place of `copytruncate`), or keep "
+        "the copy, unpacked or packed, in the same folder"
+    )
+    log.write_text("")
+    run.next()
+    assert "; its 4 bytes were read; what was written since the last look, if anything, is lost; " in caplog.records[-1].message
+
+
+def test_file_that_waits_for_its_turn_and_is_cut_is_a_loss(tmp_path: Path, log: Path, caplog: pytest.LogCaptureFixture) -> None:
+    add(log, *long("one"))
+    add(tmp_path / "y.log", *long("two"))
+    run = Run(f"{tmp_path}/*.log")
+    run.next(max_bytes=1)
+    waiting = next(file["path"] for file in run.offset["files"].values() if not file["offset"])
+
+    size = os.path.getsize(waiting)
+    Path(waiting).write_text("new\n")
+    run.next()
+
+    (record,) = caplog.records
+    assert record.message.startswith(f"{waiting}: it was cut, and has 4 bytes now; {size:,} of its {size:,} bytes were not read")
+
+
+def test_file_that_waits_for_its_turn_is_read_from_its_copy(tmp_path: Path, log: Path) -> None:
+    for name in ("x", "y"):
+        add(tmp_path / f"{name}.log", *long(name))
+    run = Run(f"{tmp_path}/*.log")
+    found = run.next(max_bytes=1)
+    waiting = next(file["path"] for file in run.offset["files"].values() if not file["offset"])
+    shutil.copy(waiting, f"{waiting}.saved")
+    os.truncate(waiting, 0)
+    run.restart()
+
+    assert sorted(found + run.next() + run.next()) == sorted(long("x") + long("y"))
+
+
+def test_deleted_file_that_was_read_is_no_loss(log: Path, caplog: pytest.LogCaptureFixture) -> None:
+    add(log, "one")
+    run = Run(log)
+    run.next()
+    log.unlink()
+    run.next()
+
+    assert caplog.text == ""
+
+
+def test_file_that_grows_while_it_is_copied_is_read_once(tmp_path: Path, log: Path) -> None:
+    lines = long("one", "two", "three")
+    add(log, *lines[:200])
+    run, found = Run(f"{tmp_path}/*"), []
+    copied = tmp_path / "copy"
+    for count in (50, 120, 200):
+        copied.write_text("".join(f"{line}\n" for line in lines[:count])[: -3 if count < 200 else None])
+        add(log, *lines[200 + len(found) // 1000 : 200])
+        found += run.next()
+    add(log, *lines[200:])
+    found += run.next()
+
+    assert sorted(found) == sorted(lines)
+
+
+def test_lines_that_all_are_alike_make_no_copy(tmp_path: Path, log: Path) -> None:
+    """What repeats tells nothing: the original is gone, and the other file may be one of its own."""
+    add(log, *["tick"] * 1000)
+    run = Run(f"{tmp_path}/*")
+    assert len(run.next()) == 1000
+    add(tmp_path / "other", *["tick"] * 1200)
+    log.unlink()
+
+    assert len(run.next()) == 1200
