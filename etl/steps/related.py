@@ -30,6 +30,7 @@ _COLLECTED = {
 
 _FLOW = ("source.ip", "destination.ip", "network.transport")
 _PORTS = ("source.port", "destination.port")
+_ID = "network.community_id"
 
 
 class Related(ArrowStep):
@@ -40,8 +41,8 @@ class Related(ArrowStep):
     an event has none. ``source.address`` and its like become the ``ip`` beside them where they are missing or null.
 
     ``network.community_id`` is the Community ID, version 1, of ``source.ip``, ``destination.ip``, their ports and
-    ``network.transport`` (a name or number); of ICMP the options name the fields with type and code. It is null where one of
-    them is missing. In expressions the function ``community_id`` gives it of other fields.
+    ``network.transport`` (a name or number); of ICMP the options name the fields with type and code. One that an event has
+    stays; it is null where one of its parts is missing. In expressions the function ``community_id`` gives it of other fields.
 
     Fields that are not there are left out, and so is what would be made of them. No event is lost.
 
@@ -83,7 +84,7 @@ class Related(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         lists = dict.fromkeys(self._collected(incoming), _LIST)
-        ids = {"network.community_id": pa.string()} if self._has_flow(incoming) else {}
+        ids = {_ID: pa.string()} if self._has_flow(incoming) else {}
         return with_fields(incoming, {**lists, **{name: pa.string() for name in _addresses(incoming)}, **ids})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
@@ -94,7 +95,7 @@ class Related(ArrowStep):
 
             columns = {name: distinct_values([batch.column(one) for one in names]) for name, names in collected.items()}
             columns |= {name: _address(batch, name) for name in addresses}
-            columns |= {"network.community_id": self._ids(batch)} if has_flow else {}
+            columns |= {_ID: self._ids(batch)} if has_flow else {}
             return Outcome(with_columns(batch, columns))
 
         return run
@@ -112,14 +113,18 @@ class Related(ArrowStep):
     def _has_flow(self, incoming: Schema) -> bool:
         texts = all(name in incoming.names and pa.types.is_string(incoming.field(name).type) for name in _FLOW)
         ports = all(name in incoming.names and pa.types.is_integer(incoming.field(name).type) for name in _PORTS)
-        return self.community_id and texts and ports
+        free = _ID not in incoming.names or pa.types.is_string(incoming.field(_ID).type)
+        return self.community_id and texts and ports and free
 
     def _ids(self, batch: pa.RecordBatch) -> pa.Array:
+        import pyarrow.compute as pc
+
         from etl.expressions.community_id import community_ids
 
         source, destination, transport = (batch.column(name) for name in _FLOW)
         port, other_port = self._ports(batch, transport)
-        return community_ids(source, destination, port, other_port, transport, self.seed)
+        ids = community_ids(source, destination, port, other_port, transport, self.seed)
+        return pc.coalesce(batch.column(_ID), ids) if _ID in batch.schema.names else ids
 
     def _ports(self, batch: pa.RecordBatch, transport: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Ports, and of ICMP type and code."""

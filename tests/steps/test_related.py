@@ -47,6 +47,15 @@ def test_a_flow_has_its_community_id() -> None:
     assert events.column("network.community_id").to_pylist()[:2] == ["1:d/FP5EW3wiY1vCndhwleRRKHowQ=", None]
 
 
+def test_an_id_that_an_event_has_stays() -> None:
+    ids = pa.array(["1:given", None, None], pa.string())
+    batch = BATCH.append_column("network.community_id", ids)
+
+    events = Related().open(batch.schema)(batch).events
+
+    assert events.column("network.community_id").to_pylist()[0] == "1:given"
+
+
 def test_of_icmp_type_and_code_are_taken() -> None:
     batch = pa.record_batch(
         {
