@@ -82,7 +82,7 @@ class Ledgers:
     _waiting: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(FileNotFoundError, ValueError, TypeError, AttributeError):  # damaged: entries stay in the topic, no more
             self._waiting = {query: (number, names) for query, (number, names) in json.loads(self._path.read_text()).items()}
 
     def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:

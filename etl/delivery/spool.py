@@ -146,21 +146,33 @@ class Spool:
         return self.folder / f"{number:012d}.json"
 
     def _entry(self, number: int) -> Entry:
-        data = self._read(self._path(number))
-        items = tuple(_item(self.folder, each) for each in data["items"])
-        return Entry(number, BatchId(data["query"], data["batch"]), items)
+        path = self._path(number)
+        data = self._read(path)
+        try:
+            items = tuple(_item(self.folder, each) for each in data["items"])
+            return Entry(number, BatchId(data["query"], data["batch"]), items)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(path, error) from error
 
     def _ledger(self) -> dict[str, Any]:
         path = self.folder / "ledger.json"
-        return self._read(path) if path.exists() else {"id": uuid.uuid4().hex, "next": 0, "taken": {}}
+        if not path.exists():
+            return {"id": uuid.uuid4().hex, "next": 0, "taken": {}}
+        known = self._read(path)
+        if not isinstance(known, dict) or not {"id", "next", "taken"} <= known.keys():
+            raise self._damaged(path, "it is no ledger")
+        return known
 
     def _read(self, path: Path) -> Any:
         try:
             return json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise ComponentError(
-                f"{path} cannot be read ({error}); restore it from a backup, or remove {self.folder}: its events are lost then"
-            ) from error
+            raise self._damaged(path, error) from error
+
+    def _damaged(self, path: Path, why: object) -> ComponentError:
+        return ComponentError(
+            f"{path} cannot be read ({why}); restore it from a backup, or remove {self.folder}: its events are lost then"
+        )
 
     def _write(self, name: str, value: Any) -> None:
         fresh = self.folder / f"{name}.new"

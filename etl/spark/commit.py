@@ -17,7 +17,7 @@ from etl.spark import pace
 from etl.spark.drain import Drain
 from etl.spark.job import Job
 from etl.spark.sink_end import SinkEnd
-from etl.spark.state import State, read_json, write_json
+from etl.spark.state import State, read_json, read_numbers, write_json
 from etl.spark.totals import Totals
 
 if TYPE_CHECKING:
@@ -119,11 +119,11 @@ class Batches:
     def _remember(self, receipts: Sequence[Receipt]) -> None:
         """What the planning process wants to know before the next micro-batch."""
         home = self.job.state.query(self.job.query)
-        if learned := pace.learned(read_json(home / "pace.json") or {}, receipts, time.time()):
+        if learned := pace.learned(read_numbers(home / "pace.json"), receipts, time.time()):
             write_json(home / "pace.json", learned)
         times = [r.event_time for r in receipts if r.event_time is not None]
         if times:
-            known = read_json(home / "clock.json") or {}
+            known = read_numbers(home / "clock.json")
             latest = max([*times, known.get("event_time", min(times))])
             write_json(home / "clock.json", {"event_time": latest})
             self.totals.event_time = latest

@@ -35,7 +35,7 @@ def fit(plan: Plan, state: State) -> tuple[Plan, list[str]]:
     Raises ComponentError that lists what changed and the ways out.
     """
     path = state.root / "plan.json"
-    known: dict[str, Print] = read_json(path) or {}
+    known: dict[str, Print] = read_json(path, _is_sound) or {}
     queries, changes = _named(plan, known)
     for query in queries:
         if query.name in known:
@@ -44,6 +44,12 @@ def fit(plan: Plan, state: State) -> tuple[Plan, list[str]]:
         raise ComponentError(_refusal(changes, state))
     write_json(path, {**known, **{query.name: fingerprint(query) for query in queries}})
     return replace(plan, queries=queries), list(_notes(known, queries))
+
+
+def _is_sound(known: Any) -> bool:
+    """Whether each query has the sources that it had."""
+    prints = known.values() if isinstance(known, dict) else [None]
+    return all(isinstance(one, dict) and isinstance(one.get("sources"), dict) for one in prints)
 
 
 def fingerprint(query: QueryPlan) -> Print:

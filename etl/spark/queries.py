@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId
 from etl.plan.model import Plan, QueryPlan, Read, Segment, leaves
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 class RunStops(Exception):  # noqa: N818
     """Raised in front of a micro-batch that a stopping run leaves to the next."""
+
+
+def _is_run(known: Any) -> bool:
+    """Of a source that is read once as a whole: how many runs are done, and the query's id."""
+    return isinstance(known, dict) and isinstance(known.get("done"), int) and isinstance(known.get("id"), str)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Queries:
     def whole(self, plan: QueryPlan) -> None:
         """A query over sources that end by themselves: one micro-batch. A killed run is repeated under its number."""
         path = self.state.query(plan.name) / "runs.json"
-        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path) or {})}
+        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path, _is_run) or {})}
         number = known["done"]
         write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from etl.api import Offset
 from etl.delivery.waiting import RunEnds
 from etl.plan.model import Plan, QueryPlan
-from etl.spark import fingerprint
+from etl.spark import checkpoint, fingerprint
 from etl.spark.commit import Commits
 from etl.spark.drain import Drain
 from etl.spark.errors import RunError, explained
@@ -83,6 +83,7 @@ class Run:
             stack.enter_context(locked(self.state))
             stack.enter_context(self._held())
             self.plan, self.notes = fingerprint.fit(self.plan, self.state)
+            self.notes += [note for query in self.plan.queries for note in checkpoint.mend(self.state, query.name)]
             self.reached = reached(self.state, self.plan.queries)
             self.state.clear_staging()
             commits = Commits(self.plan, self.state)

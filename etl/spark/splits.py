@@ -27,7 +27,7 @@ from etl.segment.event_time import heartbeat
 from etl.segment.runner import Place, Run
 from etl.spark import pace, relay
 from etl.spark.job import Job, Part, made, report, running
-from etl.spark.state import read_json, write_json
+from etl.spark.state import read_json, read_numbers, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -94,7 +94,7 @@ class Reader:
             everything = Limit(WHOLE, None, bounded=True)
             self._target = {n: self._waiting(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
         ends = dict(begun)
-        known = read_json(self._job.state.query(self._job.query) / "pace.json") or {}
+        known = read_numbers(self._job.state.query(self._job.query) / "pace.json")
         share = max(1, pace.batch_bytes(known.get("speed"), self._job.max_batch_bytes) // len(self._sources))
         most = max(1, self._job.max_batch_bytes // len(self._sources))
         for name, source in self._sources.items():
@@ -128,8 +128,8 @@ class Reader:
         silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
         if not (over or (self._job.drain if self._job.bounded else silent)):
             return start
-        known = read_json(self._job.state.query(self._job.query) / "clock.json")
-        if known is None:
+        known = read_numbers(self._job.state.query(self._job.query) / "clock.json")
+        if "event_time" not in known:
             return start
         self._ticked = True
         tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)

@@ -22,16 +22,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from etl.api import ComponentError
+
+log = logging.getLogger("sluice.state")
 
 
 @dataclass(frozen=True)
@@ -166,10 +169,12 @@ def _held(state: State, lock: IO[str]) -> str:
     )
 
 
-def read_json(path: Path) -> Any:
-    """A small file of ours, or None where there is none. Raises ComponentError when it cannot be read back."""
+def read_json(path: Path, is_sound: Callable[[Any], bool] = lambda _: True) -> Any:
+    """A small file of ours, or None where there is none. Raises ComponentError when it cannot be read back, or is not sound."""
     try:
-        return json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes())
+        if not is_sound(found):
+            raise ValueError("it does not hold what a run writes there")
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -177,6 +182,24 @@ def read_json(path: Path) -> Any:
             f"state file {path} cannot be read ({error}); restore it from a backup, "
             "or remove the state folder to begin anew (events may then be delivered again)"
         ) from error
+    return found
+
+
+def read_numbers(path: Path) -> dict[str, Any]:
+    """Numbers by name in a small file that makes itself anew, empty where there is none. One that cannot be read is removed."""
+    try:
+        found = json.loads(path.read_bytes())
+        if isinstance(found, dict) and all(isinstance(value, (int, float)) for value in found.values()):
+            return found
+        why = "it does not hold numbers by name"
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        why = str(error)
+    log.warning("state file %s cannot be read (%s): it is removed, and made anew", path, why)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+    return {}
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -64,9 +64,12 @@ class Sections:
         end = bytes(view[: 1 << 20]).find(b"\n", len(_MAGIC))
         if bytes(view[: len(_MAGIC)]) != _MAGIC or end < 0:
             raise BrokenError(f"{path} is no table file")
-        head = json.loads(bytes(view[len(_MAGIC) : end]))
-        self.about: dict[str, Any] = head["about"]
-        self._places: dict[str, tuple[str, int, int]] = head["places"]
+        try:
+            head = json.loads(bytes(view[len(_MAGIC) : end]))
+            self.about: dict[str, Any] = head["about"]
+            self._places: dict[str, tuple[str, int, int]] = head["places"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BrokenError(f"{path} is damaged: remove it, and the next run builds it again") from error
         self._begin = _padded(end + 1)
         if self._begin + max((at + size for _, at, size in self._places.values()), default=0) > whole.size:
             raise BrokenError(f"{path} is cut: remove it, and the next run builds it again")

@@ -113,10 +113,11 @@ def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Pa
     assert spool.detour
 
 
-def test_a_broken_entry_says_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"items": [1], "query": "q", "batch": 1}'])
+def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
     spool = Spool(tmp_path / "spool")
     spool.add(BatchId("q", 1), [item(tmp_path / "staged", "a", 1)])
-    (spool.folder / "000000000000.json").write_text("{")
+    (spool.folder / "000000000000.json").write_text(text)
 
     with pytest.raises(ComponentError, match=r"000000000000\.json cannot be read .* restore it from a backup"):
         spool.first()

@@ -38,6 +38,14 @@ def test_the_same_pipeline_fits_and_has_nothing_to_note(state: State) -> None:
     assert fit(counting(Count()), state)[1] == []
 
 
+@pytest.mark.parametrize("text", ["[]", "7", '{"main": []}', '{"main": {"sources": null}}', "{"])
+def test_a_damaged_file_of_fingerprints_is_named(state: State, text: str) -> None:
+    (state.root / "plan.json").write_text(text)
+
+    with pytest.raises(ComponentError, match=r"plan.json cannot be read \(.*\); restore it from a backup, or remove the state"):
+        fit(counting(Count()), state)
+
+
 def test_what_shapes_the_state_may_not_change(state: State) -> None:
     fit(counting(Count()), state)
 

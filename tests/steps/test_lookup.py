@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,13 +131,16 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
     assert outcome.events.num_rows == 0
 
 
-def test_a_file_that_was_cut_is_built_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "said"), [(lambda data: data[:-200], "is cut"), (lambda data: data.replace(b'{"', b"{}", 1), "damaged")]
+)
+def test_a_file_that_was_cut_is_built_again(tmp_path: Path, damage: Callable[[bytes], bytes], said: str) -> None:
     (wanted,) = tables_of([step()]).values()
     made, _ = refresh(wanted, tmp_path)
     file = tmp_path / wanted.id / made.file
-    file.write_bytes(file.read_bytes()[:-200])
+    file.write_bytes(damage(file.read_bytes()))
 
-    with pytest.raises(ComponentError, match="is cut"):
+    with pytest.raises(ComponentError, match=said):
         Live(tmp_path / wanted.id).mapped()
     again, new = refresh(wanted, tmp_path)
 

@@ -1,0 +1,126 @@
+"""Damaged files of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from etl.api import ComponentError
+from etl.spark.checkpoint import mend
+from etl.spark.state import State, read_numbers
+
+OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"sources": {"main": {"offset": 1}}, "parallelism": 2}'
+COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+DAMAGED = ["", "garbage\n", "\xff\x00", "v1\n{broken", "{}"]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    """Micro-batches 8 and 9, both committed."""
+    made = State(tmp_path)
+    for name, text in (("offsets/8", OFFSET), ("offsets/9", OFFSET), ("commits/8", COMMIT), ("commits/9", COMMIT)):
+        put(made, name, text)
+    put(made, "metadata", '{"id":"b6f518c9"}')
+    return made
+
+
+def put(state: State, name: str, text: str) -> Path:
+    file = state.checkpoint("main") / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode("latin-1"))
+    return file
+
+
+def test_a_sound_checkpoint_is_left_alone(state: State) -> None:
+    before = {path: path.read_bytes() for path in state.root.rglob("*") if path.is_file()}
+
+    assert mend(state, "main") == []
+    assert {path: path.read_bytes() for path in state.root.rglob("*") if path.is_file()} == before
+    assert mend(state, "another") == []
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+@pytest.mark.parametrize("number", [8, 9])
+def test_damaged_offsets_are_named_with_the_ways_out(state: State, number: int, text: str) -> None:
+    file = put(state, f"offsets/{number}", text)
+
+    with pytest.raises(ComponentError) as raised:
+        mend(state, "main")
+
+    assert str(raised.value).startswith(f"query 'main': checkpoint file {file} is damaged (")
+    assert f"or remove {state.query('main')}, and the query begins anew" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", DAMAGED[:-1])
+def test_the_last_commit_is_made_again(state: State, text: str) -> None:
+    file = put(state, "commits/9", text)
+
+    (note,) = mend(state, "main")
+
+    assert note.endswith("is removed: micro-batch 9 is done again")
+    assert not file.exists()
+
+
+def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_named(state: State) -> None:
+    put(state, "offsets/10", OFFSET)
+    file = put(state, "commits/9", "garbage")
+
+    with pytest.raises(ComponentError, match=f"checkpoint file {file} is damaged"):
+        mend(state, "main")
+
+
+@pytest.mark.parametrize("text", [*DAMAGED, None])
+def test_metadata_is_made_anew_between_two_batches(state: State, text: str | None) -> None:
+    file = put(state, "metadata", text or "")
+    if text is None:
+        file.unlink()
+
+    (note,) = mend(state, "main")
+
+    assert note.endswith("is made anew: the query goes on under another id")
+    assert len(json.loads(file.read_text())["id"]) == 36
+    assert mend(state, "main") == []
+
+
+def test_offsets_that_are_missing_are_named(state: State) -> None:
+    (state.checkpoint("main") / "offsets/9").unlink()
+
+    with pytest.raises(ComponentError, match="offsets/9 is damaged \\(it is missing\\)"):
+        mend(state, "main")
+
+
+def test_metadata_of_a_batch_that_was_cut_off_is_named(state: State) -> None:
+    put(state, "offsets/10", OFFSET)
+    file = put(state, "metadata", "{}")
+
+    with pytest.raises(ComponentError, match=f"checkpoint file {file} is damaged"):
+        mend(state, "main")
+
+
+def test_a_flipped_bit_is_found_by_the_checksum(state: State) -> None:
+    sums = b"crc\0" + (512).to_bytes(4, "big") + zlib.crc32(OFFSET.encode()).to_bytes(4, "big")
+    put(state, "offsets/.9.crc", sums.decode("latin-1"))
+    assert mend(state, "main") == []
+
+    put(state, "offsets/9", OFFSET.replace("2}", "3}"))
+
+    with pytest.raises(ComponentError, match="offsets/9 is damaged \\(its checksum does not fit\\)"):
+        mend(state, "main")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"speed": "fast"}', "\xff"])
+def test_numbers_that_make_themselves_anew_are_removed_when_they_cannot_be_read(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "pace.json"
+    file.write_bytes(text.encode("latin-1"))
+
+    assert read_numbers(file) == {}
+    assert not file.exists()
+
+
+def test_numbers_are_read(tmp_path: Path) -> None:
+    (tmp_path / "pace.json").write_text('{"speed": 1.5, "event_bytes": 7}')
+
+    assert read_numbers(tmp_path / "pace.json") == {"speed": 1.5, "event_bytes": 7}
