@@ -22,6 +22,7 @@ from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
 from etl.config.repair import repaired, used_components
 from etl.config.report import Report
+from etl.config.state_order import check_state_order
 from etl.config.tables import give_tables
 from etl.config.targets import check_targets, together
 from etl.config.validation import coerce, faults, validator
@@ -133,6 +134,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     give_tables(layout, built, report)
     order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
+    check_state_order(layout, order, built, report)
     check_targets(layout, built, report)
     report.note_unchecked()
     if report.errors:

@@ -65,6 +65,12 @@ class Counting(Protocol):
 class Step(Component):
     """One thing done to the events of a stream."""
 
+    stateful: ClassVar[bool] = False
+    """True when Spark keeps state between micro-batches for this step, or for one of its parts."""
+
+    ends_state: ClassVar[bool] = False
+    """True when Spark lets no step that keeps state follow it."""
+
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Findings about this step in front of these fields: unknown fields, wrong types, bad patterns, which lane and why."""
         return ()
@@ -116,12 +122,6 @@ class ArrowStep(Step):
 
 class SparkStep(Step):
     """A step that Spark computes, on a DataFrame whose columns are flat (`` `source.ip` `` in backticks)."""
-
-    stateful: ClassVar[bool] = False
-    """True when Spark keeps state between micro-batches for this step."""
-
-    ends_state: ClassVar[bool] = False
-    """True when Spark lets no step that keeps state follow it."""
 
     def needs(self, incoming: Schema) -> frozenset[str] | None:
         """The incoming fields this step looks at, or None for all: the others are not handed to Spark."""

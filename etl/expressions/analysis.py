@@ -12,7 +12,7 @@ import pyarrow as pa
 from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound import Bound, Run
 from etl.expressions.rows import Evaluated, Rows
-from etl.expressions.tree import BadExpressionError, parse, start
+from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
 
 Evaluate = Callable[[pa.RecordBatch], Evaluated]
 
@@ -65,15 +65,7 @@ def analyse(text: str, schema: Schema) -> Analysis:
 
 def analyse_node(node: Any, schema: Schema) -> Analysis:
     """The same of a part of a query's tree (see `parse_statements`); places are those of the whole query."""
-    from etl.expressions.binder import Binder
-
-    binder = Binder(schema)
-    try:
-        bound = binder.bind(node)
-    except RecursionError:
-        return _broken("", Finding("bad-expression", "the expression is nested too deeply", at=0))[0]
-    findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
-    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, "", start(node))
+    return replace(_analysed(node, schema, "")[0], start=start(node))
 
 
 def compile_expression(text: str, schema: Schema) -> Evaluate:
@@ -102,15 +94,23 @@ def compile_expression(text: str, schema: Schema) -> Evaluate:
 
 @lru_cache(maxsize=1024)
 def _bound(text: str, schema: Schema) -> tuple[Analysis, Bound]:
-    from etl.expressions.binder import Binder  # the functions and their tables: only where there is an expression
+    try:
+        tree = parse(text)
+    except BadExpressionError as error:
+        return _broken(text, error.finding())
+    return _analysed(tree, schema, text)
+
+
+def _analysed(tree: Any, schema: Schema, text: str) -> tuple[Analysis, Bound]:
+    from etl.expressions.binder import Binder, EnoughError  # the functions and their tables: only where there is an expression
 
     binder = Binder(schema)
     try:
-        bound = binder.bind(parse(text))
-    except BadExpressionError as error:
-        return _broken(text, error.finding())
+        bound = binder.bind(tree)
+    except EnoughError:
+        bound = Bound(pa.null(), reason="it has too many mistakes")
     except RecursionError:
-        return _broken(text, Finding("bad-expression", "the expression is nested too deeply", at=0))
+        return _broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
     return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, _edited(text, binder.edits)), bound
 
@@ -120,9 +120,11 @@ def _broken(text: str, finding: Finding) -> tuple[Analysis, Bound]:
 
 
 def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for first, last, name in sorted(set(edits), reverse=True):
-        text = text[:first] + name + text[last + 1 :]
-    return text
+    parts, end = [], 0
+    for first, last, name in sorted(set(edits)) if text else ():
+        parts += [text[end:first], name]
+        end = last + 1
+    return "".join([*parts, text[end:]])
 
 
 def _evaluated(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated:

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
 
+MOST_FINDINGS = 20
+"""Of one expression: more is no help."""
+
+
+class EnoughError(Exception):
+    """There are so many findings that the rest of the expression is not looked at."""
+
+
 class Binder:
     """Binds one expression; what it finds on the way is kept."""
 
@@ -52,7 +60,7 @@ class Binder:
             self.report(error.code, str(error), _blamed(node, str(error)), error.hint or hints.chain_hint(node))
             return b.spark_only(str(error))
         bound = logic.negated(bound) if node.args.get("negate") else bound
-        return replace(bound, constant=True) if self._reads == before else bound
+        return bound if bound.constant or self._reads > before else replace(bound, constant=True)
 
     def foreign(self, node: Node) -> Bound:
         """A node that only Spark knows: its parts are looked at for the names in them."""
@@ -62,6 +70,8 @@ class Binder:
 
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
+        if len(self.findings) > MOST_FINDINGS:
+            raise EnoughError
 
     def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node), severity="warning"))

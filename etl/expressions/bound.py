@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -51,8 +50,14 @@ def spark_only(reason: str, type_: pa.DataType | None = None) -> Bound:
 
 def literal(value: Any, type_: pa.DataType) -> Bound:
     """A constant. Its scalar is made when events come: Arrow imports pandas for it, and lint has no time for that."""
-    scalar = cache(lambda: pa.scalar(value, type_))
-    return Bound(type_, lambda rows: scalar(), value=value)
+    scalar: list[Any] = []
+
+    def run(rows: Rows) -> Any:
+        if not scalar:
+            scalar.append(pa.scalar(value, type_))
+        return scalar[0]
+
+    return Bound(type_, run, value=value, constant=True)
 
 
 def column(name: str, type_: pa.DataType) -> Bound:

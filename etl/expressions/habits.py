@@ -105,13 +105,9 @@ class _Here(NamedTuple):
         return 0 < at < len(self.tokens) - 1 and self.tokens[at].token_type.name == "DOT"
 
 
-def habit(text: str, tokenize: Callable[[str], Sequence[Any]], *, query: bool = False) -> Habit | None:
-    """The first such notation in an expression or query. A text that has no tokens has none."""
+def habit(text: str, tokens: Sequence[Any], *, query: bool = False) -> Habit | None:
+    """The first such notation in an expression or query."""
     if not _SUSPECT.search(text):
-        return None
-    try:
-        tokens = tokenize(text)
-    except Exception:  # an open quote: the parser says so
         return None
     return next(_habits(text, tokens, ignored="SEMICOLON" if query else ""), None)
 

@@ -16,8 +16,10 @@ _SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", 
 """Calls whose arguments are not a plain list, such as ``cast(x as int)``."""
 
 _NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
-MOST_CHARACTERS = 200_000
-"""Longest expression. Spark itself fails on one of some thousand conditions that is not a list."""
+MOST_TOKENS = 50_000
+"""Most words and signs of an expression: two seconds of lint, and far more than Spark compiles."""
+_LONGEST_TOKEN = 100
+"""Characters; longer ones on the average are no expression."""
 
 _POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
 
@@ -36,8 +38,6 @@ class BadExpressionError(ValueError):
 
 def parse(text: str) -> Node:
     """Text → tree whose names, literals and calls carry ``meta["start"]``. Raises BadExpressionError."""
-    if len(text) > MOST_CHARACTERS:
-        raise BadExpressionError(f"an expression has at most {MOST_CHARACTERS:,} characters, and this one {len(text):,}", 0)
     trees = parse_statements(text, query=False)
     if len(trees) != 1 or trees[0] is None:
         raise BadExpressionError("one expression is expected", 0)
@@ -49,17 +49,27 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     from sqlglot.errors import SqlglotError, TokenError
 
     grammar, parser = _grammar()
-    found = habit(text, grammar.tokenize, query=query)
+    try:
+        tokens = grammar.tokenize(text[: MOST_TOKENS * _LONGEST_TOKEN])
+    except TokenError as error:
+        raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
+    if len(tokens) > MOST_TOKENS or len(text) > MOST_TOKENS * _LONGEST_TOKEN:
+        raise BadExpressionError(
+            f"more than {MOST_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
+        )
+    found = habit(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
     try:
-        return list(parser(dialect=grammar).parse(grammar.tokenize(text), text))
-    except TokenError as error:
-        raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
+        return list(parser(dialect=grammar).parse(tokens, text))
     except SqlglotError as error:
         raise BadExpressionError(*_explained(error, text)) from error
     except RecursionError as error:
-        raise BadExpressionError("the expression is nested too deeply", 0) from error
+        raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
+
+
+TOO_DEEP = "the expression is nested too deeply"
+DEEP_HINT = "set parts of it as fields of their own; concat(a, b, …) joins any number of texts"
 
 
 def start(node: Node) -> int:

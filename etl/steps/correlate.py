@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -83,6 +83,9 @@ class Correlate(RuleSources):
     time: timestamp
     ```
     """
+
+    stateful: ClassVar[bool] = True
+    ends_state: ClassVar[bool] = True
 
     type: Literal["correlate"] = "correlate"
     correlations: tuple[dict[str, Any], ...] = Field(

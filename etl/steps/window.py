@@ -220,6 +220,9 @@ class Window(SparkStep):
         for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)):
             if value is not None and value <= timedelta(0):
                 yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
+        if self.gap and not self.group_by:
+            hint = "name what makes a session, such as group_by: [source.ip]"
+            yield Finding("bad-window", "Spark keeps sessions of groups only, and there is no group_by", ("gap",), hint)
         if self.slide and self.gap:
             yield Finding("bad-window", "a session cannot slide", ("slide",), "leave out slide, or give size for gap")
         if self.slide and self.size and self.slide > self.size:

@@ -141,3 +141,24 @@ def test_messages_do_not_repeat_long_expressions() -> None:
     (finding,) = analyse(text, FIELDS).findings
 
     assert len(finding.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (" or ".join(f"took = {number}" for number in range(20_000)), "more than 50,000 words and signs"),
+        ("(" * 2000 + "ok" + ")" * 2000, "the expression is nested too deeply"),
+        (" || ".join(["level"] * 3000), "the expression is nested too deeply"),
+    ],
+)
+def test_what_would_take_lint_long_is_refused(text: str, message: str) -> None:
+    (finding,) = analyse(text, FIELDS).findings
+
+    assert finding.message == message
+    assert finding.hint
+
+
+def test_an_expression_of_mistakes_ends_with_the_first_twenty() -> None:
+    findings = analyse(" or ".join(f"f{number} = 1" for number in range(2000)), FIELDS).findings
+
+    assert len(findings) < 30

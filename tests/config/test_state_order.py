@@ -1,0 +1,65 @@
+"""Steps that keep state where Spark does not start them: lint says so, at the step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from etl.config import check
+
+FRONT = "source: {type: generate}\nsteps:\n  - {type: window, size: 1m, aggregates: {n: count(*)}}\n"
+CORRELATE = (
+    "  - type: correlate\n    time: window_start\n    rules: [{name: many, where: n > 5}]\n    correlations:\n"
+    "      - {title: B, correlation: {type: event_count, rules: [many], group-by: [n], timespan: 10m, condition: {gte: 5}}}\n"
+)
+
+
+def problems(folder: Path, text: str) -> list[tuple[int, str, str]]:
+    path = folder / "p.yaml"
+    path.write_text(text)
+    return [(found.line, found.code, found.message) for found in check([path])]
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "said"),
+    [
+        (
+            "{type: window, time: window_start, size: 1h, emit: on_change, aggregates: {m: sum(n)}}",
+            "state-order",
+            "'emit: on_change'",
+        ),
+        ("{type: window, time: window_end, size: 1h, aggregates: {m: sum(n)}}", "state-order", "by 'window_start' only"),
+        ("{type: window, size: 1h, aggregates: {m: sum(n)}}", "state-order", "no time of reading"),
+        ("{type: window, time: window_start, gap: 1h, aggregates: {m: sum(n)}}", "bad-window", "no group_by"),
+    ],
+)
+def test_a_window_behind_a_window(tmp_path: Path, step: str, code: str, said: str) -> None:
+    ((line, found, message),) = problems(tmp_path, f"{FRONT}  - {step}\n")
+
+    assert (line, found) == (4, code)
+    assert said in message
+
+
+def test_a_window_behind_a_window_by_its_start_is_good(tmp_path: Path) -> None:
+    assert problems(tmp_path, f"{FRONT}  - {{type: window, time: window_start, size: 1h, aggregates: {{m: sum(n)}}}}\n") == []
+
+
+def test_nothing_that_keeps_state_stands_behind_correlate(tmp_path: Path) -> None:
+    behind = "  - {type: window, time: window_start, size: 1h, aggregates: {m: count(*)}}\n"
+
+    ((line, code, message),) = problems(tmp_path, FRONT + CORRELATE + behind)
+
+    assert (line, code) == (9, "state-order")
+    assert "window keeps state, which Spark does not allow behind $.steps[1]" in message
+
+
+def test_streams_bring_their_state_along(tmp_path: Path) -> None:
+    text = (
+        "sources: {a: {type: generate}}\nstreams:\n"
+        "  one: {from: a, steps: [{type: window, size: 1m, aggregates: {n: count(*)}}]}\n"
+        "  two: {from: one, steps: [{type: window, size: 1h, aggregates: {m: sum(n)}}]}\n"
+        "sinks: {o: {from: two, type: discard}}\n"
+    )
+
+    assert [(line, code) for line, code, _ in problems(tmp_path, text)] == [(4, "state-order")]
