@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
 
@@ -14,13 +15,38 @@ _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2*
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>B|KB|MB|GB|KiB|MiB|GiB)")
 
 
+_UNIT_NAMES = {
+    **dict.fromkeys(("millis", "millisecond", "milliseconds", "msec", "msecs"), "ms"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
+_SIZE_NAMES = {
+    **dict.fromkeys(("byte", "bytes"), "B"),
+    **{f"{letter}{end}": f"{letter.upper()}B" for letter in "kmg" for end in ("", "b")},
+    **{f"{letter}ib": f"{letter.upper()}iB" for letter in "kmg"},
+}
+_COUNTED = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)")
+
+
+def _with_unit(text: object, names: Mapping[str, str]) -> str | None:
+    """``write 10m`` for ``10 minutes``."""
+    if isinstance(text, int) and not isinstance(text, bool) and names is _UNIT_NAMES:
+        return f"write the unit behind it, such as {text}s or {text}m"
+    found = _COUNTED.fullmatch(text.strip()) if isinstance(text, str) else None
+    unit = names.get(found["unit"].lower()) if found else None
+    return f"write {found['number']}{unit}" if found and unit else None
+
+
 def parse_duration(text: object) -> timedelta:
     """``"1.5s"`` → timedelta. Raises ValueError that names the accepted forms."""
     if isinstance(text, timedelta):
         return text
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if not found:
-        raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 500ms, 30s, 10m, 6h or 1d")
+        cure = _with_unit(text, _UNIT_NAMES) or "write a number and a unit, such as 500ms, 30s, 10m, 6h or 1d"
+        raise ValueError(f"{text!r} is not a duration; {cure}")
     return timedelta(seconds=float(found["number"]) * _UNITS[found["unit"]])
 
 
@@ -39,7 +65,8 @@ def parse_size(text: object) -> int:
         return text
     found = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if not found:
-        raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512B, 64KiB, 10MB or 1GiB")
+        cure = _with_unit(text, _SIZE_NAMES) or "write a number and a unit, such as 512B, 64KiB, 10MB or 1GiB"
+        raise ValueError(f"{text!r} is not a size; {cure}")
     return int(float(found["number"]) * _SIZES[found["unit"]])
 
 

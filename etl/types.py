@@ -35,6 +35,18 @@ _BY_NAME = {
     "binary": pa.binary(),
     "void": pa.null(),
 }
+_MEANT = {
+    **dict.fromkeys(("str", "text", "varchar", "char", "keyword", "utf8", "object"), "string"),
+    **dict.fromkeys(("int64", "uint32", "serial", "bigserial"), "bigint"),
+    **dict.fromkeys(("int32", "int16", "uint16"), "int"),
+    **dict.fromkeys(("number", "numeric", "float64", "num"), "double, bigint or decimal(p,s)"),
+    **dict.fromkeys(("datetime", "time", "timestamptz"), "timestamp"),
+    **dict.fromkeys(("list", "tuple"), "array<string>, or with another type inside"),
+    **dict.fromkeys(("dict", "json", "mapping"), "map<string,string> or struct<name: string>"),
+    **dict.fromkeys(("ip", "inet"), "string"),
+    **dict.fromkeys(("bytes", "blob"), "binary"),
+}
+"""What other systems call types → what is written here."""
 _NAMES = {type_: name for name, type_ in reversed(_BY_NAME.items())}
 _TOKEN = re.compile(r"\s*([A-Za-z_@][\w@.\-]*|\d+|[<>(),:])")
 
@@ -66,7 +78,9 @@ def _tokens(text: str) -> Iterator[str]:
     while at < len(text.rstrip()):
         found = _TOKEN.match(text, at)
         if not found:
-            raise ValueError(f"{text!r} is not a type: unexpected {text[at:].strip()[:1]!r}")
+            sign = text[at:].strip()[:1]
+            cure = f"; write {text.replace('[', '<').replace(']', '>')}" if sign == "[" and "]" in text else ""
+            raise ValueError(f"{text!r} is not a type: unexpected {sign!r}{cure}")
         yield found[1]
         at = found.end()
 
@@ -91,8 +105,13 @@ def _take(tokens: list[str], text: str) -> pa.DataType:
         return pa.map_(key, item)
     if name == "struct":
         return _struct(tokens, text)
+    from difflib import get_close_matches
+
+    if meant := _MEANT.get(name):
+        raise ValueError(f"{name!r} is not a type; write {meant}")
     accepted = ", ".join(sorted([*_BY_NAME, "decimal(p,s)", "array<…>", "map<…,…>", "struct<name: …>"]))
-    raise ValueError(f"{name or text!r} is not a type; types are {accepted}")
+    close = get_close_matches(name, _BY_NAME, n=1, cutoff=0.7)
+    raise ValueError(f"{name or text!r} is not a type; " + (f"did you mean {close[0]!r}?" if close else f"types are {accepted}"))
 
 
 def _decimal(tokens: list[str], text: str) -> pa.DataType:

@@ -28,6 +28,12 @@ _PORTS = {"mysql": 3306, "postgresql": 5432, "sqlite": 0}
 EXAMPLES = "mysql://host:3306/database, postgresql://host/database or sqlite:///file.db"
 
 
+_SLASHES = (
+    "SQLite's URL has three slashes and a path, for between the second and the third other databases have their host: "
+    "sqlite:///logs.db lies in the folder of the run, and sqlite:////var/lib/logs.db, with four, begins at the root"
+)
+
+
 class UrlError(ValueError):
     """A URL that names no database we know; ``code`` is that of the finding. Never holds the URL, which may hold a password."""
 
@@ -64,6 +70,10 @@ def place_of(url: str) -> Place:
     """URL → place. Raises UrlError."""
     scheme, found, rest = url.partition("://")
     dialect = _DIALECTS.get(scheme.lower())
+    if scheme.lower().startswith("jdbc:") or url.lower().startswith("jdbc:"):
+        raise UrlError("unknown-database", f"the URL is one of JDBC; write {EXAMPLES}", "leave out 'jdbc:'")
+    if not found and url.lower().startswith("sqlite:"):
+        raise UrlError("unknown-database", _SLASHES)
     if not found or dialect is None:
         hint = nearest(scheme, _DIALECTS) if found else None
         raise UrlError("unknown-database", f"the URL names no known database; write {EXAMPLES}", hint)
@@ -73,7 +83,7 @@ def place_of(url: str) -> Place:
 def _file(rest: str) -> Place:
     path = unquote(rest.partition("?")[0])
     if not path.startswith("/") or path == "/":
-        raise UrlError("unknown-database", "SQLite's URL is sqlite:/// and a path: sqlite:///logs.db, sqlite:////var/lib/logs.db")
+        raise UrlError("unknown-database", _SLASHES)
     if path == "/:memory:":
         raise UrlError("unknown-database", "a SQLite database in memory is gone with its process; name a file: sqlite:///logs.db")
     return Place("sqlite", "", 0, os.path.abspath(os.path.expanduser(path[1:])))

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.file.date_spelling import date_findings, meant_date
 from connectors.file.templates import NULL, Template, coded, date_names, is_date, parse_template
 from etl.api import FieldName, Finding, Schema, nearest
 
@@ -53,10 +54,13 @@ def check(index: str, time_field: FieldName | None, incoming: Schema) -> Iterato
     """What makes the name of an index impossible, or unsafe."""
     template = parse_template(index)
     yield from _literals(index, template)
+    yield from date_findings(template, "index")
     for name in template.fields:
         at = index.index("{" + name + "}") + 1
         if name not in incoming.names:
-            hint = nearest(name, incoming.names) or "dates are spelled with yyyy, MM, dd, HH and mm, such as {yyyy.MM.dd}"
+            meant = meant_date(name)
+            near = f"a date is written {{{meant}}}" if meant else nearest(name, incoming.names)
+            hint = near or "dates are spelled with yyyy, MM, dd, HH and mm, such as {yyyy.MM.dd}"
             yield Finding("unknown-field", f"there is no field {name!r} here", ("index",), hint, at=at)
         elif pa.types.is_nested(incoming.field(name).type):
             yield Finding("wrong-type", f"field {name!r} is {incoming.field(name).type}, which makes no name", ("index",), at=at)

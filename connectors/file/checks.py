@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from connectors.file.date_spelling import date_findings, meant_date
 from connectors.file.encodings import EXTENSIONS, Encoding, Format
 from connectors.file.templates import parse_template
 from etl.api import Finding, Schema, nearest
@@ -35,7 +36,8 @@ def of_path(path: str) -> Iterator[Finding]:
 
 
 def of_braces(path: str, time_field: str | None, incoming: Schema) -> Iterator[Finding]:
-    """Fields that are not there or make no name, and a time that is none."""
+    """Fields that are not there or make no name, dates spelled wrong, and a time that is none."""
+    yield from date_findings(parse_template(path), "path")
     for name in parse_template(path).fields:
         at = path.index("{" + name + "}") + 1
         if name not in incoming.names:
@@ -94,6 +96,8 @@ def is_time(type_: pa.DataType) -> bool:
 
 
 def _hint(name: str, incoming: Schema) -> str:
+    if meant := meant_date(name):
+        return f"a date is written {{{meant}}}"
     if set(name.replace("Y", "y").replace("D", "d")) <= set("yMdHhms-_./:T"):
         return "a date is spelled with yyyy, MM, dd, HH and mm, such as {yyyy-MM-dd}"
     return nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"

@@ -72,8 +72,18 @@ def _values(schema: Json) -> Sequence[Any]:
         return [low, min(low + 7, schema.get("maximum", low + 7))]
     if kind == "string":
         return _texts(schema)
-    plain: Mapping[str, Sequence[Any]] = {"boolean": [True, False], "null": [None], "array": [[]], "object": [{}]}
+    if kind == "array":
+        return [list(_values(schema.get("items", {}))[:1])] if schema.get("minItems") else [[]]
+    if kind == "object":
+        return [dict.fromkeys(TEXTS[:1], *_entry(schema))] if schema.get("minProperties") else [{}]
+    plain: Mapping[str, Sequence[Any]] = {"boolean": [True, False], "null": [None]}
     return plain.get(str(kind), ())
+
+
+def _entry(schema: Json) -> Sequence[Any]:
+    """A value of a mapping that needs one, at most."""
+    values = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
+    return _values(values[0])[:1] if isinstance(values[0], dict) else ()
 
 
 def _texts(schema: Json) -> Sequence[str]:

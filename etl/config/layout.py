@@ -123,9 +123,10 @@ def _known(part: Part, catalogue: Catalogue) -> bool:
 
 def _type_hint(family: Family, name: object, catalogue: Catalogue) -> str:
     others = [other for other, members in catalogue.families.items() if isinstance(name, str) and name in members]
-    if others:
+    known = advice(family, str(name))
+    if others and not (known and family == "table"):
         return f"{name!r} is a {' and a '.join(others)}"
-    return advice(family, str(name)) or f"a {family} is one of: {_names(catalogue, family)}"
+    return known or f"a {family} is one of: {_names(catalogue, family)}"
 
 
 def _names(catalogue: Catalogue, family: Family) -> str:

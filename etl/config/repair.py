@@ -11,8 +11,9 @@ from etl.config.candidates import candidates
 from etl.config.document import scalar_value
 from etl.config.layout import Layout, lay_out
 from etl.config.model import Path
+from etl.config.option_names import meant_option
 from etl.config.report import Report
-from etl.config.shapes import with_forms
+from etl.config.shapes import with_forms, with_lists_of_steps
 from etl.config.type_names import meant_type
 from etl.config.validation import Fault, faults, glued_option, validator
 
@@ -24,7 +25,7 @@ _SHAPES: Mapping[type, str] = {str: "text", int: "number", float: "number", bool
 
 def repaired(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
     """The document with the names that are meant; what was changed is reported."""
-    root = with_forms(root, report)
+    root = with_lists_of_steps(with_forms(root, report), catalogue, report)
     for _ in range(_ROUNDS):
         before, root = root, _with_types(root, catalogue, report)
         root = _with_options(root, catalogue, report)
@@ -34,6 +35,12 @@ def repaired(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict
 
 
 def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+    for part in _layout(root, report).parts():
+        key = next((key for key in part.options if key.lower() == "type"), "type")
+        if key != "type" and "type" not in part.options:
+            place = report.place((*part.path, key))
+            report.put(place.key or place.value, part.path, "unknown-option", f"has no option {key!r}", "did you mean 'type'?")
+            root = _renamed(root, (*part.path, key), "type", report)
     for part in _layout(root, report).parts():
         name, path = part.options.get("type"), (*part.path, "type")
         known = catalogue.families[part.family]
@@ -47,12 +54,22 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
     used = used_components(_layout(root, report), catalogue)
     found = faults(root, used, report)
     for fault in (one for one in found if one.code == "unknown-option"):
-        wanted = fault if fault.meant else _only_missing(fault, found, root, validator(used)[1])
+        if fault.lifts:
+            root = _lifted(root, fault, report)
+            continue
+        wanted = _close_missing(fault, found) or (fault if fault.meant else _only_missing(fault, found, root, validator(used)[1]))
         if wanted.meant is not None and wanted.meant not in _at(root, wanted.path[:-1]):
             place = report.place(fault.path)
             report.put(place.key or place.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
             root = _renamed(root, fault.path, wanted.meant, report)
     return root
+
+
+def _close_missing(fault: Fault, found: Iterable[Fault]) -> Fault | None:
+    """An option that is missing and spelled alike is meant rather than others: `form` in a sink without `from`."""
+    missing = [one.option for one in found if one.path == fault.path[:-1] and one.code == "missing-option"]
+    meant = meant_option(str(fault.path[-1]), missing)
+    return replace(fault, meant=meant, hint=f"did you mean {meant!r}?") if meant else None
 
 
 def _only_missing(fault: Fault, found: Iterable[Fault], root: Any, schema: Mapping[str, Any]) -> Fault:
@@ -65,6 +82,17 @@ def _only_missing(fault: Fault, found: Iterable[Fault], root: Any, schema: Mappi
     if _SHAPES.get(type(_at(root, fault.path))) not in accepted:
         return fault
     return replace(fault, meant=here[0].option, hint=f"is {here[0].option!r} meant?")
+
+
+def _lifted(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any]:
+    """`options: {path: x}` → `path: x`."""
+    *owner, name = fault.path
+    place, parent = report.place(fault.path), _at(root, tuple(owner))
+    report.put(place.key or place.value, tuple(owner), fault.code, fault.message, fault.hint)
+    for key in parent[name]:
+        report.rename((*fault.path, key), (*owner, key))
+    others = {key: value for key, value in parent.items() if key != name}
+    return _replaced(root, tuple(owner), others | parent[name])
 
 
 def _renamed(root: dict[str, Any], path: Path, meant: str, report: Report) -> dict[str, Any]:

@@ -1,10 +1,13 @@
-"""Files that mix up one and several: `sinks: {type: …}`, `source: {auth: {type: …}}`."""
+"""Files that mix up one and several, `sinks: {type: …}`, or write steps as other tools do, `- filter: {…}`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from etl.api import Family
+from etl.catalogue import Catalogue
+from etl.config.model import Path
 from etl.config.report import Report
 
 _FORMS = {"source": "sources", "sink": "sinks"}
@@ -57,3 +60,54 @@ def _as_several(root: dict[str, Any], one: str, several: str, report: Report) ->
 def _renamed(root: Mapping[str, Any], old: str, new: str, report: Report) -> dict[str, Any]:
     report.rename((old,), (new,))
     return {new if key == old else key: value for key, value in root.items()}
+
+
+# ── Steps ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_lists_of_steps(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+    """The document with steps as mappings with a `type`, also where they are written `filter: {…}`, `- syslog` or without '-'."""
+    if "steps" in root:
+        root = {**root, "steps": _steps(("steps",), root["steps"], catalogue, report)}
+    streams = root.get("streams")
+    if isinstance(streams, dict):
+        root = {**root, "streams": {name: _stream(name, stream, catalogue, report) for name, stream in streams.items()}}
+    for one in _FORMS:
+        if isinstance(root.get(one), str):
+            root = {**root, one: _of_text((one,), root[one], cast(Family, one), catalogue, report)}
+    return root
+
+
+def _stream(name: str, stream: Any, catalogue: Catalogue, report: Report) -> Any:
+    if not isinstance(stream, dict) or "steps" not in stream:
+        return stream
+    return {**stream, "steps": _steps(("streams", name, "steps"), stream["steps"], catalogue, report)}
+
+
+def _steps(path: Path, steps: Any, catalogue: Catalogue, report: Report) -> Any:
+    if _is_component(steps):
+        report.add(path, "type", "a mapping is not a list", "put '- ' in front of its first key: steps are a list", key=True)
+        report.rename(path, (*path, 0))
+        return [steps]
+    if not isinstance(steps, list):
+        return steps
+    return [_step((*path, number), step, catalogue, report) for number, step in enumerate(steps)]
+
+
+def _step(path: Path, step: Any, catalogue: Catalogue, report: Report) -> Any:
+    if isinstance(step, str):
+        return _of_text(path, step, "step", catalogue, report)
+    name = next(iter(step), None) if isinstance(step, dict) and len(step) == 1 else None
+    if name is None or name not in catalogue.families["step"] or not isinstance(step[name], (dict, type(None))):
+        return step
+    report.add(path, "missing-option", "needs 'type'", f"write {{type: {name}, …}}: the step's name is the value of 'type'")
+    report.rename((*path, name), path)
+    return {"type": name, **(step[name] or {})}
+
+
+def _of_text(path: Path, text: str, family: Family, catalogue: Catalogue, report: Report) -> Any:
+    """`sink: console` → `{type: console}`."""
+    if text not in catalogue.families[family]:
+        return text
+    report.add(path, "type", f"{text!r} is not a mapping", f"write {{type: {text}}}")
+    return {"type": text}

@@ -81,6 +81,14 @@ _SINKS = {
 }
 
 
+_TABLES = {
+    "csv json jsonl parquet yaml": "`file` reads CSV, JSON lines and Parquet: {type: file, path: …, key: …}",
+    "mysql postgres postgresql mariadb sqlite jdbc sql": "`database` reads a table: {type: database, url: …, table: …, key: …}",
+    "static values map dict list": "`inline` holds rows in the file itself",
+    "url rest api web": "`http` fetches a table from a web server",
+}
+
+
 def _by_name(table: Mapping[str, str]) -> Mapping[str, str]:
     return {name: advice for names, advice in table.items() for name in names.split()}
 
@@ -89,7 +97,7 @@ _ADVICE: Mapping[Family, Mapping[str, str]] = {
     "step": _by_name(_STEPS),
     "source": _by_name(_SOURCES),
     "sink": _by_name(_SINKS),
-    "table": {},
+    "table": _by_name(_TABLES),
 }
 
 

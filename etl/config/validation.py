@@ -55,6 +55,8 @@ class Fault:
     """Of the mapping that lacks it."""
     meant: str | None = None
     """The option that an unknown one most likely means."""
+    lifts: bool = False
+    """Whether an unknown option holds nothing but options, which belong beside it."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,12 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
         return
     given, options = plain(_at(context.root, path)), parent.get("properties", {})
     for name in error.kind.unexpected:
-        yield _unknown_option(name, path, given, options)
+        inner = given.get(name)
+        if isinstance(inner, dict) and inner and inner.keys() <= options.keys() - given.keys():
+            hint = f"write {', '.join(inner)} beside the other options, without {name!r}"
+            yield Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True, lifts=True)
+        else:
+            yield _unknown_option(name, path, given, options)
 
 
 def _unknown_option(name: str, path: Path, given: Mapping[str, Any], options: Mapping[str, Json]) -> Fault:
@@ -184,6 +191,12 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
     words = " or ".join(dict.fromkeys(_WORDS[name] for name in wanted if name != "null" or len(wanted) == 1))
     found = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(value))
     hint = _TRAPS[value].format(value) if "boolean" in wanted and isinstance(value, str) and value in _TRAPS else None
+    if isinstance(value, str) and type(scalar_value(value)) in (int, float) and {"integer", "number"} & set(wanted):
+        hint = f"write it without quotes: {value}" if path not in context.report.substituted else None
+    if isinstance(value, list) and wanted == ["string"]:
+        hint = "one text is taken here, not several"
+    if isinstance(value, list) and wanted == ["object"]:
+        hint = "write keys and values: {NAME: …}, or each in a line of its own without '-'"
     if isinstance(value, dict) and "array" in wanted:
         hint = "put '- ' in front of its first key, or [ ] around it: a list of one"
     return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)

@@ -199,7 +199,10 @@ def _braces_in_text(stop: _Stop) -> SyntaxProblem | None:
     """`{type: file, path: ${HOME}/x}` and `index: {host}-x`."""
     if "expected" not in stop.problem:
         return None
-    for found in re.finditer(r"(?:[:,\[]\s+|- +|\[)(?P<text>\$?\{[\w.:?-]+\}[^\s,\]}][^,\]}]*|\$\{[^}]*\})", stop.here):
+    for found in re.finditer(
+        r"(?:[:,\[]\s+|- +|\[)(?P<text>\$?\{[\w.:?-]+\}[^\s,\]}][^,\]}]*|\$\{[^}]*\}|[^\s'\"\[\]{},:]+\{[\w.:?-]+\}[^,\]}]*)",
+        stop.here,
+    ):
         start = found.start("text")
         if start <= stop.column <= found.end() + 1:
             return stop.said("a text with {…} in it needs quotes here", f'write "{found["text"]}"', (stop.line, start))
