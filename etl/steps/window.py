@@ -220,15 +220,15 @@ class Window(SparkStep):
         for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)):
             if value is not None and value <= timedelta(0):
                 yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
-        if self.gap and not self.group_by:
-            hint = "name what makes a session, such as group_by: [source.ip]"
-            yield Finding("bad-window", "Spark keeps sessions of groups only, and there is no group_by", ("gap",), hint)
         if self.slide and self.gap:
             yield Finding("bad-window", "a session cannot slide", ("slide",), "leave out slide, or give size for gap")
         if self.slide and self.size and self.slide > self.size:
             yield Finding("bad-window", "slide is longer than size, and events between windows would be lost", ("slide",))
         if self.gap and self.emit == "on_change":
             yield Finding("session-on-change", "sessions are given only when they close", ("emit",), "leave out emit")
+        elif self.gap and not (self.group_by or self.size or self.slide):
+            hint = "name what makes a session, such as group_by: [source.ip]"
+            yield Finding("bad-window", "Spark keeps sessions of groups only, and there is no group_by", ("gap",), hint)
 
     def _time_field(self, incoming: Schema) -> Iterator[Finding]:
         if self.time is None:

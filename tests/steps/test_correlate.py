@@ -14,8 +14,9 @@ import pytest
 from running import Engine, Etl
 
 from connectors.discard import DiscardSink
-from etl.api import OFFSET, TIMESTAMP, PlanError
+from etl.api import OFFSET, TIMESTAMP
 from etl.config.loader import load
+from etl.config.problems import ConfigError
 from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
@@ -243,8 +244,8 @@ def test_a_window_behind_it_is_refused_before_the_run(etl: Etl, rules: Path) -> 
     window = "{type: window, time: last_seen, size: 1h, aggregates: {n: count(*)}}"
     path = etl.pipeline(PIPELINE.replace("    sink:", f"      - {window}\n    sink:"))
 
-    with pytest.raises(PlanError, match=r"\[3\] window keeps state, which Spark does not allow behind steps\[2\] correlate"):
-        planned(load(path), DiscardSink(), SCHEMA)
+    with pytest.raises(ConfigError, match=r"state-order: \$.steps\[3\].type: window keeps state, .* behind \$.steps\[2\]"):
+        load(path)
 
 
 def test_explain_shows_both_parts(etl: Etl, rules: Path) -> None:
