@@ -54,8 +54,9 @@ def not_started(error: BaseException, log: Path) -> RunError:
     return RunError(f"Spark did not start: {why.strip()}; what Java printed is in {log}", wall)
 
 
-def explained(query: str, error: BaseException, staging: Path) -> RunError:
-    """The message a task left in the staging folder, else the condition that Spark names."""
+def explained(query: str, error: BaseException, staging: Path, folder: Path | None = None) -> RunError:
+    """The message a task left in the staging folder, else the condition that Spark names. ``folder`` is the query's, in the
+    state folder."""
     wall = str(error)
     reported = _reported(staging)
     if reported is not None:
@@ -69,6 +70,9 @@ def explained(query: str, error: BaseException, staging: Path) -> RunError:
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         said = inner[-1].strip()
         return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else said}", wall)
+    if condition and _STATE.match(condition[1]):
+        text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
+        return RunError(f"query {query!r}: {text}; {_begin_anew(folder)}", wall)
     if condition:
         return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
     first = next((line.strip() for line in wall.splitlines() if line.strip()), type(error).__name__)
@@ -104,6 +108,18 @@ def jvm_gone(status: int, log: Path) -> RunError:
     else:
         why = f"ended with status {status}; what it printed is in {log}"
     return RunError(f"Spark's JVM {why}. Nothing is lost: the next run goes on where this one was")
+
+
+_STATE = re.compile(r"CANNOT_LOAD_STATE_STORE|STATE_STORE|FAILED_READ_DELTA|STATE_DATA_SOURCE|.*CHECKPOINT")
+"""Conditions of Spark about what a query keeps from one run to the next."""
+
+
+def _begin_anew(folder: Path | None) -> str:
+    what = f"remove {folder}" if folder else "remove its folder there"
+    return (
+        f"restore the state folder from a backup; or {what}, and the query begins anew at its sources' start, and delivers again "
+        "what was delivered"
+    )
 
 
 _CRASHED = "Python worker exited unexpectedly"

@@ -84,6 +84,7 @@ class Run:
             stack.enter_context(self._held())
             self.plan, self.notes = fingerprint.fit(self.plan, self.state)
             self.notes += [note for query in self.plan.queries for note in checkpoint.mend(self.state, query.name)]
+            self.notes += self._own_files_read()
             self.reached = reached(self.state, self.plan.queries)
             self.state.clear_staging()
             commits = Commits(self.plan, self.state)
@@ -91,6 +92,16 @@ class Run:
             yield commits
             commits.close()
             self.state.clear_staging()
+
+    def _own_files_read(self) -> list[str]:
+        """What sources would read of what this run itself writes to its state folder."""
+        own = [str(path) for path in (self.state.dead_letters, self.state.spark_log, self.state.metrics)]
+        return [
+            f"source {name!r} reads {path}, which this run writes: choose a state folder elsewhere (--state), or `exclude` it"
+            for name, source in self.plan.sources().items()
+            for path in own
+            if source.reads(path)
+        ]
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -209,4 +220,4 @@ class Run:
         if self._stop.is_set() and any(end.__name__ in str(error) for end in (RunStops, RunEnds)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
-        self._failed.append(explained(plan.name, error, staging))
+        self._failed.append(explained(plan.name, error, staging, self.state.query(plan.name)))

@@ -12,6 +12,7 @@ from fakes import Lines, made
 from running import Etl
 
 from connectors.elasticsearch.source import ElasticsearchSource
+from connectors.file.source import FileSource
 from connectors.kafka.source import KafkaSource
 from connectors.stdin import StdinSource
 from connectors.syslog_receiver.source import SyslogSource
@@ -131,3 +132,11 @@ def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, tmp_path
     assert f"nothing was read of source 'main': {missing}" in empty.done["message"]
     assert "nothing was read" not in full.done["message"]
     assert f"'main': 1 file matches '{tmp_path}/*.log'; nothing is new since the last run" in again.done["message"]
+
+
+def test_a_source_that_reads_what_its_run_writes_is_named(tmp_path: Path) -> None:
+    one = run(tmp_path / "state", FileSource(path=f"{tmp_path}/**/*.log"))
+    with one.prepared():
+        (note,) = one.notes
+
+    assert note.startswith(f"source 'log' reads {tmp_path}/state/logs/spark.log, which this run writes: choose a state folder")

@@ -39,6 +39,10 @@ TOO_MANY_FILES = "query 'main': too many open files; the system lets a process o
             "query 'main': cannot write x: No",
         ),
         ("a word\nand more", "query 'main': a word"),
+        (
+            "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.  SQLSTATE: 58030",
+            "query 'main': the state of its windows cannot be read: An error occurred during loading state.",
+        ),
         ('[X] y\njava.io.IOException: Cannot run program "chmod": error=24, Too many open files', TOO_MANY_FILES),
         ("An error occurred while calling o95.start.\n: java.io.IOException: Too many open files", TOO_MANY_FILES),
         ("[X] y\njava.lang.OutOfMemoryError: Java heap space", "query 'main': Spark's JVM has too little memory: give it more"),
