@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from difflib import get_close_matches
 
 _CLOSE_ENOUGH = 0.7
 """Of difflib's measure, from 0 to 1: `wher` and `where` have 0.89, `brokers` and `properties` 0.47."""
@@ -97,5 +96,7 @@ def meant_option(name: str, options: Collection[str]) -> str | None:
     synonyms = [option for option in options if plain in _OPTIONS.get(option, ())]
     if len(synonyms) == 1:
         return synonyms[0]
+    from difflib import get_close_matches  # 8 ms, for files with a misspelt name only
+
     close = get_close_matches(name, list(options), n=1, cutoff=_CLOSE_ENOUGH)
     return close[0] if close else None

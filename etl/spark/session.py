@@ -178,7 +178,7 @@ def _log_in(file: Path) -> None:
     """What Spark's Python libraries log and print of broken connections goes to the log: the run says what it comes from."""
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 
-    root = logging.getLogger()
+    root = logging.root
     for handler in [one for one in root.handlers if isinstance(one, _LibraryLog)]:
         root.removeHandler(handler)
     root.addHandler(_LibraryLog(file, delay=True))

@@ -55,7 +55,9 @@ def copy(path: str, out: str) -> str:
     ],
 )
 def test_a_sink_that_feeds_its_own_source_is_an_error_at_the_sink(path: str, out: str) -> None:
-    assert found(copy(path, out)) == [("a.yaml", 2, 1, "reads-own-output", "error")]
+    errors = [one for one in found(copy(path, out)) if one[-1] == "error"]
+
+    assert errors == [("a.yaml", 2, 1, "reads-own-output", "error")]
 
 
 @pytest.mark.parametrize(
