@@ -10,13 +10,19 @@ Node = yaml.Node
 Pair = tuple[Node, Node]
 
 
+MOST_PARTS = 1_000
+"""Commas in one text that was cut: a bound for files of brackets that are never closed."""
+
+
 def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
     """The entries of a mapping, and whether one was put together of several."""
     pairs: list[Pair] = list(node.value)
     at = 0
     while at < len(pairs):
         key, value = pairs[at]
-        parts = [value, *(part for part, nothing in pairs[at + 1 :] if _is_empty(nothing))] if _is_flow(node) else [value]
+        parts = [value]
+        if _is_flow(node) and _is_open(value):
+            parts += [part for part, nothing in pairs[at + 1 : at + MOST_PARTS] if _is_empty(nothing)]
         count = _needed(parts)
         yield ((key, _joined(parts[:count], text)), True) if count > 1 else ((key, value), False)
         at += count
@@ -26,9 +32,14 @@ def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
     """The items of a list, and whether one was put together of several."""
     at = 0
     while at < len(node.value):
-        count = _needed(node.value[at:]) if _is_flow(node) else 1
+        count = _needed(node.value[at : at + MOST_PARTS]) if _is_flow(node) else 1
         yield (_joined(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
         at += count
+
+
+def _is_open(node: Node) -> bool:
+    """Whether a text has a bracket that it does not close."""
+    return isinstance(node, yaml.ScalarNode) and node.value.count("(") > node.value.count(")")
 
 
 def _is_flow(node: Node) -> bool:

@@ -67,11 +67,11 @@ def attributes(cls: type[BaseModel], options: Iterable[str]) -> frozenset[str]:
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
     """Without paths that lie below others."""
-    found: list[Path] = []
+    found: dict[Path, None] = {}
     for path in sorted(set(paths), key=len):
-        if not any(path[: len(other)] == other for other in found):
-            found.append(path)
-    return found
+        if not any(path[:length] in found for length in range(len(path) + 1)):
+            found[path] = None
+    return list(found)
 
 
 def free_options(made: Iterable[BaseModel], bad: Iterable[Path]) -> frozenset[str]:
@@ -114,14 +114,19 @@ def _with(value: Any, values: Mapping[Path, Any]) -> Any:
     if () in values:
         return values[()]
     if isinstance(value, dict):
-        keys = dict.fromkeys([*value, *(path[0] for path in values)])
-        changed = {key: _with(value.get(key), _below(values, key)) for key in keys}
+        below = _below(values)
+        changed = {key: _with(value.get(key), below[key]) if key in below else value[key] for key in {**value, **below}}
         return {key: item for key, item in changed.items() if item is not REMOVED}
     if isinstance(value, list):
-        items = [_with(item, _below(values, number)) for number, item in enumerate(value)]
+        below = _below(values)
+        items = [_with(item, below[number]) if number in below else item for number, item in enumerate(value)]
         return [item for item in items if item is not REMOVED]
     return value
 
 
-def _below(values: Mapping[Path, Any], key: str | int) -> dict[Path, Any]:
-    return {path[1:]: value for path, value in values.items() if path[0] == key}
+def _below(values: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
+    """The values by the first part of their paths, each by the rest of its path."""
+    found: dict[str | int, dict[Path, Any]] = {}
+    for path, value in values.items():
+        found.setdefault(path[0], {})[path[1:]] = value
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +39,7 @@ class Rename(ArrowStep, SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         renamed = self._renamed(incoming.names)
         after = list(renamed.values())
+        times, clashing = Counter(after), set(conflicts(after, after))
         for old, new in self.names.items():
             path = ("fields", old)
             moved = [renamed[name] for name in selected(old, incoming.names)]
@@ -46,9 +48,9 @@ class Rename(ArrowStep, SparkStep):
             yield from reserved(old, path)
             yield from reserved(new, path)
             for name in moved:
-                if after.count(name) > 1:
+                if times[name] > 1:
                     yield Finding("field-conflict", f"there would be two fields {name!r}", path)
-            yield from (conflict(name, other, path) for name, other in conflicts(after, moved))
+            yield from (conflict(name, other, path) for name, other in sorted(clashing) if name in moved)
 
     def fields(self, incoming: Schema) -> Schema:
         types = {new: incoming.field(old).type for old, new in self._renamed(incoming.names).items()}

@@ -43,11 +43,11 @@ def unknown_field(name: str, incoming: Schema, path: tuple[str | int, ...]) -> F
 
 def conflicts(names: Sequence[str], given: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Pairs of a given field and another that cannot be in one event: one is a value, the other a member of it."""
+    known, structs = set(names), prefixes(names)
     for name in given:
         parents = {".".join(name.split(".")[:count]) for count in range(1, name.count(".") + 1)}
-        for other in names:
-            if other in parents or other.startswith(f"{name}."):
-                yield name, other
+        if name in structs or parents & known:
+            yield from ((name, other) for other in names if other in parents or other.startswith(f"{name}."))
 
 
 def reserved(name: str, path: tuple[str | int, ...]) -> Iterator[Finding]:

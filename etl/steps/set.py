@@ -43,11 +43,12 @@ class Set(ArrowStep, SparkStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         names = self.fields(incoming).names
+        clashing = set(conflicts(names, self.values))
         for name, expression in self.values.items():
             path = ("fields", name)
             yield from analyse(expression, incoming).findings_at(*path)
             yield from reserved(name, path)
-            yield from (conflict(name, other, path) for name, other in conflicts(names, [name]))
+            yield from (conflict(one, other, path) for one, other in sorted(clashing) if one == name)
 
     def fields(self, incoming: Schema) -> Schema:
         return with_fields(incoming, {name: analyse(text, incoming).type for name, text in self.values.items()})
