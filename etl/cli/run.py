@@ -17,15 +17,15 @@ import click
 
 from etl.api import NOTICE, EtlError
 from etl.cli.configured import PipelineFile, configured, environment
-from etl.cli.dead_share import DeadShare, Share, dead_summary
+from etl.cli.dead_share import DeadShare, Share
+from etl.cli.endings import end_for_dead_letters, say_what_died, say_what_waits, sum_up
 from etl.cli.metrics import MetricsFile
-from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
+from etl.cli.nothing_to_read import warn_of_nothing
 from etl.cli.planned import Options, planned_run
-from etl.cli.progress import Progress, count
+from etl.cli.progress import Progress
 from etl.cli.receiving import receiving
 from etl.cli.several import chosen_files, errors_named, load_all
 from etl.cli.signals import signals
-from etl.cli.summary import summary
 from etl.config.model import Pipeline
 from etl.delivery.waiting import RunEnds
 from etl.lean import forbid
@@ -146,10 +146,10 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
             _prepared(runs, options, master, progress, ear, stack, shares)
         except RunEnds as error:
             progress.say("stopped", str(error))
-    _sum_up(runs, progress, time.monotonic() - began, options.verbose)
-    _say_what_died(runs, shares, progress)
-    _say_what_waits(runs, progress, several)
-    _end_for_dead_letters(runs, shares, options, several)
+    sum_up(runs, progress, time.monotonic() - began, options.verbose)
+    say_what_died(runs, shares, progress)
+    say_what_waits(runs, progress, several)
+    end_for_dead_letters(runs, shares, options, several)
 
 
 def _prepared(
@@ -278,50 +278,3 @@ def _jvm_gone(session: Any, error: BaseException, log: Path) -> EtlError | None:
     broken = isinstance(error, OSError) or "py4j" in type(error).__module__
     status = spark.jvm_status(session, spark.GONE_SECONDS if broken else 0.0)
     return None if status is None else jvm_gone(status, log)
-
-
-def _sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
-    for one in runs:
-        lines = "\n".join([*summary(one.plan, one.totals, verbose), *silent_sources(one)])
-        progress.say(
-            "done",
-            lines,
-            pipeline=one.plan.pipeline,
-            named=True,
-            seconds=round(whole, 2),
-            work_seconds=round(one.totals.seconds, 3),
-            **one.totals.as_numbers(),
-        )
-
-
-def _say_what_died(runs: Sequence[Run], shares: Sequence[DeadShare], progress: Progress) -> None:
-    for one, share in zip(runs, shares, strict=True):
-        share.end()
-        lines = list(dead_summary(share, one))
-        if lines:
-            progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
-
-
-def _end_for_dead_letters(runs: Sequence[Run], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
-    """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
-    for one, share in zip(runs, shares, strict=True):
-        if share.exceeded:
-            with errors_named(one.plan.pipeline, several):
-                raise EtlError(
-                    f"{share.said}, more than --max-dead {options.max_dead:g} allows; the next run goes on behind them: mend the "
-                    "pipeline, and read them again with another --state or from the dead letters"
-                )
-
-
-def _say_what_waits(runs: Sequence[Run], progress: Progress, several: bool) -> None:
-    """Raises EtlError when events wait in a spool, unless the run was told to end."""
-    waiting = [
-        f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"
-        for one in runs
-        for name, events in one.waiting.items()
-    ]
-    if waiting:
-        text = f"{', '.join(waiting)} wait in the spool; nothing is lost: the next run delivers them"
-        if not any(one.stopped for one in runs):
-            raise EtlError(text)
-        progress.say("spooled", text, "warning")

@@ -12,9 +12,9 @@ from fakes import Lines, made
 from etl.api import EtlError
 from etl.catalogue import installed
 from etl.cli.dead_share import DeadShare, Share, dead_summary
+from etl.cli.endings import end_for_dead_letters
 from etl.cli.planned import Options
 from etl.cli.progress import Progress
-from etl.cli.run import _end_for_dead_letters
 from etl.receipts import Counts, Rejected
 from etl.spark.mode import Mode
 from etl.spark.run import Run
@@ -85,9 +85,9 @@ def test_more_than_the_share_fails_the_run(one: Run, most: float, exceeds: bool)
     assert watch.end() == exceeds
     if exceeds:
         with pytest.raises(EtlError, match=r"^pipeline .*: 5 of 10 events became dead letters \(50%\), more than --max-dead"):
-            _end_for_dead_letters([one], [watch], options, several=True)
+            end_for_dead_letters([one], [watch], options, several=True)
     else:
-        _end_for_dead_letters([one], [watch], options, several=True)
+        end_for_dead_letters([one], [watch], options, several=True)
 
 
 def test_a_run_without_events_has_no_share(one: Run) -> None:

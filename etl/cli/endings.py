@@ -1,0 +1,63 @@
+"""What a run says when it has ended: sums, dead letters, what waits; and whether that is a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from etl.api import EtlError
+from etl.cli.dead_share import DeadShare, dead_summary
+from etl.cli.nothing_to_read import silent_sources
+from etl.cli.planned import Options
+from etl.cli.progress import Progress, count
+from etl.cli.several import errors_named
+from etl.cli.summary import summary
+from etl.spark.run import Run
+
+
+def sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
+    """The sums of each pipeline; ``whole`` is how long the command took, in seconds."""
+    for one in runs:
+        lines = "\n".join([*summary(one.plan, one.totals, verbose), *silent_sources(one)])
+        progress.say(
+            "done",
+            lines,
+            pipeline=one.plan.pipeline,
+            named=True,
+            seconds=round(whole, 2),
+            work_seconds=round(one.totals.seconds, 3),
+            **one.totals.as_numbers(),
+        )
+
+
+def say_what_died(runs: Sequence[Run], shares: Sequence[DeadShare], progress: Progress) -> None:
+    """Loudly, of each pipeline of which a tenth of the events or more became dead letters."""
+    for one, share in zip(runs, shares, strict=True):
+        share.end()
+        lines = list(dead_summary(share, one))
+        if lines:
+            progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
+
+
+def end_for_dead_letters(runs: Sequence[Run], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
+    """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
+    for one, share in zip(runs, shares, strict=True):
+        if share.exceeded:
+            with errors_named(one.plan.pipeline, several):
+                raise EtlError(
+                    f"{share.said}, more than --max-dead {options.max_dead:g} allows; the next run goes on behind them: mend the "
+                    "pipeline, and read them again with another --state or from the dead letters"
+                )
+
+
+def say_what_waits(runs: Sequence[Run], progress: Progress, several: bool) -> None:
+    """Raises EtlError when events wait in a spool, unless the run was told to end."""
+    waiting = [
+        f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"
+        for one in runs
+        for name, events in one.waiting.items()
+    ]
+    if waiting:
+        text = f"{', '.join(waiting)} wait in the spool; nothing is lost: the next run delivers them"
+        if not any(one.stopped for one in runs):
+            raise EtlError(text)
+        progress.say("spooled", text, "warning")
