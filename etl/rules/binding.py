@@ -94,7 +94,9 @@ def _present(predicate: Present, schema: Schema) -> Condition:
 
 
 def _same(predicate: SameField, schema: Schema) -> Condition:
-    return Leaf(predicate) if {predicate.field, predicate.other} <= set(schema.names) else FALSE
+    names = {predicate.field, predicate.other}
+    single = names <= set(schema.names) and not any(is_list(schema.field(name).type) for name in names)
+    return Leaf(predicate) if single else FALSE
 
 
 def _time(predicate: TimePart, schema: Schema) -> Condition:

@@ -19,7 +19,7 @@ from etl.rules.columns import Column
 from etl.rules.conditions import FALSE, Condition, Leaf, leaves
 from etl.rules.costs import Costs
 from etl.rules.deferred import Deferred
-from etl.rules.other_deciders import NumberDecider, PresentDecider, decide_same
+from etl.rules.other_deciders import NumberDecider, PresentDecider, SameDecider
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.program import Matches, Program
 from etl.rules.sql_conditions import BindError
@@ -48,7 +48,7 @@ class Switches:
     measured: bool = True
     """Witnesses are chosen by what was seen, not by a guess."""
     deferred: bool = True
-    """Regular expressions are tried only where a rule that has them may be true."""
+    """Regular expressions are tried, and two fields compared, only where a rule that asks for it may be true."""
 
 
 _ROWS, _BITS = 1 << 16, 1 << 27
@@ -80,7 +80,7 @@ class Engine:
         used = set().union(*(fields_of(one) for one in self.predicates)) if self.predicates else set()
         self._types = {(field.name, field.type) for field in schema if field.name in used}
         groups = self._groups(schema)
-        self._tested: dict[int, tuple[int, TextField]] = {}
+        self._tested: dict[int, tuple[int, TextField | SameDecider]] = {}
         self._costs = Costs([[number for number, _ in members] for members in groups.values()])
         self._deciders = [
             self._decider(n, family, of, members, schema) for n, ((family, of), members) in enumerate(groups.items())
@@ -118,8 +118,9 @@ class Engine:
         self, group: int, family: str, of: str, members: list[tuple[int, Any]], schema: Schema
     ) -> Callable[[pa.RecordBatch, Mapping[str, Column], Bits], None]:
         if family == "same":
-            (number, same), *_ = members
-            return lambda batch, columns, bits: bits.put(number, decide_same(same, columns[same.field], columns[same.other]))
+            same = SameDecider(*members[0])
+            self._tested[same.number] = group, same
+            return same.decide
         if family == "sql":
             (number, sql), *_ = members
             holds = holding(sql, schema)

@@ -50,6 +50,15 @@ def required(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
 
 
+def all_required(pattern: str, dialect: Dialect = "re2") -> list[tuple[str, ...]]:
+    """Sets of texts: one of each is in every text the pattern is found in, in some case of ASCII's letters. The best first."""
+    tree = _tree(pattern)
+    while isinstance(tree, Group | Capture | Atomic):
+        tree = tree.part
+    found = _runs(list(_flat([tree])), _ALIKE[dialect]) if isinstance(tree, Parts) else ()
+    return sorted((one for one in dict.fromkeys(found) if one and len(one) <= MOST), key=_worth, reverse=True)
+
+
 def _worth(texts: Sequence[str]) -> int:
     """How much they narrow down: the fewest characters of one of them."""
     return min((SHORTEST if text in RARE else len(text) for text in texts), default=0)

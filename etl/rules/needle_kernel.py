@@ -113,13 +113,14 @@ def _looked_at(
     text: Any,
 ) -> Any:  # fmt: skip
     """What begins, or has its four bytes, at a place where something may be."""
-    four, shift, three, three_shift, two, any_short = sieves
+    four, shift, three, three_shift, two, any_short, any_three = sieves
     if _may_be_four(word, four, shift) and end - at >= FOUR:
         count = _bucket(word, at, begin, end, indexes[0], needles, noted, found, count, text)
     if any_short:
-        if three[np.uint32((word & THREE_BYTES) * MIX) >> three_shift]:
+        pair = two[word & TWO_BYTES]
+        if three[np.uint32((word & THREE_BYTES) * MIX) >> three_shift] if any_three else pair:
             count = _bucket(word & THREE_BYTES, at, begin, end, indexes[1], needles, noted, found, count, text)
-        if two[word & TWO_BYTES]:
+        if pair:
             count = _bucket(word & TWO_BYTES, at, begin, end, indexes[2], needles, noted, found, count, text)
     return count
 
@@ -156,16 +157,22 @@ def _single(begin: Any, end: Any, singles: Any, found: Any, count: Any, text: An
 def _anywhere(
     begin: Any, end: Any, sieves: Any, indexes: Any, needles: Any, noted: Any, places: Any, found: Any, count: Any, text: Any
 ) -> Any:  # fmt: skip
-    four, shift, three, three_shift, two, any_short = sieves
+    four, shift, three, three_shift, two, any_short, any_three = sieves
     at = begin
     last = end - THREE if end - begin > THREE else begin
     while at < last:
         stop, several = min(at + PLACES, last), np.uint64(0)
-        if any_short:
+        if any_three:
             while at < stop:
                 word = load_word(at) | LOW_CASE
                 places[several] = at
                 several += np.uint64(_may_be_four(word, four, shift) | _may_be_short(word, three, three_shift, two))
+                at += ONE
+        elif any_short:
+            while at < stop:
+                word = load_word(at) | LOW_CASE
+                places[several] = at
+                several += np.uint64(_may_be_four(word, four, shift) | np.uint32(two[word & TWO_BYTES]))
                 at += ONE
         else:
             while at < stop:

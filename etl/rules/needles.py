@@ -31,6 +31,9 @@ from etl.scanner.texts import Texts
 MOST_FORMS = 64
 """Forms of a literal that the cases of its letters beyond ASCII make; with more it is left to a regular expression."""
 
+FEW_THREES = 16
+"""Literals of three bytes up to which their first two find them: a look-up less at each place of a text."""
+
 SAMPLE = 512
 """Texts of the first batch in which the rarest part of each literal is looked up."""
 
@@ -97,6 +100,8 @@ class _Sieves(NamedTuple):
     """Bytes, by two bytes."""
     any_short: bool
     """Whether there are literals of two or three bytes."""
+    any_three: bool
+    """Whether there are many literals of three bytes: few are known by their first two."""
 
 
 @dataclass
@@ -173,8 +178,10 @@ def _anywhere(literals: Sequence[Needle], frequencies: Any) -> tuple[_Sieves, tu
     sieve_four[_mixed(four) >> shift] = 1
     sieve_three[_mixed(three) >> three_shift] = 1
     sieve_two[[word for word, _, _ in two]] = 1
+    if len(three) <= FEW_THREES:
+        sieve_two[[word & 0xFFFF for word, _, _ in three]] = 1
     words = np.packbits(sieve_four, bitorder="little").view(np.uint32)
-    sieves = _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two))
+    sieves = _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two), len(three) > FEW_THREES)
     return sieves, tuple(map(_index, chosen))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from etl.rules.columns import Column
 from etl.rules.predicates import Number, Present, SameField
 from etl.rules.seen import Hits
 from etl.rules.seen_kernel import by_text
-from etl.scanner.texts import Texts, owned_array
+from etl.scanner.texts import Texts, owned_array, taken
 
 _COMPARE = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 
@@ -69,11 +70,29 @@ class PresentDecider:
             bits.put(number, column.array.is_valid())
 
 
-def decide_same(predicate: SameField, one: Column, other: Column) -> pa.BooleanArray:
-    """Compare two columns of texts; null equals nothing."""
+@dataclass
+class SameDecider:
+    """Whether two fields of an event go together; decided where a rule may be true."""
+
+    number: int
+    predicate: SameField
+
+    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+        """Everywhere they may."""
+        bits.put_everywhere(self.number)
+
+    def settle(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+        """Decide in some rows."""
+        one, other = columns[self.predicate.field], columns[self.predicate.other]
+        found = same(self.predicate, taken(one.values, rows), taken(other.values, rows))
+        bits.put_rows(number, rows[found])
+
+
+def same(predicate: SameField, one: pa.Array, other: pa.Array) -> Any:
+    """Which texts of two columns go together (bool[n]); null equals nothing."""
     kinds = {"equals": 0, "contains": 1, "startswith": 2, "endswith": 3}
-    texts = [owned_array(column.values).cast(pa.string()) for column in (one, other)]
+    texts = [owned_array(array).cast(pa.string()) for array in (one, other)]
     left, right = (Texts.of(array if predicate.cased else pc.utf8_lower(array)) for array in texts)
     result = np.zeros(len(left.address), bool)
     compare_texts(left.address, left.length, right.address, right.length, kinds[predicate.kind], result)
-    return pa.array(result)
+    return result

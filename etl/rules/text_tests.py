@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.rules.literals import shortest
+from etl.rules.literals import all_required, shortest
 from etl.rules.predicates import Pattern, Sql
-from etl.rules.regexes import Test, test_of
+from etl.rules.regexes import Test, engine, test_of
+from etl.rules.required import Required
 from etl.rules.seen import Codes
 from etl.rules.sql_tests import sql_test
 from etl.scanner.texts import Texts, gathered
@@ -28,6 +29,8 @@ class TextTest:
     test: Test
     literals: tuple[str, ...]
     """One of these is in every text that passes; empty: none is known."""
+    required: Required | None
+    """Further literals, each set of which a text has one of that passes."""
     shortest: int
     """Bytes that a text has at least which passes."""
     place: int
@@ -55,6 +58,8 @@ class TextTests:
         began = time.perf_counter_ns()
         test = self.tests[number]
         values = values[texts.length[values] >= test.shortest]
+        if test.required is not None and len(values):
+            values = test.required.among(texts, values)
         if codes.generation:
             outcomes = self._known(codes)[test.place]
             self._learn(test, texts, codes.code, values, outcomes)
@@ -91,5 +96,8 @@ def _tried(test: TextTest, texts: Texts, values: Any) -> Any:
 def _made(one: Pattern | Sql, of: str, place: int, literals: bool, automata: bool) -> TextTest:
     test = test_of(one.pattern, automata) if isinstance(one, Pattern) else sql_test(one, of)
     if not literals:
-        return TextTest(test, (), 0, place)
-    return TextTest(test, one.literals, shortest(one.pattern) if isinstance(one, Pattern) else 0, place)
+        return TextTest(test, (), None, 0, place)
+    if isinstance(one, Sql):
+        return TextTest(test, one.literals, None, 0, place)
+    sets = all_required(one.pattern, engine(one.pattern)) if one.literals else []
+    return TextTest(test, one.literals, Required(sets) if len(sets) > 1 else None, shortest(one.pattern), place)

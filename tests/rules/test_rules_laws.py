@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from etl.rules.conditions import All, Condition, Leaf, Some, both, either
 from etl.rules.engine import Engine, Matches, Switches
-from etl.rules.literals import required
+from etl.rules.literals import all_required, required
 from etl.rules.needles import forms_of
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
 
@@ -95,6 +95,10 @@ predicates = st.one_of(
     st.builds(
         lambda field, text: Pattern(field, rf"\A{re.escape(text)}.?\z", (text,) if len(text) > 1 else ()),
         st.sampled_from(["a", "b"]), st.text("abAB.", min_size=1, max_size=4),
+    ),
+    st.builds(
+        lambda field, parts: Pattern(field, ".*".join(parts), required(".*".join(parts))),
+        st.sampled_from(["a", "b", "tags"]), st.lists(st.text("abAB", min_size=1, max_size=3), min_size=2, max_size=3),
     ),
     st.builds(Number, st.just("n"), st.sampled_from(["=", "<", ">="]), st.integers(-3, 3)),
     st.builds(
@@ -242,7 +246,10 @@ def test_a_required_text_is_in_every_text_that_an_expression_is_found_in(pattern
     known = required(pattern)
 
     # then
-    assert not (known and re.search(pattern, text)) or any(one.lower() in text.lower() for one in known)
+    found = re.search(pattern, text)
+    assert not (known and found) or any(one.lower() in text.lower() for one in known)
+    for some in all_required(pattern):
+        assert not found or any(one.lower() in text.lower() for one in some)
 
 
 def test_required_texts() -> None:
@@ -253,4 +260,17 @@ def test_required_texts() -> None:
     assert required(r"\w+`\w?`") == ("`",)
     assert required(r"(?:a|b)&&x?") == ("a&&", "b&&")
     assert required(r"[a\]&&b]cd") == required("[]&&b]cd") == ()
+    assert all_required(r"ping.*\|\s*find") == [("ping",), ("find",), ("|",)]
+    assert all_required("a|bc") == []
     assert required("[[.]]bc") == required("[b&&b]cd") == ()  # not of one meaning in all dialects
+
+
+def test_a_list_is_not_compared_with_a_text() -> None:
+    # given
+    engine = Engine([Leaf(SameField("tags", "contains", "a"))], SCHEMA)
+
+    # when
+    found = engine.run(batch_of([{"a": "x", "b": None, "n": 1, "tags": ["x", "y"]}] * 3))
+
+    # then
+    assert as_lists(found) == [[], [], []]
