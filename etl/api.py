@@ -30,11 +30,14 @@ from etl.events import (
     with_fields,
     without,
 )
+from etl.file_modes import FILE, FOLDER, is_private, output_mode, replace_file
 from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
 __all__ = [
+    "FILE",
+    "FOLDER",
     "HIDDEN",
     "IDENTITY",
     "NOTICE",
@@ -93,12 +96,15 @@ __all__ = [
     "flatten",
     "format_duration",
     "format_type",
+    "is_private",
     "nearest",
     "nest",
     "nested_schema",
+    "output_mode",
     "parse_duration",
     "parse_size",
     "parse_type",
+    "replace_file",
     "visible",
     "with_columns",
     "with_fields",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectors.database.places import Dialect, Place
 from connectors.tls import ClientTls
+from etl.api import is_private, output_mode
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -87,7 +90,17 @@ def _sqlite(access: Access) -> Any:
     import sqlite3
 
     options = {"timeout": access.timeout, **dict(access.properties)}
+    if is_private() and os.path.isabs(access.place.database):
+        _create(access.place.database)
     return sqlite3.connect(access.place.database, isolation_level=None, check_same_thread=False, **options)
+
+
+def _create(path: str) -> None:
+    """Make a database file that is missing, for others to read as the user's umask says: a run's own files are private."""
+    with suppress(OSError):  # connecting says what is wrong
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        os.fchmod(handle, output_mode())
+        os.close(handle)
 
 
 CONNECT: dict[Dialect, Callable[[Access], Any]] = {"mysql": _mysql, "postgresql": _postgresql, "sqlite": _sqlite}

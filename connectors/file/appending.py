@@ -141,7 +141,7 @@ class Appender:
 
     def _grow(self, growths: Sequence[Growth]) -> None:
         try:
-            folders = {folder for growth in growths for folder in _fill(growth)}
+            folders = {folder for growth in growths for folder in _fill(growth, self.layout)}
             make_durable((growth.path for growth in growths), folders)
         except OSError as error:
             self._take_back(growths)
@@ -176,17 +176,19 @@ class Appender:
                 del files[path]
 
 
-def _fill(growth: Growth) -> set[str]:
+def _fill(growth: Growth, layout: Layout) -> set[str]:
     """Put the pieces behind what is committed; returns the folders that got an entry."""
     file, pieces = growth.file, growth.pieces
     folders: set[str] = set()
     if growth.is_new:
         folder = os.path.dirname(growth.path)
-        folders = {folder, *make_folder(folder)}
+        folders = {folder, *make_folder(folder, layout.folder_mode)}
         copying.rename(pieces[0].path, growth.path)
         pieces = pieces[1:]
     out = os.open(growth.path, os.O_RDWR | os.O_CLOEXEC)
     try:
+        if growth.is_new and (mode := layout.file_mode) is not None:
+            os.fchmod(out, mode)
         end = os.fstat(out).st_size
         if end and file.inode is None and not file.created:
             end = _finish_line(growth.path, out, end)

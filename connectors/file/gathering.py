@@ -132,6 +132,8 @@ class Gatherer:
                 link(files[0], whole)
             else:
                 self.join(files, pending.header, whole)
+            if (mode := self.layout.file_mode) is not None:
+                os.chmod(whole, mode)
             self.store.put(whole, pending.part)
 
     def _forget(self, published: Sequence[Pending]) -> None:

@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from etl.api import BatchId, ComponentError
+from etl.api import BatchId, ComponentError, replace_file
 
 NAME = "committed.json"
 
@@ -78,12 +78,7 @@ class Ledger:
         record = {name: getattr(self, name) for name in ("batches", "sequence")}
         record["files"] = {name: asdict(file) for name, file in self.files.items()}
         record["pending"] = [asdict(pending) for pending in self.pending]
-        with open(path + ".tmp", "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(json.dumps(record, ensure_ascii=True))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".tmp", path)
-        sync_folder(self.folder)
+        replace_file(path, json.dumps(record, ensure_ascii=True).encode())
 
 
 def load(folder: str) -> Ledger:
@@ -100,15 +95,6 @@ def load(folder: str) -> Ledger:
             f"{path} does not hold what a file sink has committed ({error}); restore it, or move it away to begin anew: "
             "output behind the last commit then stays as it is"
         ) from error
-
-
-def sync_folder(folder: str) -> None:
-    """Make the folder's entries durable."""
-    handle = os.open(folder or ".", os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _typed(record: dict[str, Any]) -> dict[str, Any]:

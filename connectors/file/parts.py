@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from connectors.file.ledger import OutputFile, Pending
 from connectors.file.staging import StagedFile
+from etl.api import FILE, FOLDER, output_mode
 
 BIG = 4
 """A staged file of a fourth of a part becomes a part of its own, without a copy."""
@@ -23,6 +24,18 @@ class Layout:
     max_age: float
     path: str = ""
     """As the options say it, for messages."""
+    private: bool = False
+    """Whether it lies in the state folder, which is for its owner only."""
+
+    @property
+    def file_mode(self) -> int | None:
+        """The mode of a new file; None leaves it private."""
+        return None if self.private else output_mode(FILE)
+
+    @property
+    def folder_mode(self) -> int | None:
+        """The mode of a new folder; None leaves it private."""
+        return None if self.private else output_mode(FOLDER)
 
     def takes(self, file: OutputFile | Pending, length: int, piece: StagedFile, now: float) -> bool:
         """True when the piece may go behind what the file holds."""

@@ -137,11 +137,12 @@ class FileSink(Sink):
     def committer(self, folder: str) -> Committer:
         """Grow files where the place and format allow it, gather parts elsewhere."""
         template, encoding = self._template, self._encoding
-        layout = Layout(template.is_folder, encoding.extension, self.roll.max_bytes, self.roll.max_age.total_seconds(), self.path)
+        age, private = self.roll.max_age.total_seconds(), _is_within(template.prefix, os.path.dirname(os.path.dirname(folder)))
+        layout = Layout(template.is_folder, encoding.extension, self.roll.max_bytes, age, self.path, private)
         if encoding.format == "parquet":
-            return Gatherer(folder, layout, join_parquet, store_of(template.prefix))
+            return Gatherer(folder, layout, join_parquet, store_of(template.prefix, layout.folder_mode))
         if self._is_remote:
-            return Gatherer(folder, layout, join_bytes, store_of(template.prefix))
+            return Gatherer(folder, layout, join_bytes, store_of(template.prefix, layout.folder_mode))
         return Appender(folder, layout)
 
     @property
@@ -178,3 +179,7 @@ class FileSink(Sink):
         if self.time_field:
             return self.time_field
         return "timestamp" if "timestamp" in schema.names and checks.is_time(schema.field("timestamp").type) else None
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(os.path.abspath(folder), ""))

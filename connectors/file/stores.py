@@ -34,7 +34,8 @@ class Store(Protocol):
 class LocalStore:
     """A folder of this machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: int | None = None) -> None:
+        self._mode = mode
         self._folders: set[str] = set()
         """Folders that got an entry since the last `sync`."""
 
@@ -45,7 +46,7 @@ class LocalStore:
     def put(self, file: str, path: str) -> None:
         """By renaming."""
         folder = os.path.dirname(path)
-        self._folders |= {folder, *make_folder(folder)}
+        self._folders |= {folder, *make_folder(folder, self._mode)}
         copying.rename(file, path)
 
     def sync(self, paths: Sequence[str]) -> None:
@@ -108,10 +109,10 @@ def link(source: str, target: str) -> None:
         sync(target)
 
 
-def store_of(prefix: str) -> Store:
-    """The store for paths that begin with this folder or URI."""
+def store_of(prefix: str, mode: int | None = None) -> Store:
+    """The store for paths that begin with this folder or URI; new folders get this mode."""
     if "://" not in prefix:
-        return LocalStore()
+        return LocalStore(mode)
     filesystem, root = filesystem_of(prefix)
     return RemoteStore(prefix, filesystem, root)
 

@@ -47,14 +47,17 @@ def sync(path: str) -> None:
         os.close(handle)
 
 
-def make_folder(path: str) -> set[str]:
-    """Create a folder and those above it; returns the folders that got an entry by that, for `make_durable`."""
+def make_folder(path: str, mode: int | None = None) -> set[str]:
+    """Create a folder and those above it, each with ``mode`` where one is given. Returns the folders that got an entry, for
+    `make_durable`."""
     if not path or os.path.isdir(path):
         return set()
     parent = os.path.dirname(path)
-    changed = make_folder(parent)
+    changed = make_folder(parent, mode)
     try:
         os.mkdir(path)
+        if mode is not None:
+            os.chmod(path, mode)
     except FileExistsError:
         if not os.path.isdir(path):
             raise

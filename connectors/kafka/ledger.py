@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING
 from connectors.kafka.access import Settings
 from connectors.kafka.clients import admin
 from connectors.kafka.groups import committed
-from etl.api import BatchId, Staged, Task
+from etl.api import BatchId, Staged, Task, replace_file
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -109,9 +108,7 @@ class Ledgers:
             admin(self.settings).the.delete_consumer_groups(groups, request_timeout=self.settings.seconds)
 
     def _save(self) -> None:
-        part = self._path.with_suffix(".part")
-        part.write_text(json.dumps(self._waiting))
-        os.replace(part, self._path)
+        replace_file(self._path, json.dumps(self._waiting).encode(), sync_folder=False)
 
     @property
     def _path(self) -> Path:

@@ -28,6 +28,7 @@ from etl.cli.several import chosen_files, errors_named, load_all
 from etl.cli.signals import signals
 from etl.config.model import Pipeline
 from etl.delivery.waiting import RunEnds
+from etl.file_modes import private_files
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
 from etl.segment import opening, warming
@@ -137,6 +138,7 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
     live = not (sys.stdout.isatty() and any(_prints(r) for r in runs))
     progress = Progress(options.form, options.quiet, live, several=several)
     with ExitStack() as stack:
+        stack.enter_context(private_files())
         stack.callback(progress.close)
         level = logging.INFO if options.verbose else NOTICE
         ear = Ear(level, lambda kind, text, pipeline: progress.say("component", text, kind, pipeline))

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from etl.api import BatchId, ComponentError
+from etl.api import BatchId, ComponentError, replace_file
 from etl.receipts import Spooled
 
 
@@ -175,13 +175,7 @@ class Spool:
         )
 
     def _write(self, name: str, value: Any) -> None:
-        fresh = self.folder / f"{name}.new"
-        with fresh.open("w") as file:
-            json.dump(value, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.folder / name)
-        _sync_folder(self.folder)
+        replace_file(self.folder / name, json.dumps(value).encode())
 
 
 def discard(items: Iterable[Spooled]) -> None:

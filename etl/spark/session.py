@@ -72,6 +72,7 @@ ENGINE = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.ui.retainedExecutions": "2",
     "spark.driver.memory": "512m",
+    "spark.hadoop.fs.permissions.umask-mode": "077",  # of checkpoints; where the file system is local, Hadoop asks no umask
 }
 
 _LOG = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from etl.api import ComponentError
+from etl.api import ComponentError, replace_file
 
 log = logging.getLogger("sluice.state")
 
@@ -205,14 +205,9 @@ def read_numbers(path: Path) -> dict[str, Any]:
 def write_json(path: Path, value: Any) -> None:
     """Replace a small file at once: readers see the old or the new one, also after a crash. Raises ComponentError when the disk
     does not take it."""
-    fresh = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(fresh, "w") as file:
-            json.dump(value, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        replace_file(path, json.dumps(value).encode(), sync_folder=False)
     except OSError as error:
         raise ComponentError(
             f"state file {path} cannot be written ({error.strerror}); nothing is lost: "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from etl.api import Table
+from etl.api import Table, replace_file
 from etl.tables.increments import SUFFIX, Reading, Since, reading
 from etl.tables.sections import BrokenError, Sections
 from etl.tables.table import Built, Shape, build
@@ -110,9 +109,7 @@ def refresh(wanted: Wanted, root: Path) -> tuple[Current, bool]:
 
 
 def _use(folder: Path, made: Current) -> None:
-    temporary = folder / f"{_CURRENT}.{os.getpid()}"
-    temporary.write_text(json.dumps(asdict(made)))
-    temporary.rename(folder / _CURRENT)
+    replace_file(folder / _CURRENT, json.dumps(asdict(made)).encode(), sync_folder=False)
 
 
 def _is_whole(file: Path) -> bool:

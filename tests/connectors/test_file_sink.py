@@ -30,6 +30,7 @@ from connectors.file import appending, copying, gathering, ledger, staging, stor
 from connectors.file.sink import FileSink
 from connectors.file.templates import parse_template, safe_name
 from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
+from etl.file_modes import private_files
 
 SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string())])
 
@@ -418,6 +419,29 @@ def test_new_folders_are_made_durable_with_those_they_lie_in(tmp_path: Path, mon
     run.batch(0, events(1, host="x"), events(2, host="y"))
 
     assert sorted(synced) == [str(tmp_path / name) for name in (".", "a", "a/b", "a/b/x.json", "a/b/y.json")]
+
+
+def test_output_is_as_the_umask_says_and_the_state_is_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with private_files():
+            for number, (path, options) in enumerate(
+                {"a/x.json": {}, "b/": {"format": "parquet"}, "state/dead.jsonl": {}}.items()
+            ):
+                folder = tmp_path / str(number)
+                folder.mkdir()
+                run = Run(folder, sink(folder, path, **options))
+                (folder / "state/sinks/x").mkdir(parents=True)
+                run.committer = run.sink.committer(str(folder / "state/sinks/x"))
+                run.batch(0, events(1))
+                run.committer.close()
+    finally:
+        os.umask(before)
+
+    modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    public = {path: mode for path, mode in modes.items() if path.startswith(("0/a", "1/b"))}
+    assert {(os.path.isdir(tmp_path / path), mode) for path, mode in public.items()} == {(True, 0o755), (False, 0o644)}
+    assert {mode for path, mode in modes.items() if path not in public} == {0o700, 0o600}
 
 
 HOSTILE = [

@@ -1,0 +1,75 @@
+"""Who may read what a run writes: its own files are the user's only, its output is as the user's umask says.
+
+A run sets its umask to 077, which the JVM and all its workers inherit; whatever they create is private. What is written for
+others gets its mode from `output_mode`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_NAME = "SLUICE_UMASK"
+"""The user's umask, for processes that a run starts."""
+
+_PRIVATE = 0o077
+
+FILE, FOLDER = 0o644, 0o777
+"""Modes of files and folders of output before the umask."""
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """What this process and those that it starts create inside is the user's only."""
+    before = os.umask(_PRIVATE)
+    os.environ[_NAME] = f"{before:o}"
+    try:
+        yield
+    finally:
+        os.umask(before)
+        del os.environ[_NAME]
+
+
+def output_mode(usual: int = FILE) -> int:
+    """The mode of a file or folder that is written for others."""
+    return usual & ~_users_umask()
+
+
+def replace_file(path: str | Path, content: bytes, sync_folder: bool = True) -> None:
+    """Replace a small file of ours: readers see the old one or the new one, also after a crash. It is private, and on an
+    OSError, such as a full disk, nothing is left beside it. With ``sync_folder`` it is the new one once this returns, also
+    when the power fails."""
+    fresh = f"{path}.new"
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise
+    if not sync_folder:
+        return
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def is_private() -> bool:
+    """Whether this is a process of a run, in which new files are private unless something else is done."""
+    return _NAME in os.environ
+
+
+def _users_umask() -> int:
+    noted = os.environ.get(_NAME)
+    if noted is not None:
+        return int(noted, 8)
+    now = os.umask(_PRIVATE)  # the only way to ask is to set it
+    os.umask(now)
+    return now
