@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from etl.config.model import Path, Position
-from etl.config.split_texts import joined_items, joined_pairs
+from etl.config.split_texts import joined_items, joined_pairs, with_comment
 
 MAX_BYTES = 1 << 20
 """Largest pipeline file that is read."""
@@ -201,6 +201,10 @@ class _Reader:
                 self._item(item, was_cut, (*path, at))
                 for at, (item, was_cut) in enumerate(joined_items(node, self.document.text))
             ]
+        if (whole := with_comment(node, self.document.text)) is not None:
+            message = "a comment begins at ' #' in this text unless it stands in quotes"
+            self._flaw(node, "yaml-syntax", message, path, f"write {quoted(whole)}")
+            return whole
         return _scalar(node)
 
     def _item(self, node: Node, was_cut: bool, path: Path) -> Any:

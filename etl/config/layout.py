@@ -185,8 +185,8 @@ def _long(root: Mapping[str, Any], report: Report) -> Layout:
         if not isinstance(value, dict):
             continue
         feeds = _feeds((*path, "from"), value.get("from")) if "from" in value else _default_feed(only, path, report)
-        if name not in layout.sources:
-            layout.streams[name] = StreamPart(path, feeds, _steps((*path, "steps"), value.get("steps")))
+        free = name if name not in layout.sources else f"{name} (stream)"  # its steps are checked, too
+        layout.streams[free] = StreamPart(path, feeds, _steps((*path, "steps"), value.get("steps")))
     for name, value in plain(root.get("sinks")).items():
         _check_name(name, ("sinks", name), None, report)
         part = _part("sink", ("sinks", name), value)

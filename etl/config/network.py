@@ -23,8 +23,8 @@ def check_network(layout: Layout, declared: Mapping[str, object], report: Report
 def _check_names(layout: Layout, declared: Mapping[str, object], report: Report) -> None:
     feeds = [feed for stream in layout.streams.values() for feed in stream.feeds]
     feeds += [feed for sink in layout.sinks.values() for feed in sink.feeds]
-    if layout.short and not layout.sources:
-        return  # the short form names none; that there is no source is said already
+    if not declared or (layout.short and not layout.sources):
+        return  # that there is no source, or that the forms are mixed, is said already
     for feed in feeds:
         if feed.name not in declared and feed.name not in layout.streams and not report.is_broken(feed.path):
             report.add(feed.path, "unknown-from", f"there is no source or stream {feed.name!r}", _hint(feed, layout, declared))

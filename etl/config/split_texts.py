@@ -1,10 +1,13 @@
-"""Texts that YAML cuts at a comma, as `{p: percentile(ip, 0.5)}`: found by their round brackets, and put together again."""
+"""Texts that YAML cuts at a comma or at ` #`, such as `{p: percentile(ip, 0.5)}`: brackets and quotes in them stay open."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import yaml
+
+_COMMENT = re.compile(r"[ \t]+#[^\n]*")
 
 Node = yaml.Node
 Pair = tuple[Node, Node]
@@ -40,6 +43,17 @@ def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
 def _is_open(node: Node) -> bool:
     """Whether a text has a bracket that it does not close."""
     return isinstance(node, yaml.ScalarNode) and node.value.count("(") > node.value.count(")")
+
+
+def with_comment(node: Node, text: str) -> str | None:
+    """The rest of the line of a text without quotes that ends at ` #` while a quote is open in it; None for any other."""
+    if not isinstance(node, yaml.ScalarNode) or node.style or node.start_mark is None or node.end_mark is None:
+        return None
+    if node.value.count("'") % 2 == node.value.count('"') % 2 == 0:
+        return None
+    end = node.end_mark.index
+    comment = _COMMENT.match(text, end)
+    return text[node.start_mark.index : end] + comment[0].rstrip() if comment else None
 
 
 def _is_flow(node: Node) -> bool:

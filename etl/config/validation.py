@@ -36,6 +36,8 @@ _TRAPS = {
     **dict.fromkeys(("yes", "Yes", "on", "On", "y"), "write true: YAML 1.2 reads {!r} as text"),
     **dict.fromkeys(("no", "No", "off", "Off", "n"), "write false: YAML 1.2 reads {!r} as text"),
 }
+_OF_SIGMA = ("detection", "logsource", "correlation")
+"""Keys of Sigma's rules."""
 _LONGEST_SHOWN = 80
 
 
@@ -153,6 +155,8 @@ def _unknown_option(name: str, path: Path, given: Mapping[str, Any], options: Ma
         return Fault((*path, name), "unknown-option", f"has no option {found}", hint, key=True, meant=meant)
     meant = meant_option(name, options)
     hint = f"did you mean {meant!r}?" if meant else f"options here are: {', '.join(options)}"
+    if name in _OF_SIGMA and "where" in options:
+        meant, hint = None, "rules of Sigma stand in files of their own: files: [rules/*.yml]"
     fits = meant is not None and meant not in given
     return Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True, meant=meant if fits else None)
 
@@ -197,7 +201,9 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
         hint = "one text is taken here, not several"
     if isinstance(value, list) and wanted == ["object"]:
         hint = "write keys and values: {NAME: …}, or each in a line of its own without '-'"
-    if isinstance(value, dict) and "array" in wanted:
+    if isinstance(value, str) and "boolean" in wanted and isinstance(scalar_value(value), bool):
+        hint = f"write it without quotes: {value}" if path not in context.report.substituted else None
+    if isinstance(value, dict) and wanted == ["array"]:
         hint = "put '- ' in front of its first key, or [ ] around it: a list of one"
     return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)
 
@@ -209,7 +215,8 @@ def _choice(error: Any, context: Context) -> Iterator[Fault]:
     if not options:
         options = [getattr(error.kind, "expected_value", None)]
     names = [str(option) for option in options]
-    hint = nearest(value, names) if isinstance(value, str) else None
+    same = [name for name in names if isinstance(value, str) and name.lower() == value.lower()]
+    hint = f"did you mean {same[0]!r}?" if same else nearest(value, names) if isinstance(value, str) else None
     yield Fault(path, "enum", f"{_shown(error, context)} is not one of: {', '.join(names)}", hint)
 
 
