@@ -47,7 +47,7 @@ def run(settings: Settings) -> Result:
     file = folder / "long.yaml"
     file.write_text(pipeline(LINES))
     rows = [
-        Row(f"`etl lint`, a file of {LINES} lines", "s", at_most=0.5),
+        Row(f"`etl lint`, a file of {LINES} lines", "s", at_most=0.45),
         Row("`etl --help`", "s", at_most=0.2),
     ]
     for row, options in zip(rows, (["lint", str(file)], ["--help"]), strict=True):
