@@ -6,10 +6,11 @@ _FILE = {
     "unreadable-file": "The file cannot be opened: it does not exist, is a folder, or may not be read.",
     "file-too-large": "A pipeline file has at most 1 MiB, 50,000 values once its aliases are expanded, and 60 levels.",
     "not-utf8": "Pipeline files are UTF-8. The position is that of the first byte that is not.",
-    "yaml-syntax": "The text is not YAML. Usual are a tab in the indent, and an unquoted `: ` or `${NAME}` inside `{…}`.",
+    "yaml-syntax": "The text is not YAML, or YAML reads another text than is meant: a comma inside `{…}` and ` #` end a text that "
+    "is not in quotes. The position is where to change something, such as the bracket that is never closed.",
     "several-documents": "A line `---` begins a second document; a pipeline file holds one.",
     "not-a-pipeline": "The file is empty, or a list or text. A pipeline is a mapping that begins with `source:` or `sources:`.",
-    "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other.",
+    "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other. All values are checked.",
     "bad-key": "A key is a list or mapping, or `<<` merges something that is no mapping.",
     "unknown-tag": "A tag such as `!ref` stands in front of a value. Pipelines know no tags.",
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
@@ -19,7 +20,7 @@ _FILE = {
 }
 
 _SHAPE = {
-    "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one; a file uses one.",
+    "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one, with names; a file uses one.",
     "missing-source": "A pipeline reads something: give it `source` or `sources`.",
     "missing-option": "A required option is not given. The position is that of the mapping that lacks it.",
     "unknown-option": "The component has no such option; the hint names the nearest, or all.",
@@ -168,7 +169,8 @@ _COMPONENTS = {
     "no-correlations": "`correlate` found no correlation rule that can run; its other findings say what is wrong with them.",
     "no-rules": "`rules` needs files of rules, or rules themselves.",
     "no-rule-files": "A file or folder of rules is not there, or holds no rule, and events go on without it. A warning.",
-    "bad-rule": "A rule cannot be loaded; the message names its file, line and reason, and the other rules run. A warning.",
+    "bad-rule": "A rule cannot be loaded. It stands at the key in its own file, as a warning, for the other rules run; a rule or "
+    "correlation that stands in the pipeline itself is an error.",
     "bad-taxonomy": "The file that maps Sigma's names to the stream's cannot be read, or is written in another way.",
     "duplicate-rule": "Two rules of a step have the same id, or the same name where they have none.",
     "rule-needs-spark": "A rule's condition has a part that only Spark computes, and rules run where events are read.",

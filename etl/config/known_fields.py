@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import Component, Finding, Schema
+from etl.config.candidates import TEXTS
 from etl.config.model import Path
 from etl.config.reads import with_reads
 from etl.config.variants import Built, attributes
@@ -74,8 +75,10 @@ def _agreed(made: Built, ask: Callable[[Any], Schema]) -> Fields:
         return Fields(schemas[0])
     names = [set(schema.names) for schema in schemas]
     common = set.intersection(*names)
-    types = [(field.name, _type(field.name, schemas)) for field in schemas[0] if field.name in common]
-    return Fields(pa.schema(types), open=any(one != common for one in names) or bool(made.free & read))
+    types = [(field.name, _type(field.name, schemas)) for field in schemas[0] if field.name in common - set(TEXTS)]
+    if made.free & read:
+        return Fields(_untyped(pa.schema(types)), open=True)
+    return Fields(pa.schema(types), open=any(one != common for one in names))
 
 
 def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:

@@ -75,11 +75,12 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def free_options(made: Iterable[BaseModel], bad: Iterable[Path]) -> frozenset[str]:
-    """Top-level options with a bad value that any text can replace, and those with bad lists and mappings."""
+    """Top-level options with a bad value that any text can replace, or that nothing replaces, or that is a list or mapping."""
     found = set()
     for path in outermost(bad):
         stands = [_at(one, path) for one in made]
-        if any(value in TEXTS or value == "" or isinstance(value, (tuple, list, dict)) for value in stands):
+        nothing = all(value is None for value in stands)
+        if nothing or any(value in TEXTS or value == "" or isinstance(value, (tuple, list, dict)) for value in stands):
             found.add(str(path[0]))
     return frozenset(found)
 
