@@ -6,11 +6,12 @@ _FILE = {
     "unreadable-file": "The file cannot be opened: it does not exist, is a folder, or may not be read.",
     "file-too-large": "A pipeline file has at most 1 MiB, 50,000 values once its aliases are expanded, and 60 levels.",
     "not-utf8": "Pipeline files are UTF-8. The position is that of the first byte that is not.",
-    "yaml-syntax": "The text is not YAML, or YAML reads another text than is meant: a comma inside `{…}` and ` #` end a text that "
-    "is not in quotes. The position is where to change something, such as the bracket that is never closed.",
+    "yaml-syntax": "The text is not YAML, or YAML reads another text than is meant: a comma inside `{…}` and ` #` end a text "
+    "that is not in quotes. The position is where to change something, such as the bracket that is never closed.",
     "several-documents": "A line `---` begins a second document; a pipeline file holds one.",
     "not-a-pipeline": "The file is empty, or a list or text. A pipeline is a mapping that begins with `source:` or `sources:`.",
-    "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other. All values are checked.",
+    "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other. "
+    "All values are checked.",
     "bad-key": "A key is a list or mapping, or `<<` merges something that is no mapping.",
     "unknown-tag": "A tag such as `!ref` stands in front of a value. Pipelines know no tags.",
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
@@ -20,7 +21,8 @@ _FILE = {
 }
 
 _SHAPE = {
-    "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one, with names; a file uses one.",
+    "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one, with "
+    "names; a file uses one.",
     "missing-source": "A pipeline reads something: give it `source` or `sources`.",
     "missing-option": "A required option is not given. The position is that of the mapping that lacks it.",
     "unknown-option": "The component has no such option; the hint names the nearest, or all.",
