@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_lines import Line, events_of
+from test_recipe_lines import Line, events_of
 
 NAMES = st.sampled_from(["fw01", "FW-1", "fw_1", "gate", "fw1.example.org", "1st-gate", "A", "vpn-gw-02a.example.co"])
 ADDRESSES = st.sampled_from(["192.0.2.1", "10.1.2.3", "203.0.113.254"])
