@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from etl.api import EtlError
+from etl.api import EtlError, cut
 from etl.spark.limits import is_file_limit, too_few_files
+
+if TYPE_CHECKING:
+    from etl.plan.model import StepNode
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -54,12 +59,14 @@ def not_started(error: BaseException, log: Path) -> RunError:
     return RunError(f"Spark did not start: {why.strip()}; what Java printed is in {log}", wall)
 
 
-def explained(query: str, error: BaseException, staging: Path, folder: Path | None = None) -> RunError:
-    """The message a task left in the staging folder, else the condition that Spark names. ``folder`` is the query's, in the
-    state folder."""
+def explained(
+    query: str, error: BaseException, staging: Path, folder: Path | None = None, steps: Sequence[StepNode] = ()
+) -> RunError:
+    """The message a task left in the staging folder, else the condition that Spark names, and the steps that Spark computes.
+    ``folder`` is the query's, in the state folder."""
     wall = str(error)
     reported = _reported(staging)
-    if reported is not None:
+    if reported is not None and _PIPE_ENDED not in reported["message"]:
         return RunError(f"query {query!r}: {_said(reported)}", f"{reported['traceback']}\n{wall}")
     if isinstance(error, EtlError):
         return RunError(f"query {query!r}: {error}", wall)
@@ -69,16 +76,49 @@ def explained(query: str, error: BaseException, staging: Path, folder: Path | No
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         said = inner[-1].strip()
-        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else said}", wall)
+        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else short(said) + _computed_by(steps)}", wall)
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
         return RunError(f"query {query!r}: {text}; {_begin_anew(folder)}", wall)
     if condition:
-        return RunError(f"query {query!r}: {condition[2].strip()} ({condition[1]})", wall)
+        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){_computed_by(steps)}", wall)
     first = next((line.strip() for line in wall.splitlines() if line.strip()), type(error).__name__)
     if first.endswith(":"):
         first = f"{first} {_root(error)}"
-    return RunError(f"query {query!r}: {first}", wall)
+    return RunError(f"query {query!r}: {short(first)}", wall)
+
+
+def refused(node: StepNode, error: Exception) -> RunError:
+    """A step whose DataFrame Spark does not make."""
+    wall = str(error)
+    condition = _CONDITION.search(wall)
+    text = f"{short(condition[2])} ({condition[1]})" if condition else short(wall.strip().partition("\n")[0])
+    return RunError(f"{_placed(node)}: Spark refuses it: {text}", wall)
+
+
+def short(text: str) -> str:
+    """A message without the tail that names files of Spark, cut to two lines of a terminal."""
+    return cut(_TAIL.sub("", text.strip()), _LONGEST_MESSAGE)
+
+
+_TAIL = re.compile(r"[\s;]*SQLSTATE: \w+(?:; line \d+ pos \d+)?;?\s*$")
+_LONGEST_MESSAGE = 300
+
+
+def _computed_by(steps: Sequence[StepNode]) -> str:
+    """Where to look: the steps of the query that Spark computes."""
+    return f"; Spark computes {', '.join(_placed(node) for node in steps[:_MOST_STEPS])} here" if steps else ""
+
+
+_MOST_STEPS = 5
+
+
+def _placed(node: StepNode) -> str:
+    return f"{node.id} (line {node.position[0]}, column {node.position[1]})" if node.position else node.id
+
+
+_PIPE_ENDED = "Tried reading schema message"
+"""What Arrow says in a task whose other end, in the JVM, has failed: Spark knows why."""
 
 
 def _known_cause(wall: str) -> str | None:

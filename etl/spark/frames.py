@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import OFFSET, Schema, SparkStep, visible
+from etl.api import OFFSET, EtlError, Schema, SparkStep, visible
 from etl.delivery.kept import Kept
 from etl.delivery.waiting import Ending, Patience, RunEnds
 from etl.expressions import quoted
@@ -20,6 +20,7 @@ from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Uni
 from etl.segment.anew import Anew
 from etl.segment.runner import Place, Run
 from etl.spark import relay
+from etl.spark.errors import refused
 from etl.spark.job import Job, made, report, running
 from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fenced
@@ -42,7 +43,13 @@ def build(frame: Frame, session: SparkSession, job: Job, numbers: Iterator[int] 
             return _native(frame, session)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
-            return node.step.apply(_clocked_late(build(child, session, job, numbers), node.step))
+            events = _clocked_late(build(child, session, job, numbers), node.step)
+            try:
+                return node.step.apply(events)
+            except EtlError:
+                raise
+            except Exception as error:  # what Spark's analyser says, whatever its class
+                raise refused(node, error) from error
         case Map(branch=branch, child=child):
             events = build(child, session, job, numbers)
             return _mapped(events, branch, job, next(numbers))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import Offset
 from etl.delivery.waiting import RunEnds
-from etl.plan.model import Plan, QueryPlan
+from etl.plan.model import Plan, QueryPlan, spark_nodes
 from etl.spark import checkpoint, fingerprint
 from etl.spark.commit import Commits
 from etl.spark.drain import Drain
@@ -220,4 +220,5 @@ class Run:
         if self._stop.is_set() and any(end.__name__ in str(error) for end in (RunStops, RunEnds)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
-        self._failed.append(explained(plan.name, error, staging, self.state.query(plan.name)))
+        steps = list(spark_nodes(plan.frame))
+        self._failed.append(explained(plan.name, error, staging, self.state.query(plan.name), steps))

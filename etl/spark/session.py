@@ -118,7 +118,16 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
     except Exception as error:
         raise not_started(error, log) from error
     _log_in(log)
+    _silence_refusals()
     return session
+
+
+def _silence_refusals() -> None:
+    """PySpark prints each refused query with the stack traces of Python and Java; the run says it in a line."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel("CRITICAL")
 
 
 def _look_for_a_name() -> None:

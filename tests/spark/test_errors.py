@@ -6,9 +6,12 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from etl.spark.errors import explained, jvm_gone, not_started
+from etl.plan.model import StepNode
+from etl.spark.errors import explained, jvm_gone, not_started, refused
+from etl.steps.sql import Sql
 
 CRASHED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the Python Proxy. \
 Return Message: Traceback (most recent call last):
@@ -146,3 +149,41 @@ def test_a_line_that_ends_at_a_colon_is_told_with_its_cause(tmp_path: Path) -> N
     middle._cause, outer._cause = inner, middle
 
     assert str(explained("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is no number."
+
+
+NODE = StepNode("steps[1] sql", Sql(query="SELECT * FROM events"), pa.schema([]), pa.schema([]), (7, 5))
+
+
+def test_an_error_of_a_value_names_the_steps_that_spark_computes(tmp_path: Path) -> None:
+    wall = (
+        "[STREAM_FAILED] Query \norg.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x' SQLSTATE: 22018"
+    )
+
+    error = explained("main", Exception(wall), tmp_path, steps=[NODE])
+
+    assert str(error) == ("query 'main': [CAST_INVALID_INPUT] The value 'x'; Spark computes steps[1] sql (line 7, column 5) here")
+
+
+def test_a_step_that_spark_refuses_is_named_in_a_line() -> None:
+    wall = '[DATATYPE_MISMATCH.X] Cannot resolve "y". SQLSTATE: 42K09; line 1 pos 7;\n\'Project [y]\n+- SubqueryAlias\n' * 50
+
+    error = refused(NODE, Exception(wall))
+
+    assert str(error) == 'steps[1] sql (line 7, column 5): Spark refuses it: Cannot resolve "y". (DATATYPE_MISMATCH.X)'
+    assert error.__notes__ == [wall]
+
+
+def test_long_messages_are_cut(tmp_path: Path) -> None:
+    error = explained("main", Exception("[X] " + "y" * 6000), tmp_path)
+
+    assert len(str(error)) < 400
+
+
+def test_a_task_whose_input_ended_is_not_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "0" / "errors").mkdir(parents=True)
+    said = {"type": "ArrowInvalid", "message": "Tried reading schema message, was null or length 0", "traceback": ""}
+    (tmp_path / "0" / "errors" / "0.json").write_text(json.dumps(said))
+
+    error = explained("main", Exception("[CAST_INVALID_INPUT] The value 'x' is malformed."), tmp_path)
+
+    assert str(error) == "query 'main': The value 'x' is malformed. (CAST_INVALID_INPUT)"
