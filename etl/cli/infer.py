@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from etl.api import EtlError, nearest
+from etl.cli.activity import activity
 from etl.finding.fields import block, found_fields, percent
 from etl.finding.match import Match
 from etl.finding.proposal import described
@@ -40,7 +41,8 @@ def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
     Where none of them reads it, patterns are made from the lines themselves.
     """
     with sampled(file, lines) as sample:
-        found = matches(sample, chosen)
+        with activity(f"reading {file}") as doing:
+            found = matches(sample, chosen, doing)
         if not found:
             raise EtlError(nothing_reads(sample))
         one = _chosen(found, chosen)

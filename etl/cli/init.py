@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,17 @@ def _write(target: Path, text: str, then: str = "lint") -> None:
 
 def _init_for(origin: Path) -> None:
     """The recipe or parser that reads the beginning of a file best, as a pipeline that reads that file."""
+    from etl.cli.activity import activity
+
+    with activity(f"reading {origin}") as doing:
+        best, text = _found_for(origin, doing)
+    name = best.candidate.name if best.candidate.recipe else _file_name(origin)
+    click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
+    _write(Path(f"{name}.yaml"), text, then="run")
+
+
+def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
+    """What reads a file best, and the pipeline that does, with a test."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads
     from etl.finding.pipeline import pipeline_text
@@ -81,13 +93,11 @@ def _init_for(origin: Path) -> None:
     from etl.finding.tested import with_test
 
     with sampled(origin) as sample:
-        found = matches(sample)
+        found = matches(sample, doing=doing)
         if not found:
             raise EtlError(nothing_reads(sample))
-    best = found[0]
-    name = best.candidate.name if best.candidate.recipe else _file_name(origin)
-    click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
-    _write(Path(f"{name}.yaml"), with_test(pipeline_text(best, origin), best, sample), then="run")
+        doing("testing the pipeline")
+        return found[0], with_test(pipeline_text(found[0], origin), found[0], sample)
 
 
 def _reads(match: Match) -> str:

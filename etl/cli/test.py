@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from etl.cli.activity import activity
 from etl.cli.configured import configured, environment
 from etl.cli.lint import TESTS, pipeline_files, print_text
 from etl.config.case_file import Suite, inspect_tests
@@ -132,7 +133,8 @@ def _results(selected: Sequence[tuple[Suite, Case]], spark: Session, updates: bo
         if suite.file != shown:
             shown = suite.file
             click.echo(click.style(shown, bold=True))
-        one = result(suite, case, spark)
+        with activity(f"running the test {case.name!r}"):
+            one = result(suite, case, spark)
         if updates and one.outcome is not None and (one.differences or one.shows):
             edits = list(update.edits(suite, case, one.outcome))
             changes.setdefault(suite.file, []).extend(edits)

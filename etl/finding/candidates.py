@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -80,11 +80,43 @@ def recipe_candidate(name: str, path: Path) -> Candidate | None:
     return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
 
 
-def parser_candidates(first: str = "") -> Iterator[Candidate]:
-    """Parsers that need no options; ``first`` is the sample's first line, which may name columns."""
+def parser_candidates(lines: Sequence[str] = ("",), wanted: str | None = None) -> Iterator[Candidate]:
+    """Parsers that need no options and may read the lines, or are wanted; the first line may name columns."""
     for component in installed().families["step"].values():
-        if issubclass(component, Parser) and (found := _bare(component, first)):
+        name = type_name(component)
+        if issubclass(component, Parser) and (name == wanted or may_read(name, lines)) and (found := _bare(component, lines[0])):
             yield _parser(*found)
+
+
+SIGNS: Mapping[str, tuple[re.Pattern[str], float]] = {
+    "json": (re.compile(r"\s*\{"), 0.0),
+    "cef": (re.compile(r".*?CEF:"), 0.0),
+    "leef": (re.compile(r".*?LEEF:"), 0.0),
+    "xml": (re.compile(r"\s*<"), 0.0),
+    "key_value": (re.compile(r".*?\w="), 0.5),
+}
+"""What is in a line that a parser reads, and the share of the lines that must have it for the parser to be worth a try.
+
+Parsers have kernels, which are compiled on their first use: seconds for each that cannot read the lines anyway.
+"""
+
+LOOKED_AT = 1_000
+"""Lines in which signs are looked for."""
+
+
+def may_read(name: str, lines: Sequence[str]) -> bool:
+    """Whether lines have what the parser of that type reads; any may be read by one of another package."""
+    if name not in SIGNS:
+        return True
+    sign, least = SIGNS[name]
+    having = sum(1 for line in lines[:LOOKED_AT] if sign.match(line))
+    return having > 0 and having >= least * len(lines[:LOOKED_AT])
+
+
+def may_open(candidate: Candidate, lines: Sequence[str]) -> bool:
+    """Whether one of the parsers that a recipe begins with may read lines, or a part of them."""
+    known = [SIGNS[name][0] for name in candidate.opening if name in SIGNS]
+    return len(known) < len(candidate.opening) or any(sign.match(line) for sign in known for line in lines[:LOOKED_AT])
 
 
 class _Anything(dict[str, str]):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-from etl.finding.candidates import Candidate, parser_candidates, recipe_candidate
+from etl.finding.ahead import times_compiled
+from etl.finding.candidates import Candidate, may_open, parser_candidates, recipe_candidate
 from etl.finding.match import Match, match, reads_nonsense
 from etl.finding.misreading import misreads
 from etl.finding.proposal import proposal
@@ -48,25 +49,33 @@ LEAST_LIKENESS = 0.1
 """How like a recipe's own lines a sample has to be for the recipe to be tried at all."""
 
 
-def matches(sample: Sample, wanted: str | None = None) -> list[Match]:
+def matches(sample: Sample, wanted: str | None = None, doing: Callable[[str], None] = lambda _: None) -> list[Match]:
     """All that reads some of a sample, the best first.
 
-    The parsers and the recipes most like the sample are tried, and the other recipes only where none of those reads half
-    of the events; ``wanted`` is a recipe to try in any case.
+    The parsers and the recipes most like the sample are tried; then patterns are made from the lines, and where all of that
+    reads less than half of the events, the other recipes are tried; ``wanted`` is a recipe to try in any case, ``doing`` is
+    called with what is done.
     """
+    with times_compiled():
+        return _matches(sample, wanted, doing)
+
+
+def _matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -> list[Match]:
+    doing("looking for recipes like it")
     known = _known()
     likeness = by_likeness(sample.lines[:LIKE_LINES], known)
     order = [one for one, share in likeness.items() if share >= LEAST_LIKENESS]
     near = [one for one in order[:NEAREST] if likeness[one] >= NEARLY * likeness[order[0]]]
     near += [one for one in known if one.name == wanted and one not in near]
-    found = _tried(chain(_built(near), parser_candidates(sample.lines[0])), sample)
-    if not any(2 * one.rate >= 1 for one in found):
-        found += _tried(_built(one for one in order if one not in near), sample)
+    found = _tried(chain(_built(near, sample, wanted), parser_candidates(sample.lines, wanted)), sample, doing)
     best = ranked(found, likeness)
     if wanted != MADE and best and is_settled(best[0], sample, known):
         return best
-    doubtful = {one.candidate.name for one in best if is_any_program(one, sample, known)}
-    return ranked([*found, *_made(sample)], likeness, doubtful)
+    doing("making patterns from the lines")
+    found += _made(sample)
+    if not any(2 * one.rate >= 1 for one in found):
+        found += _tried(_built((one for one in order if one not in near), sample, wanted), sample, doing)
+    return ranked(found, likeness, {one.candidate.name for one in found if is_any_program(one, sample, known)})
 
 
 def _made(sample: Sample) -> list[Match]:
@@ -119,12 +128,18 @@ def _known() -> list[Signature]:
     return signatures(recipes())
 
 
-def _built(known: Iterable[Signature]) -> Iterator[Candidate]:
-    return (candidate for one in known if (candidate := recipe_candidate(one.name, one.path)))
+def _built(known: Iterable[Signature], sample: Sample, wanted: str | None) -> Iterator[Candidate]:
+    """Recipes that may read the sample, and the wanted one."""
+    built = (candidate for one in known if (candidate := recipe_candidate(one.name, one.path)))
+    return (one for one in built if one.name == wanted or may_open(one, sample.lines))
 
 
-def _tried(candidates: Iterable[Candidate], sample: Sample) -> list[Match]:
-    tried = (match(candidate, sample) for candidate in candidates)
+def _tried(candidates: Iterable[Candidate], sample: Sample, doing: Callable[[str], None] = lambda _: None) -> list[Match]:
+    def run(candidate: Candidate) -> Match | None:
+        doing(f"trying the {candidate.kind} {candidate.name}")
+        return match(candidate, sample)
+
+    tried = map(run, candidates)
     return [one for one in tried if one and one.read and one.filled >= LEAST_FIELDS and _is_sound(one)]
 
 

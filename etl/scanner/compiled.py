@@ -17,8 +17,31 @@ from etl.scanner.folder import kernels
 os.environ["NUMBA_CACHE_DIR"] = str(kernels())
 
 import numba
+from numba.core import event
+
+from etl.scanner import compiling
 
 Kernel = Callable[..., Any]
+
+
+class _Compilations(event.Listener):
+    """Tells `etl.scanner.compiling` of each kernel that is compiled; what a kernel calls is compiled within it."""
+
+    depth = 0
+
+    def on_start(self, event: Any) -> None:
+        if not self.depth:
+            compiling.begin_compiling(event.data["dispatcher"].py_func.__name__)
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if not self.depth:
+            compiling.end_compiling()
+
+
+_register: Any = event.register
+_register("numba:compile", _Compilations())
 
 
 # without numba's counting of references, for kernels allocate nothing: it costs two atomic steps for each array that a part

@@ -1,0 +1,73 @@
+"""What a command is doing, on stderr, whenever it has said nothing for a second or two."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from etl.scanner import compiling
+
+QUIET_SECONDS = 1.5
+"""Silence after which a line is written."""
+
+Doing = Callable[[str], None]
+
+
+@contextmanager
+def activity(first: str) -> Iterator[Doing]:
+    """Say what is done while the context lasts; what is given is called with what is done next.
+
+    A terminal has one line, which is removed at the end; elsewhere a line is written at most every `QUIET_SECONDS`.
+    """
+    line = _Line(first)
+    compiling.watchers.append(line.compile)
+    thread = threading.Thread(target=line.run, daemon=True)
+    thread.start()
+    try:
+        yield line.do
+    finally:
+        compiling.watchers.remove(line.compile)
+        line.ended.set()
+        thread.join()
+        line.clear()
+
+
+class _Line:
+    """The line of a terminal, or lines of a log."""
+
+    def __init__(self, first: str) -> None:
+        self.ended = threading.Event()
+        self._doing, self._kernel = first, ""
+        self._since = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+        self._is_shown = False
+
+    def do(self, what: str) -> None:
+        """Something else is done from now on."""
+        self._doing = what
+
+    def compile(self, kernel: str | None) -> None:
+        """A kernel is compiled from now on, or no longer."""
+        self._kernel, self._since = kernel or "", time.monotonic()
+
+    def run(self) -> None:
+        """Write until the end."""
+        while not self.ended.wait(QUIET_SECONDS):
+            kernel = self._kernel
+            seconds = f", {time.monotonic() - self._since:.0f} s"
+            compiled = f": compiling {kernel} for this machine, once{seconds}" if kernel else ""
+            self._write(f"{self._doing}{compiled}")
+
+    def clear(self) -> None:
+        """Remove the terminal's line."""
+        if self._is_shown and self._is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _write(self, text: str) -> None:
+        self._is_shown = True
+        sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+        sys.stderr.flush()

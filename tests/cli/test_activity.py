@@ -1,0 +1,44 @@
+"""What a command says while it is busy."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from etl.cli import activity
+from etl.scanner import compiling
+
+
+def wait_for(capsys: pytest.CaptureFixture[str], text: str) -> str:
+    """What was written so far, once it has the text; fails after ten seconds."""
+    written = ""
+    end = time.monotonic() + 10
+    while text not in written:
+        assert time.monotonic() < end, written
+        threading.Event().wait(0.01)
+        written += capsys.readouterr().err
+    return written
+
+
+def test_what_is_done_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(activity, "QUIET_SECONDS", 0.01)
+
+    with activity.activity("reading x.log") as doing:
+        wait_for(capsys, "reading x.log\n")
+        doing("trying the parser json")
+        wait_for(capsys, "trying the parser json\n")
+        compiling.begin_compiling("walk")
+        wait_for(capsys, "trying the parser json: compiling walk for this machine, once, 0 s\n")
+        compiling.end_compiling()
+        wait_for(capsys, "trying the parser json\n")
+
+    assert compiling.watchers == []
+
+
+def test_a_command_that_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with activity.activity("reading x.log"):
+        pass
+
+    assert capsys.readouterr().err == ""
