@@ -116,7 +116,9 @@ def may_read(name: str, lines: Sequence[str]) -> bool:
 def may_open(candidate: Candidate, lines: Sequence[str]) -> bool:
     """Whether one of the parsers that a recipe begins with may read lines, or a part of them."""
     known = [SIGNS[name][0] for name in candidate.opening if name in SIGNS]
-    return len(known) < len(candidate.opening) or any(sign.match(line) for sign in known for line in lines[:LOOKED_AT])
+    return (
+        not known or len(known) < len(candidate.opening) or any(sign.match(line) for sign in known for line in lines[:LOOKED_AT])
+    )
 
 
 class _Anything(dict[str, str]):

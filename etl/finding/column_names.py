@@ -13,10 +13,13 @@ MOST_OF = 0.9
 _THREAD = re.compile(
     r"(?i).*(main|thread|pool|exec|worker|nio|task|scheduler|timer|reactor|loop|qtp|akka|dispatcher|netty|background|-\d+$).*"
 )
-_LOGGER = re.compile(r"[A-Za-z_$][\w$-]*(\.[\w$-]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+([A-Z]\w*)+|\w+\$\w+")
+_LOGGER = re.compile(
+    r"[A-Za-z_$][\w$-]*(\.[\w$-]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+([A-Z]\w*)+|\w+\$\w+|[A-Za-z_]\w*(\.\w+)*(:\w+){1,2}"
+)
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[\w$]+){2,}(:\w+)?")
 _NAME = re.compile(r"[A-Za-z][\w.$/-]*")
 _HOST = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9.\-]*")
-_REQUEST = re.compile(r'"[A-Z]{3,10} \S+( HTTP/[\d.]+)?"')
+REQUEST_LINE = re.compile(r'"[A-Z]{3,10} \S+( HTTP/[\d.]+)?"')
 
 
 def column_names(columns: Sequence[Column], after: str) -> list[str]:
@@ -46,19 +49,21 @@ def all_look(values: Sequence[str], looks: re.Pattern[str]) -> bool:
 
 def is_request(column: Column) -> bool:
     """Whether quotes hold the request line of HTTP."""
-    return column.kind == "quote" and all_look(column.values, _REQUEST)
+    return column.kind == "quote" and all_look(column.values, REQUEST_LINE)
 
 
 def _wanted(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
     column = columns[number]
     if column.form:
         return _time_name(column, best, taken)
+    if column.kind == "in[" and any(one.kind in _WORDS and all_look(one.values, _LOGGER) for one in columns[number + 1 :]):
+        return "process.thread.name" if _bracket_name(column) == "process.thread.name" else "context"
     make = _NAMES.get(column.kind)
     if number == 0 and "-" in column.values:
         return "label"
     if column.kind == "dash":
         return ""
-    if is_level_letters(column) and "log.level" not in taken:
+    if is_level_letters(column) and "log.level" not in taken and not any(one.kind == "level" for one in columns):
         return "log.level"
     return make(column) if make else _text_name(columns, number, after, taken)
 
@@ -100,6 +105,9 @@ _NAMES: dict[str, Callable[[Column], str]] = {
 }
 
 
+_WORDS = frozenset({"text", "word", "line"})
+
+
 def _text_name(columns: Sequence[Column], number: int, after: str, taken: set[str]) -> str:
     column = columns[number]
     if column.kind == "int":
@@ -109,6 +117,8 @@ def _text_name(columns: Sequence[Column], number: int, after: str, taken: set[st
         return "host.hostname"
     if _is_marked(columns, number, after) and all_look(column.values, _NAME):
         return "process.name" if "host.hostname" in taken else "log.logger"
+    if all_look(column.values, _CLASS) and "log.logger" not in taken:
+        return "log.logger"
     if all_look(column.values, _LOGGER) and ("log.level" in taken or "process.thread.name" in taken):
         return "log.logger"
     last = number == len(columns) - 1
@@ -121,8 +131,7 @@ def _generic(taken: set[str]) -> int:
 
 def _number_name(columns: Sequence[Column], number: int, taken: set[str]) -> str:
     """The process where it stands between time and level, then the thread."""
-    near = list(_kinds_near(columns, number))
-    if "level" in near or (number and columns[number - 1].form) or "#" in columns[number].before:
+    if "level" in _kinds_behind(columns, number) or columns[number - 1].form or "#" in columns[number].before:
         if "process.pid" not in taken and "time" in [one.kind for one in columns[:number]] and _is_early(columns, number):
             return "process.pid"
         if number and columns[number - 1].kind == "int" and "process.pid" in taken and "process.thread.id" not in taken:
@@ -135,9 +144,10 @@ def _is_early(columns: Sequence[Column], number: int) -> bool:
     return any(one.kind == "level" or is_level_letters(one) for one in columns) or "#" in columns[number].before
 
 
-def _kinds_near(columns: Sequence[Column], number: int) -> Iterator[str]:
-    for one in columns[max(0, number - 1) : number + 3]:
-        yield "level" if is_level_letters(one) else one.kind
+def _kinds_behind(columns: Sequence[Column], number: int) -> Iterator[str]:
+    """The kinds of the next two columns; what Spring puts behind a level and a process is taken for a level."""
+    for one in columns[number + 1 : number + 3]:
+        yield "level" if is_level_letters(one) or (one.kind == "dash" and one.values[0] == "---") else one.kind
 
 
 def _is_program(columns: Sequence[Column], number: int, after: str) -> bool:

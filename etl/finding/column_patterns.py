@@ -17,7 +17,7 @@ _LOGLEVEL = re.compile(
 )
 _ISO8601 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,:]\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 _BRACKET = r"\[ *(?<{0}>(?:[^\[\]]|\[[^\[\]]*\])*?) *\]"
-_REQUEST = r'"%{{WORD:http.request.method}} %{{NOTSPACE:url.original}}(?: HTTP/%{{NUMBER:http.version}})?"'
+REQUEST_PATTERN = '"%{WORD:http.request.method} %{NOTSPACE:url.original}(?: HTTP/%{NUMBER:http.version})?"'
 _PATTERNS = {
     "int": "%{{INT:{0}:int}}",
     "float": "%{{NUMBER:{0}:float}}",
@@ -87,12 +87,13 @@ def _part(column: Column, name: str, glued: bool) -> str:
         known = all(_LOGLEVEL.fullmatch(value) for value in column.values)
         return f"%{{{'LOGLEVEL' if known else 'WORD'}:{name}}}"
     if is_request(column):
-        return _REQUEST.format()
+        return REQUEST_PATTERN
     if column.kind == "component" and not all("[" in value for value in column.values):
         return rf"(?<{name}>[^\s\[\]:]+)(?:\[%{{INT:process.pid:int}}\])?"
     made = _PATTERNS.get(column.kind)
     if made:
         return made.format(name)
-    if "|" in column.before:
-        return f"(?<{name}>[^|]*?)"
+    mark = next((mark for mark in "|;" if mark in column.before), None)
+    if mark:
+        return f"(?<{name}>[^{mark}]*?)"
     return rf"(?<{name}>\S+?)" if glued else f"%{{NOTSPACE:{name}}}"

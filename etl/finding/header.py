@@ -180,7 +180,7 @@ def is_sure(columns: Sequence[Column], number: int, rows: _Rows) -> bool:
 
 def _is_wide(text: str) -> bool:
     """Whether it separates columns, and not words."""
-    return len(text) - len(text.strip(" \t")) > 1 or "|" in text or "\t" in text
+    return len(text) - len(text.strip(" \t")) > 1 or bool({"|", "\t"} & set(text)) or text == ";"
 
 
 def is_level_letters(column: Column) -> bool:

@@ -18,4 +18,9 @@ def misreads(one: Match) -> bool:
 
 def _levels(one: Match, name: str) -> int:
     columns = (batch.column(name) for batch in one.batches if name in batch.schema.names)
-    return sum(1 for column in columns for value in column.to_pylist() if isinstance(value, str) and value.lower() in LEVELS)
+    return sum(1 for column in columns for value in column.to_pylist() if isinstance(value, str) and _is_level(value))
+
+
+def _is_level(value: str) -> bool:
+    """``Info``, ``[DBG]``."""
+    return value.strip("[](){}<>|:").lower() in LEVELS

@@ -139,7 +139,7 @@ class _Builder:
 def _tells(header: Header) -> bool:
     """Whether a header has more than a number or a mark that many lines begin with."""
     kinds = [column.kind for column in header.columns]
-    return bool({"time", "level", "component"} & set(kinds)) or sum(1 for kind in kinds if kind != "dash") > 1
+    return bool({"time", "level", "component"} & set(kinds)) or sum(1 for kind in kinds if kind != "dash") > 2
 
 
 def _is_worth(template: Template) -> bool:

@@ -31,7 +31,7 @@ MADE = 0.9
 """What a pattern made from the lines counts for beside a parser that reads as much: that knows its format."""
 
 DOUBT = 0.4
-"""What a recipe counts for beside a pattern made from the lines, where these have nothing of its program."""
+"""What a recipe or parser counts for beside a pattern made from the lines, where these have nothing of its program."""
 
 STRANGER = 0.9
 """By how much a recipe comes behind the parser alone where it knows too little."""
@@ -54,14 +54,18 @@ def ranked(found: Iterable[Match], likeness: Mapping[Signature, float], doubtful
         worths = [_beside(one, other, bonus, *_knowledge(signature.keys, shares, rare)) for other, shares in close]
         return max(worths, default=_worth(one, one.filled) * bonus)
 
+    made = any(one.candidate.proposal and one.rate >= NEARLY_ALL for one in found)
+
     def doubt(one: Match) -> float:
-        return DOUBT if one.candidate.name in doubtful and one.candidate.recipe else 1.0
+        return DOUBT if one.candidate.name in doubtful and made else 1.0
 
     return sorted(found, key=lambda one: (-_reads_most(one, found), -score(one) * doubt(one), one.candidate.name))
 
 
 def _reads_most(one: Match, found: Iterable[Match]) -> bool:
     """Whether it reads nearly all, where what is made from the lines does: what reads part of them comes behind."""
+    if one.candidate.recipe is not None and not one.rejected:
+        return True  # it passes over other programs' lines
     return one.rate >= NEARLY_ALL or not any(other.candidate.proposal and other.rate >= NEARLY_ALL for other in found)
 
 

@@ -75,7 +75,7 @@ def _matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -
     found += _made(sample)
     if not any(2 * one.rate >= 1 for one in found):
         found += _tried(_built((one for one in order if one not in near), sample, wanted), sample, doing)
-    return ranked(found, likeness, {one.candidate.name for one in found if is_any_program(one, sample, known)})
+    return ranked(found, likeness, {one.candidate.name for one in found if is_doubtful(one, sample, known)})
 
 
 def _made(sample: Sample) -> list[Match]:
@@ -89,11 +89,15 @@ def is_settled(best: Match, sample: Sample, known: Sequence[Signature]) -> bool:
 
     Comments are no events: nobody has to read them. Pairs are all of a line, not part of it.
     """
-    candidate = best.candidate
     comments = sum(1 for line in sample.lines if line.startswith("#")) / len(sample.lines)
-    if best.rate < ENOUGH * (1 - comments) or is_any_program(best, sample, known):
-        return False
-    return candidate.recipe is not None or candidate.name != "key_value" or _pairs_share(sample) >= ENOUGH
+    return best.rate >= ENOUGH * (1 - comments) and not is_doubtful(best, sample, known)
+
+
+def is_doubtful(one: Match, sample: Sample, known: Sequence[Signature]) -> bool:
+    """Whether lines may be something else than what it reads them as."""
+    if one.candidate.recipe is None and one.candidate.name == "key_value":
+        return _pairs_share(sample) < ENOUGH
+    return is_any_program(one, sample, known)
 
 
 def is_any_program(one: Match, sample: Sample, known: Sequence[Signature]) -> bool:

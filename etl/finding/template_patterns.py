@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from etl.finding.column_names import unused
-from etl.finding.column_patterns import escaped
+from etl.finding.column_names import REQUEST_LINE, all_look, unused
+from etl.finding.column_patterns import REQUEST_PATTERN, escaped
 from etl.finding.templates import VALUE_KINDS, Piece, Template
 from etl.finding.tokens import kind_of
 from etl.finding.value_names import value_name
@@ -24,6 +24,7 @@ _PATTERNS = {
     "quote": '"(?<{0}>[^"]*)"',
     "word": "(?<{0}>[\\w.\\-/@#$]*[\\w\\-/@#$])",
 }
+_REQUEST_FIELDS = ("http.request.method", "url.original", "http.version")
 _WORD = re.compile(r"[A-Za-z_][\w.\-]*")
 
 
@@ -37,6 +38,11 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
         values = [row[at] for row in template.samples]
         kind = variable_kind(key, values)
         if kind:
+            if kind == "quote" and all_look([value.text for value in values], REQUEST_LINE):
+                parts.append(REQUEST_PATTERN)
+                names += _REQUEST_FIELDS
+                used.update(_REQUEST_FIELDS)
+                continue
             port = _port_of(template.keys, at, names) if kind == "int" else ""
             name = unused(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
             used.add(name)
@@ -45,8 +51,8 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
             words = []
         else:
             parts.append(" +" if key == " " and len({value.text for value in values}) > 1 else _literal(values[0]))
-            if _WORD.fullmatch(values[0].text):
-                words.append(values[0].text)
+            if _WORD.fullmatch(word := values[0].text.strip('"')):
+                words.append(word)
     return "".join(parts), names
 
 
@@ -78,6 +84,8 @@ def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:
 def variable_kind(key: str | None, values: Sequence[Piece]) -> str:
     """The kind of the values at a place; empty where all messages have the same word."""
     if key is not None and not (key[0] == "<" and key[1:-1] in VALUE_KINDS):
+        return ""
+    if key == "<quote>" and len(values) > 1 and len({piece.text for piece in values}) == 1:
         return ""
     kinds = {piece.kind for piece in values}
     if len(kinds) == 1:

@@ -77,7 +77,7 @@ _NAMED = (
     (_LOOKS["EEE"], "%{DAY}"),
     (_LOOKS["dd"], "%{MONTHDAY}"),
     (_LOOKS["d"], "%{MONTHDAY}"),
-    (f"(?: ?{_LOOKS['XXX']})?", "%{ISO8601_TIMEZONE}?"),
+    (f"(?: ?{_LOOKS['XXX']})?", "(?: ?%{ISO8601_TIMEZONE})?"),
 )
 
 _FULL = (

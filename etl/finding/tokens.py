@@ -13,7 +13,7 @@ from etl.finding.times import TimeForm, time_at
 
 _LEVELS = (
     "trace debug info information notice warn warning error err crit critical alert emerg emergency fatal severe failure "
-    "fine finer finest config verbose panic dpanic debug1 debug2 inf wrn dbg vrb ftl"
+    "fine finer finest config verbose panic dpanic debug1 debug2 inf wrn dbg vrb ftl fail trce dbug"
 )
 LEVELS = frozenset(_LEVELS.split())
 """How levels are called; single letters and ``ERR`` as a word of a message count where the whole column is such."""
@@ -29,14 +29,14 @@ KINDS: dict[str, str] = {
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "mac": r"(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}",
     "path": r"/[\w.@%+~/:-]*|[A-Za-z]:\\[^\s\"]*",
-    "line": r"[\w./\\-]+\.\w{1,5}:\d+",
+    "line": r"[\w./\\-]+\.[a-z]{1,4}:\d+",
     "word": r"[A-Za-z_]\w*",
 }
 """What values look like, the surest first."""
 
 _KIND = re.compile("|".join(f"(?P<{name}>{looks})" for name, looks in KINDS.items()))
-_BETWEEN = re.compile(r"[\s|]*")
-_DASH = re.compile(r"[^\w\s\[\](){}\"'|]+(?=[\s|]|$)")
+_BETWEEN = re.compile(r"[\s|;]*")
+_DASH = re.compile(r"[^\w\s\[\](){}\"'|;]+(?=[\s|;]|$)")
 _PROGRAM = re.compile(r"[^\s|\[\]:]+(?: \(\S+\))?\[\d+\](?: \([^)]*\))?(?=:(?:\s|$))")
 _BRACKETS = {
     "[": re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])*)\]"),
@@ -45,7 +45,9 @@ _BRACKETS = {
     "{": re.compile(r"\{((?:[^{}\n]|\{[^{}\n]*\})*)\}"),
     '"': re.compile(r'"((?:[^"\\\n]|\\.)*)"'),
 }
-_RUN = re.compile(r"[^\s|]+")
+_LEVEL_AND_NAME = re.compile(r"([A-Za-z]{4,11}):([\w.$-]+):")
+_LEVEL_GLUED = re.compile(r"([A-Za-z]{3,11})(?=\[)")
+_RUN = re.compile(r"[^\s|;]+")
 _THREAD_LEVEL = re.compile(r"(.+)/([A-Za-z]+)")
 _MOST_INNER = 4
 """Tokens that a bracket may have to be taken apart."""
@@ -83,6 +85,9 @@ def tokens(line: str, most: int = 14) -> list[Token]:
 def _tokens(line: str, at: int, end: int) -> Iterator[Token]:
     """Tokens of a part of a line; ``before`` of the first begins at ``at``."""
     behind = at
+    if at == 0 and (named := _LEVEL_AND_NAME.match(line)) and named[1].lower() in LEVELS:
+        yield from _level_and_name(named)
+        behind = at = named.end()
     while at < end:
         gap = _BETWEEN.match(line, at, end)
         at = gap.end() if gap else at
@@ -97,6 +102,15 @@ def _tokens(line: str, at: int, end: int) -> Iterator[Token]:
         token = _token(line, at, end)
         yield token._replace(before=line[behind : token.start])
         behind = at = token.end
+
+
+def _level_and_name(found: re.Match[str]) -> Iterator[Token]:
+    """Python's ``INFO:shop.order:`` as four tokens."""
+    (_, level), (start, name) = found.span(1), found.span(2)
+    yield Token("level", found[1], "", 0, level)
+    yield Token("dash", ":", "", level, start)
+    yield Token("text", found[2], "", start, name)
+    yield Token("dash", ":", "", name, found.end())
 
 
 def _inner(line: str, at: int, end: int) -> tuple[list[Token], int] | None:
@@ -131,6 +145,8 @@ def _token(line: str, at: int, end: int) -> Token:
         return Token("dash", dash[0], "", at, dash.end())
     if program := _PROGRAM.match(line, at, end):
         return Token("program", program[0], "", at, program.end())
+    if (glued := _LEVEL_GLUED.match(line, at, end)) and glued[0].lower() in LEVELS:
+        return Token("level", glued[0], "", at, glued.end())  # logrus: INFO[0003]
     run = _RUN.match(line, at, end)
     assert run
     text = run[0]

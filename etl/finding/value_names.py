@@ -25,7 +25,7 @@ _IPS = {
     "source.ip": {"from", "src", "source", "client", "peer", "remote", "ip", "saddr", "rhost", "addr"},
     "destination.ip": {"to", "dst", "dest", "destination", "daddr"},
 }
-_USER = {"user", "username", "user_name", "login", "account"}
+_USER = {"user", "username", "user_name"}
 _FILLERS = (
     "a an the in on at of for to by from with and or is are was were be as it its this that not no than after before into over "
     "about had has have get set done total"

@@ -75,6 +75,34 @@ HEADERS: Mapping[str, tuple[Callable[[int], str], Mapping[str, Any]]] = {
         lambda n: f"2026-11-20T06:25:{n:02}.123Z  {level(n):>5} 12{n} --- [           main] c.e.Order      : {message(n)}",
         {"log.level": "INFO", "process.pid": 120, "process.thread.name": "main", "log.logger": "c.e.Order"},
     ),
+    "spring boot with a name": (
+        lambda n: f"2026-11-20T06:25:{n:02}.1Z  {level(n):>5} 12{n} --- [shop] [nio-8080-exec-{n}] c.e.Order      : {message(n)}",
+        {"context": "shop", "process.pid": 120, "process.thread.name": "nio-8080-exec-0", "log.logger": "c.e.Order"},
+    ),
+    "java with lines of code": (
+        lambda n: f"2026-11-20 06:25:{n:02},123 {level(n):<5} [main] com.acme.{('Order', 'Cart')[n % 2]}:{n + 10} - {message(n)}",
+        {"log.level": "INFO", "log.logger": "com.acme.Order:10"},
+    ),
+    "serilog": (
+        lambda n: f"2026-11-20 06:25:{n:02}.123 +01:00 [{('INF', 'WRN', 'ERR')[n % 3]}] {message(n)}",
+        {"log.level": "INF"},
+    ),
+    "python without times": (
+        lambda n: f"{level(n)}:shop.order:{message(n)}",
+        {"log.level": "INFO", "log.logger": "shop.order", "time": None},
+    ),
+    "logrus on a terminal": (
+        lambda n: f"{level(n):<5}[{n:04}] {message(n)}".replace(" [", "["),
+        {"log.level": "INFO", "time": None},
+    ),
+    "semicolons": (
+        lambda n: f"2026-11-20 06:25:{n:02};web{n % 3};{level(n)};{n};{message(n)}",
+        {"field1": "web0", "log.level": "INFO", "number": 0, "process.pid": None},
+    ),
+    "rails": (
+        lambda n: f"{level(n)[0]}, [2026-11-20T06:25:{n:02}.123456 #1234]  {level(n)} -- : {message(n)}",
+        {"log.level": "INFO", "process.pid": 1234},
+    ),
     "minecraft": (
         lambda n: f"[12:34:{n:02}] [Server thread/{level(n)}]: {message(n)}",
         {"time": "12:34:00", "process.thread.name": "Server thread", "log.level": "INFO"},
