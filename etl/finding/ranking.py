@@ -30,6 +30,9 @@ NEARLY_ALL = 0.8
 MADE = 0.9
 """What a pattern made from the lines counts for beside a parser that reads as much: that knows its format."""
 
+PASSED_OVER = 0.25
+"""What a line counts for that a recipe leaves to others, beside one that it reads."""
+
 DOUBT = 0.4
 """What a recipe or parser counts for beside a pattern made from the lines, where these have nothing of its program."""
 
@@ -75,8 +78,10 @@ def _reads_alike(recipe: Match, parser: Match) -> bool:
 
 
 def _worth(one: Match, filled: float) -> float:
-    """Reading more lines counts most, then reading more out of them."""
-    return one.rate**2 * math.sqrt(min(filled, MOST_COUNTED))
+    """Reading more lines counts most, then reading more out of them; lines that a recipe passes over count a little."""
+    passed = one.events - one.read - one.rejected if one.candidate.recipe else 0
+    rate = one.rate + PASSED_OVER * passed / one.events
+    return rate**2 * math.sqrt(min(filled, MOST_COUNTED))
 
 
 def _knowledge(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[str, float]) -> tuple[float, float]:
