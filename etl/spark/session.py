@@ -126,8 +126,8 @@ def _silence_refusals() -> None:
     """PySpark prints each refused query with the stack traces of Python and Java; the run says it in a line."""
     from pyspark.logger import PySparkLogger
 
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel("CRITICAL")
+    for logger in map(PySparkLogger.getLogger, ("SQLQueryContextLogger", "DataFrameQueryContextLogger")):
+        logger.setLevel("CRITICAL")
 
 
 def _look_for_a_name() -> None:
