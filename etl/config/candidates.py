@@ -65,7 +65,7 @@ def branches(schema: Json, defs: Json) -> Iterator[Json]:
 
 def _values(schema: Json) -> Sequence[Any]:
     if "enum" in schema or "const" in schema:
-        return schema.get("enum") or [schema["const"]]
+        return schema["enum"] if "enum" in schema else [schema["const"]]
     kind = schema.get("type")
     if kind in ("integer", "number"):
         low = max(schema.get("minimum", 0), schema.get("exclusiveMinimum", 0) + 1)

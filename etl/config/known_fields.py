@@ -113,6 +113,8 @@ def _untyped(schema: Schema) -> Schema:
 def common_findings(made: Built, ask: Callable[[Any], Iterable[Finding]]) -> list[Finding]:
     """What is said of a component whatever its wrong options are meant to be."""
     found = list(ask(made.component))
+    if not made.whole:
+        found = [one for one in found if not any(text in one.message for text in TEXTS)]
     for other in made.others:
         same = {(one.code, one.path, one.message, one.at) for one in _asked(other, ask)}
         found = [one for one in found if (one.code, one.path, one.message, one.at) in same]

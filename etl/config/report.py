@@ -95,8 +95,9 @@ class Report:
     def as_written(self, path: Path) -> Path:
         """The path with the names that the file has."""
         for length in range(len(path), 0, -1):
-            if path[:length] in self.written:
-                return self.as_written((*self.written[path[:length]], *path[length:]))
+            if old := self.written.get(path[:length]):
+                found = (*old, *path[length:])
+                return found if old[:length] == path[:length] else self.as_written(found)
         return path
 
     def place(self, path: Path) -> Place:

@@ -6,7 +6,7 @@ PyYAML's parser (libyaml) says which token it did not expect. What the writer me
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,24 @@ def _plain(stop: _Stop) -> SyntaxProblem:
     if stop.line >= len(stop.lines):
         last = max(len(stop.lines) - 1, 0)
         return replace(stop.said(stop.problem, None), line=last + 1, column=len(stop.lines[last]) + 1)
-    return stop.said(stop.problem, None)
+    message, hint = next((said for text, said in _OTHERWISE.items() if text in stop.problem), (stop.problem, None))
+    return stop.said(message, hint)
+
+
+_OTHERWISE: Mapping[str, tuple[str, str]] = {
+    "<document start>": ("the document ends in front of this", "remove what stands alone at the beginning of a line"),
+    "directive": ("a line that begins with '%' is a directive of YAML", "put the text in quotes, or remove the line"),
+    "expected key": (
+        "a key is expected here",
+        "keys of one mapping stand in one column, each with a colon and a blank behind it",
+    ),
+    "'-' indicator": ("an item of the list is expected here", "items of one list begin with '- ' in one column"),
+    "node content": ("a value is expected here", "look for a comma or bracket too many"),
+    "mapping values are not allowed": ("no colon is expected here", "quote a text that contains ': '"),
+    "unexpected ':'": ("no colon is expected here", "quote a text that contains ':'"),
+    "could not find expected ':'": ("a colon is missing in front of this", "behind a key belong a colon and a blank"),
+}
+"""Where nothing better is known: libyaml's words → message and hint."""
 
 
 # ── Characters that begin no text ─────────────────────────────────────────────────────────────────
