@@ -141,6 +141,7 @@ _COMPONENTS = {
     "bad-header": "A header is empty, has characters that no header takes, or is one that the sink writes itself.",
     "status-conflict": "A status is said to be both temporary and a reason to stop.",
     "batch-conflict": "`format: object` puts one event into a request, and `batch.max_events` allows more.",
+    "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern and is none, or not wholly.",
     "bad-index-template": "The file of `template` is missing, too large or no index template in JSON; the message says which.",
     "bad-index": "No index has such a name: small letters, no blanks, at most 255 bytes, some signs not; the message says which.",
     "missing-id": "`action: update` needs `id`: fields that say which document is meant.",

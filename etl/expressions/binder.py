@@ -17,6 +17,7 @@ from etl.expressions.bound import Bound
 from etl.expressions.casts import cast, is_truth
 from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
+from etl.expressions.spark_names import CODE_RUNNERS
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.tree import start
 from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
@@ -146,6 +147,8 @@ class Binder:
         """A call of a function by its name."""
         if name in signatures.many_rows():
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
+        if name in CODE_RUNNERS:
+            raise MisuseError(f"{name} would run code of its own, and is not allowed", "bad-expression")
         if name not in SPARK_FUNCTIONS and name not in FUNCTIONS:
             hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
             self.report("unknown-function", f"there is no function {name!r}", node, hint)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+CODE_RUNNERS = frozenset({"reflect", "try_reflect", "java_method"})
+"""Functions that call whatever Java code is named: no expression of a pipeline may."""
+
 _FUNCTIONS = """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value approx_count_distinct approx_percentile
 approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate array array_agg array_append

@@ -31,7 +31,9 @@ from etl.scanner.tree import (
 MOST_REPEATS = 1000
 """RE2's bound for ``{n,m}``."""
 
-_REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>(?:\[[^\[\]{}]+\])+|[\w@.\-]+)(?::(?P<cast>\w+))?)?[^{}]*\}")
+REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>(?:\[[^\[\]{}]+\])+|[\w@.\-]+)(?::(?P<cast>\w+))?)?[^{}]*\}")
+"""A reference of grok to a pattern, with the field and the type that take what it matches; what else stands in it is ignored."""
+
 _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 _NAMED = re.compile(r"\(\?(?:P?<(?P<angle>[^<>=!][^<>]*)>|'(?P<quote>[^']+)')")
 _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
@@ -96,7 +98,7 @@ class _Reader(CharacterReader):
 
     def _atom(self, depth: int) -> Node:
         char = self.text[self.at]
-        if char == "%" and (found := _REFERENCE.match(self.text, self.at)):
+        if char == "%" and (found := REFERENCE.match(self.text, self.at)):
             return self._reference(found)
         if char == "(":
             return self._group(depth)

@@ -13,9 +13,7 @@ from typing import Any
 
 from etl.api import Finding
 from etl.expressions import BadExpressionError, parse_statements
-
-_FORBIDDEN = {"reflect", "try_reflect", "java_method"}
-"""Functions that call whatever Java code is named."""
+from etl.expressions.spark_names import CODE_RUNNERS
 
 GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
 
@@ -191,7 +189,7 @@ def _functions(tree: Any) -> Iterator[Finding]:
         name = (
             node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
         ).lower()
-        if name in _FORBIDDEN or isinstance(node, exp.QueryTransform):
+        if name in CODE_RUNNERS or isinstance(node, exp.QueryTransform):
             yield Finding("bad-sql", f"{name} would run code of its own, and is not allowed", at=start(node))
         elif isinstance(node, exp.AggFunc | exp.Window) or name in _AGGREGATES:
             yield Finding("stateful-sql", f"{name} looks at more than one event", hint=_STATEFUL, at=start(node))

@@ -15,6 +15,7 @@ from parsers import patterns as library
 from parsers.grok.compiler import compiled
 from parsers.grok.named import NamedPattern, named_patterns
 from parsers.grok.pattern_parser import PatternParser
+from parsers.grok.references import misspelt_references
 
 
 class Grok(PatternParser):
@@ -63,6 +64,10 @@ class Grok(PatternParser):
             except (OSError, ValueError) as error:
                 yield Finding("unreadable-file", f"pattern file {path!r} cannot be read: {error}", ("pattern_files", n))
         yield from super().check(incoming)
+        for n, pattern in enumerate(self.patterns):
+            yield from misspelt_references(pattern, ("patterns", n))
+        for name, pattern in self.pattern_definitions.items():
+            yield from misspelt_references(pattern, ("pattern_definitions", name))
 
     def trees(self) -> Iterator[Node | PatternError]:
         """Each pattern with its names expanded."""

@@ -23,6 +23,14 @@ FIELDS = pa.schema(
 )
 
 
+@pytest.mark.parametrize("name", ["reflect", "java_method", "try_reflect"])
+def test_no_expression_runs_code_of_its_own(name: str) -> None:
+    found = list(Filter(where=f"{name}('java.lang.System', 'getProperty', 'user.home') = level").check(FIELDS))
+
+    assert [(one.code, one.at) for one in found] == [("bad-expression", 0)]
+    assert "would run code of its own" in found[0].message
+
+
 @pytest.mark.parametrize(
     ("text", "at", "hint"),
     [
