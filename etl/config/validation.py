@@ -114,7 +114,8 @@ def _shown(error: Any, context: Context) -> str:
     path = tuple(error.instance_path)
     if _secret(_parent(error, context.schema)):
         return "the value"
-    text = repr(context.report.substituted.get(path, _at(context.root, path)))
+    value = context.report.substituted.get(path, _at(context.root, path))
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
     return cut(text, _LONGEST_SHOWN)
 
 
@@ -203,6 +204,9 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
         hint = "write keys and values: {NAME: …}, or each in a line of its own without '-'"
     if isinstance(value, str) and "boolean" in wanted and isinstance(scalar_value(value), bool):
         hint = f"write it without quotes: {value}" if path not in context.report.substituted else None
+    if isinstance(value, bool | int | float) and wanted == ["string"] and "pattern" not in _parent(error, context.schema):
+        shown = "" if _secret(_parent(error, context.schema)) else f": '{str(value).lower()}'"
+        hint = f"put it in quotes{shown}"
     if isinstance(value, dict) and wanted == ["array"]:
         hint = "put '- ' in front of its first key, or [ ] around it: a list of one"
     return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)
