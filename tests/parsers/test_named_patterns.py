@@ -27,16 +27,13 @@ MOST_INSTRUCTIONS = 30_000
 """Of a pattern: about 0.3 s until its first text is read."""
 
 
-LOOKS_BEYOND = {"MONGO_QUERY"}
-"""Patterns that ask for text behind their match: they match no whole line."""
-
 EMPTY_ALONE = {"HAPROXYCAPTUREDREQUESTHEADERS", "HAPROXYCAPTUREDRESPONSEHEADERS"}
 """Patterns that are one %{DATA}: it takes text only inside a pattern that goes on."""
 
 
 def read(pattern: NamedPattern, line: str) -> dict[str, Any] | None:
     """The fields that are not null, or None; a pattern without fields has to match the whole line."""
-    options = {"pattern_set": pattern.sets[0], "anchored": not pattern.fields and pattern.name not in LOOKS_BEYOND}
+    options = {"pattern_set": pattern.sets[0], "anchored": not pattern.fields}
     parser = Grok.model_validate({"patterns": [f"%{{{pattern.name}}}"], **options})
     parsed = parser.compile()(pa.array([line]))
     if parsed.failed is not None:
@@ -67,14 +64,14 @@ def test_every_definition_runs_on_the_scanner_without_remark(pattern_set: Any) -
     trees = {name: compiled(f"%{{{name}}}", pattern_set, frozenset(), False) for name in load(pattern_set)}
 
     assert {name: tree for name, tree in trees.items() if isinstance(tree, Exception)} == {}
-    assert {name: way(tree) for name, tree in trees.items() if way(tree) != ("scanner", None) and name not in LOOKS_BEYOND} == {}  # type: ignore[arg-type]
+    assert {name: way(tree) for name, tree in trees.items() if way(tree) != ("scanner", None)} == {}  # type: ignore[arg-type]
     assert {name: size(tree) for name, tree in trees.items() if size(tree) > MOST_INSTRUCTIONS} == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pattern_set", SETS)
 def test_every_name_can_stand_alone_in_a_pipeline(pattern_set: Any) -> None:
     events = pa.schema([("message", pa.string())])
-    names = [name for name in load(pattern_set) if not name.startswith("_") and name not in LOOKS_BEYOND]
+    names = [name for name in load(pattern_set) if not name.startswith("_")]
 
     said = {name: list(Grok(patterns=[f"%{{{name}}}"], pattern_set=pattern_set).check(events)) for name in names}
 
