@@ -207,7 +207,7 @@ def test_a_topic_deleted_while_it_is_written_to_ends_the_run(kafka: Kafka) -> No
 
     broker.delete(topic)
 
-    with pytest.raises(ComponentError, match="create the topic"):
+    with pytest.raises(ComponentError, match="correct the name of the topic, or have it created"):
         _write_often(writer)
 
 
