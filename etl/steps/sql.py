@@ -177,15 +177,16 @@ def _made(generator: Any, read: Select, known: Schema) -> Iterator[pa.DataType]:
 def _analysis(node: Any, read: Select, known: Schema) -> Analysis:
     from sqlglot import exp
 
-    def bare(column: Any) -> Any:
+    def unqualified(column: Any) -> Any:
         if not isinstance(column, exp.Column):
             return column
         first, *rest = column.parts
         if not rest or first.name.lower() != read.name.lower():
             return column
-        return exp.Dot.build([part.copy() for part in rest]) if len(rest) > 1 else exp.column(rest[0].copy())
+        bare = exp.column(rest[0].copy())
+        return exp.Dot.build([bare, *(part.copy() for part in rest[1:])]) if len(rest) > 1 else bare
 
-    return analyse_node(node.copy().transform(bare), known)
+    return analyse_node(node.copy().transform(unqualified), known)
 
 
 # ── Flat and nested columns of Spark ──────────────────────────────────────────────────────────────
