@@ -1,6 +1,7 @@
 """The engines behind the scanner: RE2 for what is beyond it, the package ``regex`` for what is beyond RE2.
 
-RE2 works in linear time. ``regex`` backtracks, one text after the other, and each text has a time limit.
+RE2 works in linear time. ``regex`` backtracks, one text after the other, and each text has a time limit. RE2's ``.``
+matches no byte that is not UTF-8, where the scanner's ``.*`` passes over it; so such texts go to ``regex``, too.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +33,41 @@ Search = Callable[[pa.StringArray], Answer]
 
 def search(tree: Node, timeout: timedelta) -> Search:
     """Compile a pattern for the first engine that takes it. Raises ValueError where neither does."""
-    return _linear(tree, regex_text(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
+    if not _suits_re2(tree):
+        return _backtracking(tree, timeout)
+    linear, backtracking = _linear(tree, regex_text(tree)), cache(lambda: _backtracking(tree, timeout))
+
+    def find(texts: pa.StringArray) -> Answer:
+        broken = not_utf8(texts)
+        if broken is None:
+            return linear(texts)
+        return _merged(broken, backtracking()(pc.if_else(broken, texts, None)), linear(pc.if_else(broken, None, texts)))
+
+    return find
+
+
+def not_utf8(texts: pa.StringArray) -> pa.BooleanArray | None:
+    """Which texts (bool[n]) are not well-formed UTF-8; None when all are. Row by row only where Arrow finds some."""
+    raw = texts.cast(pa.large_binary())
+    try:
+        raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([row is not None and not _is_utf8(row) for row in raw.to_pylist()], pa.bool_())
+    return None
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _merged(where: pa.BooleanArray, one: Answer, other: Answer) -> Answer:
+    """The answer of ``one`` for the texts where it says so, of ``other`` for the rest."""
+    columns = {name: pc.if_else(where, one.captures[name], other.captures[name]) for name in other.captures}
+    return Answer(pc.if_else(where, one.matched, other.matched), columns, one.timed_out)
 
 
 def prove(tree: Node) -> None:

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
+from etl.scanner.engines import not_utf8
+from etl.scanner.located import truth
 from etl.scanner.scanner import Scanner
 from etl.scanner.texts import Texts, owned_array, taken
 from parsers.common.failures import Failures, wrong_values
@@ -100,8 +102,8 @@ class Reader:
         message = owned_array(captured["message"])
         marked = pc.starts_with(message.view(pa.binary()), BOM)
         for texts in (captured["elements"], pc.if_else(marked, message, None) if marked.true_count else None):
-            if texts is not None and (wrong := _not_utf8(owned_array(texts))).any():
-                failures.add(wrong, pa.repeat("holds bytes that are no UTF-8", len(message)))
+            if texts is not None and (broken := not_utf8(owned_array(texts))) is not None:
+                failures.add(truth(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
         if "event.sequence" not in self._wanted:
@@ -171,26 +173,6 @@ def _without_hosts(
 
 def _capture(captures: Mapping[str, pa.Array], name: str, rows: int) -> pa.Array:
     return captures[name] if name in captures else pa.nulls(rows, pa.string_view())
-
-
-def _not_utf8(texts: pa.StringArray) -> Array:
-    """Where a text is none. Row by row only where Arrow, which does not say where, has found that there are some."""
-    import numpy as np
-
-    raw = texts.cast(pa.large_binary())
-    try:
-        raw.cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return np.array([row is not None and not _is_utf8(row) for row in raw.to_pylist()])
-    return np.zeros(len(raw), bool)
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _mask(rows: Array) -> pa.BooleanArray | None:

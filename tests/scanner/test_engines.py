@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from oracles import array_of_bytes, tree
 
+from etl.scanner import learning, stages
 from etl.scanner.char_class import POSIX
 from etl.scanner.engines import Answer, _backtracking, _linear, prove, search
+from etl.scanner.learning import Learner
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
 from etl.scanner.written import regex_text
@@ -97,3 +99,23 @@ def test_no_word_edge_is_not_found_inside_a_character() -> None:
     answer = search(tree(r"(?P<c>x?)\B"), timedelta(seconds=1))(pa.array(["béa", "bb"]))
 
     assert answer.matched.to_pylist() == [False, True]
+
+
+@pytest.mark.parametrize("learns", [True, False])
+@pytest.mark.parametrize(
+    ("pattern", "captured"),
+    [("^<1> (?<m>.*)$", b"a\xff("), ("(?<m>[^x]+)$", b"<1> a\xff("), (r"(?i)^<1> A(?<m>\D*)", b"\xff("), (r"\((?<m>$)", None)],
+)
+def test_runs_of_any_character_pass_over_bytes_that_are_no_utf8_in_every_engine(
+    pattern: str, captured: bytes | None, learns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which engine reads a text depends on time spent on learning, so it must not show."""
+    monkeypatch.setattr(stages, "_learner", Learner)
+    if not learns:
+        monkeypatch.setattr(learning, "MOST_STATES", 0)
+    texts = array_of_bytes([b"<1> a\xff(", b"<1> a(", None], pa.string())
+
+    found = Scanner([tree(pattern)]).scan(texts)
+
+    assert found.pattern.tolist() == [0, 0, -1]
+    assert found.captures["m"].view(pa.binary_view()).to_pylist()[0] == captured
