@@ -30,8 +30,8 @@ from etl.segment.compiled import Compiled
 from etl.segment.event_time import EventTime
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, kw_only=True)
+class SplitContext:
     """Which split a segment runs over, in which pipeline and where it may stage."""
 
     pipeline: str
@@ -39,23 +39,23 @@ class Place:
     partition: str
     split: str
     order: int
-    folder: Callable[[str], str]
+    staging_folder: Callable[[str], str]
     """Sink name → its staging folder for this micro-batch, made on demand."""
-    part: int = 0
-    """Which of its query's segments this is, as receipts number them."""
+    segment_number: int = 0
+    """Number of the segment in its query, as in receipts."""
     batch: BatchId = NO_BATCH
     ending: Ending = NEVER
     """Whether the run is to end: who waits for a sink looks now and then."""
-    spools: Path | None = None
-    """The folder of all sinks' spools; None where nothing is kept."""
-    numbered: bool = False
+    spool_folder: Path | None = None
+    """Parent folder of all sinks' spools; None: no sink has a spool."""
+    row_numbered: bool = False
     """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
     ordered: bool = True
     """Whether the offsets of the split's events grow (`Source.ordered`)."""
 
     def identity(self, sink: str, number: int) -> str:
         """What the identities of a sink's events begin with; ``number`` tells its occurrences in the segment apart."""
-        of = [self.batch.query, str(self.batch.number), str(self.part)] if self.numbered else []
+        of = [self.batch.query, str(self.batch.number), str(self.segment_number)] if self.row_numbered else []
         parts = [self.pipeline, sink, str(number), self.source, self.partition, *of]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
@@ -63,8 +63,10 @@ class Place:
         """What a sink is told; ``number`` as for `identity`."""
         split = f"{self.split}-{number}" if number else self.split
         name, identity = output.name, self.identity(output.name, number)
-        folder = self.folder(name)
-        return Task(self.pipeline, name, split, folder, output.schema, self.batch, identity, self.part, self.order, ordered)
+        folder = self.staging_folder(name)
+        return Task(
+            self.pipeline, name, split, folder, output.schema, self.batch, identity, self.segment_number, self.order, ordered
+        )
 
 
 class Run:
@@ -74,15 +76,15 @@ class Run:
         self,
         segment: Segment,
         root: str,
-        place: Place,
+        context: SplitContext,
         dead: Output,
         emits: Schema | None = None,
         watermark: Watermark | None = None,
     ) -> None:
-        self.place = place
-        self.receipt = Receipt(place.source, place.split, place.order, place.part)
+        self.context = context
+        self.receipt = Receipt(context.source, context.split, context.order, context.segment_number)
         self._dead = dead
-        self._letters = LetterIdentities(place.identity(dead.name, 0))
+        self._letters = LetterIdentities(context.identity(dead.name, 0))
         self._outputs = segment.outputs
         self._counts_source = segment.counts_source.get(root, True)
         self._outlets: list[Outlet | Detour] = []
@@ -125,7 +127,7 @@ class Run:
             read.came += rows
             read.dead += rows
             if self._counts_source:
-                self.reject(batch, f"source {self.place.source}")
+                self.reject(batch, f"source {self.context.source}")
             return
         read.came += batch.num_rows
         read.left += batch.num_rows
@@ -138,9 +140,9 @@ class Run:
         """Send rejected events to the dead letters."""
         if self._rejected is None:
             self._rejected = self._open(self._dead, lambda _: None, ordered=False)
-        place = self.place
+        context = self.context
         rejects = replace(rejects, events=owned(rejects.events))
-        letters = dead_letters(rejects, place.pipeline, at, place.source, place.partition)
+        letters = dead_letters(rejects, context.pipeline, at, context.source, context.partition)
         self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_rejected(letters))
         self._rejected.take(self._letters.added(letters, at, rejects.code) if self._dead.sink.identified else letters)
 
@@ -168,7 +170,7 @@ class Run:
     def outlet(self, name: str) -> Outlet | Detour:
         """Open a sink for this split."""
         refuse = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731
-        outlet = self._open(self._outputs[name], refuse, ordered=self.place.ordered and not self.place.numbered)
+        outlet = self._open(self._outputs[name], refuse, ordered=self.context.ordered and not self.context.row_numbered)
         self._outlets.append(outlet)
         self.receipt.sinks.append(outlet.delivered)
         return outlet
@@ -181,14 +183,14 @@ class Run:
         return self.receipt.steps[-1]
 
     def _open(self, output: Output, reject: Callable[[Rejects], None], ordered: bool) -> Outlet | Detour:
-        place, name = self.place, output.name
+        context, name = self.context, output.name
         number = sum(other.name == name for other in self._outlets)
-        task = place.task(output, number, ordered)
-        if place.spools is None:
-            return opened(output.sink, task, reject, place.ending)
-        path = Path(place.folder(f"{name}.spool"), task.split)
-        spool, read = Spool(place.spools / name), (place.source, place.partition)
-        return with_detour(output.sink, task, reject, place.ending, spool, read, path)
+        task = context.task(output, number, ordered)
+        if context.spool_folder is None:
+            return opened(output.sink, task, reject, context.ending)
+        path = Path(context.staging_folder(f"{name}.spool"), task.split)
+        spool, read = Spool(context.spool_folder / name), (context.source, context.partition)
+        return with_detour(output.sink, task, reject, context.ending, spool, read, path)
 
     def _close(self) -> None:
         for outlet in self._outlets:

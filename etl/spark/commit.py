@@ -15,7 +15,7 @@ from etl.plan.model import Plan, QueryPlan, segments
 from etl.receipts import Receipt
 from etl.spark import pace
 from etl.spark.drain import Drain
-from etl.spark.job import Job
+from etl.spark.query_context import QueryContext
 from etl.spark.sink_end import SinkEnd
 from etl.spark.state import State, read_json, read_numbers, write_json
 from etl.spark.totals import Totals
@@ -88,13 +88,13 @@ class Batches:
     """What a query does when a micro-batch's tasks have run."""
 
     query: QueryPlan
-    job: Job
+    context: QueryContext
     commits: Commits
     totals: Totals
 
     def done(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Commit, count, remember the event time, forget the staging folder."""
-        folder = self.job.state.staging(self.job.run, self.job.query, batch.number)
+        folder = self.context.state.staging(self.context.run_id, self.context.query, batch.number)
         heads = _put_aside(folder / "receipts")
         waiting = self.commits.commit(batch, [*heads, *receipts])
         read: list[Receipt] = []
@@ -118,7 +118,7 @@ class Batches:
 
     def _remember(self, receipts: Sequence[Receipt]) -> None:
         """What the planning process wants to know before the next micro-batch."""
-        home = self.job.state.query(self.job.query)
+        home = self.context.state.query(self.context.query)
         if learned := pace.learned(read_numbers(home / "pace.json"), receipts, time.time()):
             write_json(home / "pace.json", learned)
         times = [r.event_time for r in receipts if r.event_time is not None]
@@ -127,7 +127,7 @@ class Batches:
             latest = max([*times, known.get("event_time", min(times))])
             write_json(home / "clock.json", {"event_time": latest})
             self.totals.event_time = latest
-        if self.job.limited:
+        if self.context.limited:
             left = read_json(home / "limit.json") - sum(r.read.came for r in receipts)
             write_json(home / "limit.json", max(0, left))
 

@@ -20,7 +20,7 @@ from etl.delivery.outlet import Outlet
 from etl.delivery.spool import Entry
 from etl.delivery.waiting import Patience, RunEnds
 from etl.receipts import Delivered, Spooled
-from etl.spark.job import made
+from etl.spark.query_context import made
 from etl.spark.sink_end import SinkEnd
 from etl.spark.totals import Totals
 

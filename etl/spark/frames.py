@@ -18,10 +18,10 @@ from etl.delivery.waiting import Ending, Patience, RunEnds
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
 from etl.segment.anew import Anew
-from etl.segment.runner import Place, Run
+from etl.segment.runner import Run, SplitContext
 from etl.spark import relay
 from etl.spark.errors import refused
-from etl.spark.job import Job, made, report, running
+from etl.spark.query_context import QueryContext, current_batch, made, report
 from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fenced
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def build(frame: Frame, session: SparkSession, job: Job, numbers: Iterator[int] | None = None) -> DataFrame:
+def build(frame: Frame, session: SparkSession, query: QueryContext, numbers: Iterator[int] | None = None) -> DataFrame:
     """The DataFrame of a frame; starts nothing. ``numbers`` are handed to its segments as `segments` lists them."""
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():
-            source = splits_source(job, frame.sources, frame.segment, frame, next(numbers))
+            source = splits_source(query, frame.sources, frame.segment, frame, next(numbers))
             session.dataSource.register(source)
             return _clocked(session.readStream.format(source.name()).load(), frame.watermark)
         case Native():
             return _native(frame, session)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
-            events = _clocked_late(build(child, session, job, numbers), node.step)
+            events = _clocked_late(build(child, session, query, numbers), node.step)
             try:
                 return node.step.apply(events)
             except EtlError:
@@ -51,10 +51,10 @@ def build(frame: Frame, session: SparkSession, job: Job, numbers: Iterator[int] 
             except Exception as error:  # what Spark's analyser says, whatever its class
                 raise refused(node, error) from error
         case Map(branch=branch, child=child):
-            events = build(child, session, job, numbers)
-            return _mapped(events, branch, job, next(numbers))
+            events = build(child, session, query, numbers)
+            return _mapped(events, branch, query, next(numbers))
         case Union(children=children):
-            frames = [build(child, session, job, numbers) for child in children]
+            frames = [build(child, session, query, numbers) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
@@ -125,19 +125,19 @@ def observed(events: DataFrame) -> dict[str, int]:
 # ── Segments over partitions ──────────────────────────────────────────────────────────────────────
 
 
-def receipts(events: DataFrame, segment: Segment, job: Job, number: int) -> DataFrame:
+def receipts(events: DataFrame, segment: Segment, query: QueryContext, number: int) -> DataFrame:
     """Run a segment over the partitions of a micro-batch; its rows are receipts. ``number`` is behind those of `build`."""
-    run = partial(_tail, retyped(segment, arrow_schema(events)), job, list(events.columns), number)
+    run = partial(_tail, retyped(segment, arrow_schema(events)), query, list(events.columns), number)
     return _over(events, run, "receipt binary")
 
 
-def _mapped(events: DataFrame, branch: Branch, job: Job, number: int) -> DataFrame:
+def _mapped(events: DataFrame, branch: Branch, query: QueryContext, number: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     segment = retyped(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
-    run = partial(_middle, segment, job, list(events.columns), root.steps[0].id, number)
+    run = partial(_middle, segment, query, list(events.columns), root.steps[0].id, number)
     anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
     return _over(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
 
@@ -148,55 +148,66 @@ def _over(events: DataFrame, run: object, schema: object) -> DataFrame:
 
 
 def _tail(
-    segment: Segment, job: Job, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
+    segment: Segment, query: QueryContext, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    place = _place(job, "result", number)
-    with _anew(segment, job, place, None, _numbered(batches, names)) as whole:
+    context = _split_context(query, "result", number)
+    with _anew(segment, query, context, None, _numbered(batches, names)) as whole:
         receipt = whole.finished()
     yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
 
 def _middle(
-    segment: Segment, job: Job, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
+    segment: Segment, query: QueryContext, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    place = _place(job, step, number)
-    with _anew(segment, job, place, segment.roots[""].outgoing, _named(batches, names)) as whole:
+    context = _split_context(query, step, number)
+    with _anew(segment, query, context, segment.roots[""].outgoing, _named(batches, names)) as whole:
         for batch in whole:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
-    (made(_staging(job) / "receipts") / place.split).write_bytes(whole.receipt.encode())
+    (made(_staging(query) / "receipts") / context.split).write_bytes(whole.receipt.encode())
 
 
 @contextmanager
-def _anew(segment: Segment, job: Job, place: Place, emits: Schema | None, batches: Iterator[pa.RecordBatch]) -> Iterator[Anew]:
+def _anew(
+    segment: Segment, query: QueryContext, context: SplitContext, emits: Schema | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[Anew]:
     """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
-    relay.send(job.pipeline)
-    kept = Kept(batches, made(_staging(job) / "kept") / place.split)
-    begin = lambda: Run(segment, "", place, job.dead_letters, emits)  # noqa: E731
+    relay.send(query.pipeline)
+    kept = Kept(batches, made(_staging(query) / "kept") / context.split)
+    begin = lambda: Run(segment, "", context, query.dead_letters, emits)  # noqa: E731
     try:
-        yield Anew(begin, lambda: kept, Patience(f"query {job.query!r}", place.ending))
+        yield Anew(begin, lambda: kept, Patience(f"query {query.query!r}", context.ending))
     except RunEnds:
         raise
     except Exception as error:
-        report(_staging(job), error)
+        report(_staging(query), error)
         raise
     finally:
         kept.close()
 
 
-def _place(job: Job, what: str, number: int) -> Place:
+def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
     from pyspark import TaskContext
 
-    context = TaskContext.get()
-    assert context is not None
-    partition, staging = context.partitionId(), _staging(job)
-    split = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}"
-    folder = lambda sink: str(made(staging / "sinks" / sink))  # noqa: E731
-    ending, spools = Ending(job.state.stopping), job.state.spools
-    return Place(job.pipeline, job.query, str(partition), split, partition, folder, number, running(job), ending, spools, True)
+    task = TaskContext.get()
+    assert task is not None
+    partition, staging = task.partitionId(), _staging(query)
+    return SplitContext(
+        pipeline=query.pipeline,
+        source=query.query,
+        partition=str(partition),
+        split=f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}",
+        order=partition,
+        staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
+        segment_number=number,
+        batch=current_batch(query),
+        ending=Ending(query.state.stopping),
+        spool_folder=query.state.spools,
+        row_numbered=True,
+    )
 
 
-def _staging(job: Job) -> Path:
-    return job.state.staging(job.run, job.query, running(job).number)
+def _staging(query: QueryContext) -> Path:
+    return query.state.staging(query.run_id, query.query, current_batch(query).number)
 
 
 def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -205,7 +216,7 @@ def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.R
 
 
 def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Results of Spark have no offset of their own: their place in the partition serves."""
+    """Results of Spark have no offset of their own: their position in the partition serves."""
     import numpy as np
 
     first = 0

@@ -15,8 +15,8 @@ from etl.plan.model import Plan, QueryPlan, Read, Segment, leaves
 from etl.receipts import Receipt
 from etl.spark.commit import Batches, Commits
 from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
-from etl.spark.job import Job
 from etl.spark.mode import Mode
+from etl.spark.query_context import QueryContext
 from etl.spark.relay import working_for
 from etl.spark.reports import Reports
 from etl.spark.splits import splits_source
@@ -54,17 +54,17 @@ class Queries:
 
     def started(self, plan: QueryPlan) -> StreamingQuery:
         """A stream at work."""
-        job = self._job(plan)
-        frame, segment = self._frame(plan, job)
-        batches = Batches(replace(plan, segment=segment), job, self.commits, self.reports.totals)
+        query = self._context(plan)
+        frame, segment = self._frame(plan, query)
+        batches = Batches(replace(plan, segment=segment), query, self.commits, self.reports.totals)
 
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
                 raise RunStops
-            query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-            rows = (receipts(frame, segment, job, plan.parts) if plan.frame is not None else frame).collect()
+            query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+            rows = (receipts(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
             with working_for(self.plan.pipeline):  # Spark calls this in a thread of its own
-                batches.done(BatchId(query or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+                batches.done(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = (
@@ -80,39 +80,39 @@ class Queries:
         number = known["done"]
         write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
-        job = replace(self._job(plan), whole=batch)
-        frame, segment = self._frame(plan, job)
-        ran = receipts(frame, segment, job, plan.parts)
+        query = replace(self._context(plan), whole_batch=batch)
+        frame, segment = self._frame(plan, query)
+        ran = receipts(frame, segment, query, plan.parts)
         rows = ran.collect()
-        batches = Batches(replace(plan, segment=segment), job, self.commits, self.reports.totals)
+        batches = Batches(replace(plan, segment=segment), query, self.commits, self.reports.totals)
         batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
         self.reports.read_by_spark(plan, number, observed(ran))
         write_json(path, {**known, "done": number + 1})
 
-    def _frame(self, plan: QueryPlan, job: Job) -> tuple[DataFrame, Segment]:
+    def _frame(self, plan: QueryPlan, query: QueryContext) -> tuple[DataFrame, Segment]:
         if plan.frame is None:
-            source = splits_source(job, plan.sources, plan.segment, None)
+            source = splits_source(query, plan.sources, plan.segment, None)
             self.session.dataSource.register(source)
             return self.session.readStream.format(source.name()).load(), plan.segment
-        frame = build(plan.frame, self.session, job)
+        frame = build(plan.frame, self.session, query)
         return frame, retyped(plan.segment, arrow_schema(frame))
 
-    def _job(self, plan: QueryPlan) -> Job:
+    def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)
         if self.mode.limit is not None:
             write_json(self.state.query(plan.name) / "limit.json", self.mode.limit)
-        return Job(
-            self.plan.pipeline,
-            plan.name,
-            self.run,
-            self.state,
-            self.plan.dead_letters,
-            self.mode.parallelism,
-            self.mode.max_batch_bytes,
-            self.mode.once,
-            self.mode.drain,
-            self.mode.limit is not None,
-            self._readers,
+        return QueryContext(
+            pipeline=self.plan.pipeline,
+            query=plan.name,
+            run_id=self.run,
+            state=self.state,
+            dead_letters=self.plan.dead_letters,
+            parallelism=self.mode.parallelism,
+            max_batch_bytes=self.mode.max_batch_bytes,
+            once=self.mode.once,
+            drain=self.mode.drain,
+            limited=self.mode.limit is not None,
+            readers=self._readers,
         )
 
     @cached_property

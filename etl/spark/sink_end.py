@@ -15,7 +15,7 @@ from etl.delivery.spool import Spool, discard
 from etl.delivery.waiting import Ending, Patience
 from etl.plan.model import Output
 from etl.receipts import Spooled
-from etl.spark.job import made
+from etl.spark.query_context import made
 from etl.spark.state import State
 
 log = logging.getLogger("sluice.sink")

@@ -24,9 +24,9 @@ from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
 from etl.plan.model import Read, Segment
 from etl.segment.anew import Anew
 from etl.segment.event_time import heartbeat
-from etl.segment.runner import Place, Run
+from etl.segment.runner import Run, SplitContext
 from etl.spark import pace, relay
-from etl.spark.job import Job, Part, made, report, running
+from etl.spark.query_context import Part, QueryContext, current_batch, made, report
 from etl.spark.state import read_json, read_numbers, write_json
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ WHOLE = 1 << 62
 class Reader:
     """Plans micro-batches over several sources and reads their splits through a segment."""
 
-    def __init__(self, job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0) -> None:
-        self._job = job
+    def __init__(
+        self, query: QueryContext, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
+    ) -> None:
+        self._query = query
         self._sources = dict(sources)
         self._segment = segment
         self._read = read
@@ -58,13 +60,13 @@ class Reader:
 
     def begin(self) -> dict[str, Any]:
         """Where a new checkpoint begins."""
-        relay.send(self._job.pipeline)
+        relay.send(self._query.pipeline)
         offsets = {name: self._begin(name) for name in self._sources}
-        return {"sources": offsets, "parallelism": self._job.parallelism}
+        return {"sources": offsets, "parallelism": self._query.parallelism}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
-        relay.send(self._job.pipeline)
+        relay.send(self._query.pipeline)
         try:
             self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
             return self._next(start)
@@ -75,31 +77,31 @@ class Reader:
         begun: dict[str, Offset] = start["sources"]
         if begun.keys() != self._sources.keys():  # a source came or went: a batch of its own says where the new one begins
             offsets = {name: begun[name] if name in begun else self._begin(name) for name in self._sources}
-            return {"sources": offsets, "parallelism": self._job.parallelism}
+            return {"sources": offsets, "parallelism": self._query.parallelism}
         ends = self._ends(begun)
         if ends != begun:
             self._moved, self._ticked = time.monotonic(), False
-            return {"sources": ends, "parallelism": self._job.parallelism, "found": time.time()}
+            return {"sources": ends, "parallelism": self._query.parallelism, "found": time.time()}
         over = all(self._waiting(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._tick(start, over)
         if over and ticked == start:
-            write_json(self._job.state.ended(self._job.query), True)
+            write_json(self._query.state.ended(self._query.query), True)
         return ticked
 
     def _ends(self, begun: dict[str, Offset]) -> dict[str, Offset]:
         left = self._left()
         if left == 0:
             return begun
-        if self._job.bounded and self._target is None:
+        if self._query.once and self._target is None:
             everything = Limit(WHOLE, None, bounded=True)
             self._target = {n: self._waiting(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
         ends = dict(begun)
-        known = read_numbers(self._job.state.query(self._job.query) / "pace.json")
-        share = max(1, pace.batch_bytes(known.get("speed"), self._job.max_batch_bytes) // len(self._sources))
-        most = max(1, self._job.max_batch_bytes // len(self._sources))
+        known = read_numbers(self._query.state.query(self._query.query) / "pace.json")
+        share = max(1, pace.batch_bytes(known.get("speed"), self._query.max_batch_bytes) // len(self._sources))
+        most = max(1, self._query.max_batch_bytes // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
-            limit = Limit(share, left, self._job.bounded, until, known.get("event_bytes"))
+            limit = Limit(share, left, self._query.once, until, known.get("event_bytes"))
             ends[name] = pace.reach(partial(self._waiting, name, source.latest, begun[name]), limit, most)
             if left is not None and ends[name] != begun[name]:
                 break  # only one source a batch while events are counted: who reads how many is known afterwards
@@ -111,14 +113,14 @@ class Reader:
     def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
         """A source's answer; while it is down it is asked again. Raises RunEnds when the run ends before the answer comes."""
         if self._calls is None:
-            self._calls = CallThread(Ending(self._job.state.stopping))
+            self._calls = CallThread(Ending(self._query.state.stopping))
         calls = self._calls
-        return self._job.patience(name).until(lambda: calls.run(lambda: ask(*given)))
+        return self._query.patience(name).until(lambda: calls.run(lambda: ask(*given)))
 
     def _left(self) -> int | None:
-        if not self._job.limited:
+        if not self._query.limited:
             return None
-        return int(read_json(self._job.state.query(self._job.query) / "limit.json"))
+        return int(read_json(self._query.state.query(self._query.query) / "limit.json"))
 
     def _tick(self, start: dict[str, Any], over: bool) -> dict[str, Any]:
         """Move the clock of silent or ended sources past every open window, once per silence."""
@@ -126,9 +128,9 @@ class Reader:
         if clock is None or self._ticked:
             return start
         silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
-        if not (over or (self._job.drain if self._job.bounded else silent)):
+        if not (over or (self._query.drain if self._query.once else silent)):
             return start
-        known = read_numbers(self._job.state.query(self._job.query) / "clock.json")
+        known = read_numbers(self._query.state.query(self._query.query) / "clock.json")
         if "event_time" not in known:
             return start
         self._ticked = True
@@ -155,17 +157,17 @@ class Reader:
             if type(source).commit is Source.commit or known is None or known == self._delivered.get(name):
                 continue
             self._delivered[name] = known
-            marks = self._job.state.marks(name)
-            write_json(marks / f"{self._job.query}-{self._number}.json", known)
+            marks = self._query.state.marks(name)
+            write_json(marks / f"{self._query.query}-{self._number}.json", known)
             ends = [mark for path in sorted(marks.glob("*.json")) if (mark := read_json(path)) is not None]
-            if len(ends) == self._job.readers.get(name, 1):
+            if len(ends) == self._query.readers.get(name, 1):
                 self._waiting(name, source.commit, ends)
 
     # ── Reading, in a worker ──
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Run the segment over one split: receipts, or events with the receipt put aside for the driver."""
-        relay.send(self._job.pipeline)
+        relay.send(self._query.pipeline)
         staging = self._staging()
         try:
             yield from self._events(part, staging) if self._read else self._receipt(part, staging)
@@ -180,7 +182,7 @@ class Reader:
         yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
     def _anew(self, part: Part, staging: Path) -> Anew:
-        patience = Patience(f"query {self._job.query!r}", Ending(self._job.state.stopping))
+        patience = Patience(f"query {self._query.query!r}", Ending(self._query.state.stopping))
         return Anew(partial(self._run, part, staging), partial(self._batches, part), patience)
 
     def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
@@ -196,32 +198,32 @@ class Reader:
 
     def _run(self, part: Part, staging: Path) -> Run:
         assert part.split is not None
-        place = Place(
-            self._job.pipeline,
-            part.source,
-            part.split.partition,
-            f"{part.name}-{self._number}" if self._number else part.name,
-            part.order,
-            lambda sink: str(made(staging / "sinks" / sink)),
-            self._number,
-            running(self._job),
-            Ending(self._job.state.stopping),
-            self._job.state.spools,
+        context = SplitContext(
+            pipeline=self._query.pipeline,
+            source=part.source,
+            partition=part.split.partition,
+            split=f"{part.name}-{self._number}" if self._number else part.name,
+            order=part.order,
+            staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
+            segment_number=self._number,
+            batch=current_batch(self._query),
+            ending=Ending(self._query.state.stopping),
+            spool_folder=self._query.state.spools,
             ordered=self._sources[part.source].ordered,
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None
-        run = Run(self._segment, part.source, place, self._job.dead_letters, emits, clock)
+        run = Run(self._segment, part.source, context, self._query.dead_letters, emits, clock)
         run.receipt.found = part.found
         return run
 
     def _batches(self, part: Part) -> Iterator[Any]:
         assert part.split is not None
         read = partial(self._sources[part.source].read, part.split)
-        return patiently(read, self._job.patience(part.source))
+        return patiently(read, self._query.patience(part.source))
 
     def _staging(self) -> Path:
-        return self._job.state.staging(self._job.run, self._job.query, running(self._job).number)
+        return self._query.state.staging(self._query.run_id, self._query.query, current_batch(self._query).number)
 
 
 def emitted(read: Read) -> pa.Schema:
@@ -233,14 +235,14 @@ def emitted(read: Read) -> pa.Schema:
 
 
 def splits_source(
-    job: Job, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
+    query: QueryContext, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
 ) -> type[DataSource]:
     """What Spark reads a query's sources with; ``number`` tells the reads of one query apart, which may share a source. Its
     name is unique in a session, which may run several pipelines: Spark keeps one data source a name."""
     from etl.spark.datasource import data_source
 
-    name = f"sluice_{hashlib.sha256(f'{job.state.root}/{job.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
-    return data_source(name, pickle.dumps(Reader(job, sources, segment, read, number)), spark_schema(read))
+    name = f"sluice_{hashlib.sha256(f'{query.state.root}/{query.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
+    return data_source(name, pickle.dumps(Reader(query, sources, segment, read, number)), spark_schema(read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:

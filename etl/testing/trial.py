@@ -20,7 +20,7 @@ from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan
 from etl.plan.planner import plan as planned
-from etl.segment.runner import Place, Run
+from etl.segment.runner import Run, SplitContext
 from etl.testing.capture import Capture, captured
 from etl.testing.given import GivenSource, given_source, moment
 from etl.testing.values import rows
@@ -137,8 +137,15 @@ def run_here(plan: Plan) -> None:
 
 
 def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSource) -> None:
-    place = Place(plan.pipeline, name, "given", f"{order:06d}-{name}", order, lambda _: "")
-    for _ in Run(query.segment, name, place, plan.dead_letters).over(source.all()):
+    context = SplitContext(
+        pipeline=plan.pipeline,
+        source=name,
+        partition="given",
+        split=f"{order:06d}-{name}",
+        order=order,
+        staging_folder=lambda _: "",
+    )
+    for _ in Run(query.segment, name, context, plan.dead_letters).over(source.all()):
         raise AssertionError("a segment without Spark behind it emits nothing")
 
 

@@ -16,7 +16,7 @@ from etl.delivery import abandonable
 from etl.delivery.abandonable import CallThread
 from etl.delivery.waiting import RunEnds
 from etl.plan.model import Output, Segment
-from etl.spark.job import Job
+from etl.spark.query_context import QueryContext
 from etl.spark.splits import Reader
 from etl.spark.state import State
 
@@ -72,8 +72,17 @@ def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path
     monkeypatch.setattr(abandonable.CallThread.__init__, "__defaults__", (0.2,))
     state = State(tmp_path)
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
-    job = Job("p", "main", "run", state, letters, 1, 1 << 20, False)
-    reader = Reader(job, {"log": Hanging()}, Segment({}, {}), None)
+    query = QueryContext(
+        pipeline="p",
+        query="main",
+        run_id="run",
+        state=state,
+        dead_letters=letters,
+        parallelism=1,
+        max_batch_bytes=1 << 20,
+        once=False,
+    )
+    reader = Reader(query, {"log": Hanging()}, Segment({}, {}), None)
     start = {"sources": {"log": {}}, "parallelism": 1}
     threading.Timer(0.2, state.stopping.touch).start()
 

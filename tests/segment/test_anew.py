@@ -13,7 +13,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.delivery.waiting import Patience
 from etl.plan.model import Branch, Output, Segment
 from etl.segment.anew import Anew
-from etl.segment.runner import Place, Run
+from etl.segment.runner import Run, SplitContext
 
 FIELDS = pa.schema([("n", pa.int64())])
 TASKS: list[Task] = []
@@ -70,10 +70,20 @@ def events(*numbers: int) -> pa.RecordBatch:
 def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> Anew:
     outputs = {name: Output(name, Forgetful(loses=loses), FIELDS) for name in root.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
-    kind = {"numbered": numbered, "ordered": ordered}
-    place = Place("p", "src", "0", "src-0", 7, lambda sink: str(tmp_path), 2, BatchId("q", 5), **kind)
+    context = SplitContext(
+        pipeline="p",
+        source="src",
+        partition="0",
+        split="src-0",
+        order=7,
+        staging_folder=lambda sink: str(tmp_path),
+        segment_number=2,
+        batch=BatchId("q", 5),
+        row_numbered=numbered,
+        ordered=ordered,
+    )
     dead = Output("dead", Forgetful(), SCHEMA)
-    begin = lambda: Run(segment, "src", place, dead, FIELDS if root.emits else None)  # noqa: E731
+    begin = lambda: Run(segment, "src", context, dead, FIELDS if root.emits else None)  # noqa: E731
     return Anew(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Patience("query 'q'", sleep=lambda _: None))
 
 

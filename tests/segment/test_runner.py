@@ -31,11 +31,22 @@ from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
 from etl.scanner import texts
 from etl.scanner.texts import filtered, owned_array
-from etl.segment.runner import Place, Run
+from etl.segment.runner import Run, SplitContext
 from etl.spark.totals import Totals
 
 FIELDS = pa.schema([("n", pa.int64())])
 WRITTEN: dict[str, list[pa.RecordBatch]] = {}
+
+
+def split_context(folder: Path) -> SplitContext:
+    return SplitContext(
+        pipeline="p",
+        source="src",
+        partition="part-0",
+        split="src-0",
+        order=0,
+        staging_folder=lambda sink: str(folder / sink),
+    )
 
 
 class Keep(ArrowStep):
@@ -132,8 +143,8 @@ def node(step: ArrowStep, incoming: Schema = FIELDS, **options: object) -> StepN
 def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tuple[Run, Segment, list[pa.RecordBatch]]:
     outputs = {name: Output(name, Memory(), FIELDS) for part in root.walk() for name in part.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
-    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
-    running = Run(segment, "src", place, Output("dead_letters", Memory(), SCHEMA), **options)
+    context = split_context(tmp_path)
+    running = Run(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), **options)
     return running, segment, list(running.over(batches))
 
 
@@ -345,10 +356,10 @@ def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
 
     root = Branch((), FIELDS, ("out",))
     segment = Segment({"src": root}, {"out": Output("out", Memory(), FIELDS)}, {"src": True})
-    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
+    context = split_context(tmp_path)
 
     with pytest.raises(ValueError, match="the source broke"):
-        list(Run(segment, "src", place, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
+        list(Run(segment, "src", context, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
 
     assert written("out") == []
 
@@ -397,9 +408,9 @@ def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: ob
     SEEN.clear()
     sinks = {"views": ViewMemory(), "few": ViewMemory(batch=Batching(max_events=1))}
     outputs = {name: Output(name, sinks.get(name, Memory()), LINES) for part in root.walk() for name in part.sinks}
-    place = Place("p", "src", "part-0", "src-0", 0, lambda sink: str(tmp_path / sink))
+    context = split_context(tmp_path)
     running = Run(
-        Segment({"src": root}, outputs, {"src": True}), "src", place, Output("dead_letters", Memory(), SCHEMA), **options
+        Segment({"src": root}, outputs, {"src": True}), "src", context, Output("dead_letters", Memory(), SCHEMA), **options
     )
     return running, list(running.over([batch]))
 

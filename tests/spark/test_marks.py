@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
-from etl.spark.job import Job
+from etl.spark.query_context import QueryContext
 from etl.spark.splits import Reader
 from etl.spark.state import State
 
@@ -39,7 +39,17 @@ class Counted(Source):
 def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
     state, nothing = State(folder), Segment({}, {})
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
-    job = Job("p", query, "run", state, letters, 1, 1 << 20, False, readers={"numbers": 3})
+    job = QueryContext(
+        pipeline="p",
+        query=query,
+        run_id="run",
+        state=state,
+        dead_letters=letters,
+        parallelism=1,
+        max_batch_bytes=1 << 20,
+        once=False,
+        readers={"numbers": 3},
+    )
     return Reader(job, {"numbers": source}, nothing, None, number)
 
 

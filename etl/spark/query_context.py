@@ -17,24 +17,25 @@ from etl.plan.model import Output
 from etl.spark.state import State
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a reader must know of the run."""
+@dataclass(frozen=True, kw_only=True)
+class QueryContext:
+    """What the tasks of one query must know of the run."""
 
     pipeline: str
     query: str
-    run: str
+    run_id: str
     state: State
     dead_letters: Output
     parallelism: int
     max_batch_bytes: int
-    bounded: bool
+    once: bool
+    """Whether the run reads what is there at its start, and no more."""
     drain: bool = False
     limited: bool = False
     """Whether ``limit.json`` of the query says how many more events this run may read."""
     readers: Mapping[str, int] = field(default_factory=dict)
     """How many reads of all queries share each source."""
-    whole: BatchId = NO_BATCH
+    whole_batch: BatchId = NO_BATCH
     """The micro-batch where Spark gives none: a source that is read once as a whole."""
 
     def patience(self, source: str) -> Patience:
@@ -61,15 +62,15 @@ class Part:
         return f"{self.source}-{partition}-{self.split.start:020d}-{self.split.end:020d}"
 
 
-def running(job: Job) -> BatchId:
+def current_batch(query: QueryContext) -> BatchId:
     """The micro-batch that this task belongs to, as the driver's commit calls it."""
     from pyspark import TaskContext
 
-    context = TaskContext.get()
-    query = context.getLocalProperty("sql.streaming.queryId") if context else None
-    if context is None or query is None:
-        return job.whole
-    return BatchId(query, int(context.getLocalProperty("streaming.sql.batchId") or 0))
+    task = TaskContext.get()
+    query_id = task.getLocalProperty("sql.streaming.queryId") if task else None
+    if task is None or query_id is None:
+        return query.whole_batch
+    return BatchId(query_id, int(task.getLocalProperty("streaming.sql.batchId") or 0))
 
 
 def made(folder: Path) -> Path:
