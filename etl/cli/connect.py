@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 
 from etl.api import ComponentError, Finding, Schema, Sink, Source, Table
 from etl.config.build import secrets
 from etl.config.document import read
 from etl.config.environment import substitute
 from etl.config.layout import Layout, Part, lay_out
-from etl.config.model import Path, Pipeline
+from etl.config.model import OptionPath, Pipeline
 from etl.config.overrides import override
 from etl.config.problems import Problem
 from etl.config.report import Report
@@ -30,7 +30,7 @@ Probe = Callable[[], Iterable[Finding]]
 class _Asked(threading.Thread):
     """One probe in a thread of its own, which may be left behind when its time is up."""
 
-    path: Path
+    path: OptionPath
     probe: Probe
     findings: list[Finding] | None = field(default=None, init=False)
 
@@ -47,7 +47,7 @@ def probed(
     pipeline: Pipeline, env: Mapping[str, str], overrides: Sequence[str] = (), seconds: float = LIMIT_SECONDS
 ) -> list[Problem]:
     """What the tables, sources and sinks of a checked pipeline find wrong with their systems, in file order. Writes nothing."""
-    report = Report(pipeline.file, read(FilePath(pipeline.file).read_bytes()))
+    report = Report(pipeline.file, read(Path(pipeline.file).read_bytes()))
     asked = [_Asked(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
     for one in asked:
         one.start()
@@ -69,7 +69,7 @@ def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) ->
     return lay_out(root, report)
 
 
-def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[Path, Probe]]:
+def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[OptionPath, Probe]]:
     """Every part with its probe; what is secret in its options is hidden from the report."""
     for part, component, probe in _parts(pipeline, layout):
         for _, secret in secrets(type(component), part.options):

@@ -157,7 +157,7 @@ def _node(plan: Plan, at: str) -> StepNode | None:
 
 def _position(plan: Plan, at: str) -> str:
     node = _node(plan, at)
-    return f" (line {node.position[0]})" if node is not None and node.position else ""
+    return f" (line {node.location[0]})" if node is not None and node.location else ""
 
 
 def _stops(plan: Plan, at: str, example: str) -> Iterator[str]:

@@ -92,7 +92,7 @@ def _group(pipeline: Pipeline, at: tuple[str, int], step: RuleSources, incoming:
     taxonomy = replace(names, placeholders=step.filled(names))
     read = decided(step.as_read(), taxonomy, visible(incoming))
     lines = {
-        (kind, number): pipeline.positions.get(("streams", stream, "steps", index, kind, number - 1), (0, 0))[0]
+        (kind, number): pipeline.locations.get(("streams", stream, "steps", index, kind, number - 1), (0, 0))[0]
         for kind in ("rules", "correlations")
         for number in range(1, len(getattr(step, kind, ())) + 1)
     }

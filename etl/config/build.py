@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from etl.api import Component
 from etl.catalogue import Catalogue
 from etl.config.layout import Layout, Part
-from etl.config.model import Path, RunOptions
+from etl.config.model import OptionPath, RunOptions
 from etl.config.report import Report
 from etl.config.validation import Fault
 from etl.config.variants import Built, attributes, free_options, variants
@@ -37,9 +37,9 @@ class Refusal:
 
 def build(
     layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, schema: Json, faults: Iterable[Fault], report: Report
-) -> tuple[dict[Path, Built], RunOptions]:
+) -> tuple[dict[OptionPath, Built], RunOptions]:
     """Construct every part and the run options; report the faults that the schema has found and those of the construction."""
-    refused: dict[Path, Refusal] = {}
+    refused: dict[OptionPath, Refusal] = {}
     for part in layout.parts():
         for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
             report.hide(secret, "***")
@@ -78,8 +78,8 @@ def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOp
     return made[0] if made else RunOptions()
 
 
-def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[Path, Refusal]:
-    """Path → what the model says against the options there."""
+def _refusals(cls: type[BaseModel] | None, options: object, path: OptionPath) -> dict[OptionPath, Refusal]:
+    """OptionPath → what the model says against the options there."""
     if cls is None or not isinstance(options, dict):
         return {}
     try:
@@ -93,7 +93,7 @@ def _refusals(cls: type[BaseModel] | None, options: object, path: Path) -> dict[
     return {}
 
 
-def _warn_of_secret(path: Path, secret: str, report: Report) -> None:
+def _warn_of_secret(path: OptionPath, secret: str, report: Report) -> None:
     """A secret that stands in the file itself is seen by all who read it, and kept where the file is kept."""
     outside = path in report.substituted or any(path[: len(part)] == part for part in report.overridden)
     if secret and not outside and _SECRET.search(str(path[-1])):
@@ -101,7 +101,7 @@ def _warn_of_secret(path: Path, secret: str, report: Report) -> None:
         report.add(path, "secret-in-file", "a secret stands in the file", hint, severity="warning")
 
 
-def secrets(cls: type[BaseModel], options: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, str]]:
+def secrets(cls: type[BaseModel], options: Mapping[str, Any], path: OptionPath = ()) -> Iterator[tuple[OptionPath, str]]:
     """Texts given for secret options, and where."""
     for name, field in cls.model_fields.items():
         key = field.alias or name
@@ -113,9 +113,9 @@ def secrets(cls: type[BaseModel], options: Mapping[str, Any], path: Path = ()) -
                 yield from (((*here, name), text) for name, text in value.items() if isinstance(text, str))
             elif isinstance(member, type) and issubclass(member, BaseModel):
                 items = [((*here, at), item) for at, item in enumerate(value)] if isinstance(value, list) else [(here, value)]
-                for place, item in items:
+                for item_path, item in items:
                     if isinstance(item, dict):
-                        yield from secrets(member, item, place)
+                        yield from secrets(member, item, item_path)
 
 
 def _members(annotation: Any) -> Iterator[Any]:
@@ -125,7 +125,7 @@ def _members(annotation: Any) -> Iterator[Any]:
         yield from _members(inner)
 
 
-def _place(options: Any, loc: Iterable[str | int]) -> Path:
+def _place(options: Any, loc: Iterable[str | int]) -> OptionPath:
     """Pydantic's location without the names of union members, which are no part of the file."""
     found: list[str | int] = []
     for part in loc:
@@ -142,15 +142,15 @@ def _message(text: str) -> str:
     return own or f"{text[:1].lower()}{text[1:]}"
 
 
-def report_faults(faults: list[Fault], refused: Mapping[Path, Refusal], report: Report) -> None:
+def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], report: Report) -> None:
     """The schema's faults, in the words of the option's own type where it has some; then what the schema lets pass."""
     said = set()
     for fault in faults:
         own = refused.get(fault.path) if fault.soft else None
         message, code = (own.message, "invalid-value") if own and own.own_words else (fault.message, fault.code)
         if fault.key:
-            place = report.place(fault.path)
-            report.put(place.key or place.value, fault.path[:-1], code, message, fault.hint)
+            location = report.location(fault.path)
+            report.put(location.key or location.value, fault.path[:-1], code, message, fault.hint)
         else:
             report.add(fault.path, code, message, fault.hint)
         if fault.code != "missing-option":
@@ -163,5 +163,5 @@ def report_faults(faults: list[Fault], refused: Mapping[Path, Refusal], report: 
             report.fail(path, "invalid-value", refusal.message)
 
 
-def _covered(path: Path, said: set[Path]) -> bool:
+def _covered(path: OptionPath, said: set[OptionPath]) -> bool:
     return any(path[: len(other)] == other or other[: len(path)] == path for other in said)

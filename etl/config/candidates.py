@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from etl.config.model import Path
+from etl.config.model import OptionPath
 
 Json = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class Spot:
     optional: bool
 
 
-def candidates(component: Json, path: Path, defs: Json) -> list[Any]:
+def candidates(component: Json, path: OptionPath, defs: Json) -> list[Any]:
     """Values for the option at ``path`` of a component with this schema; none where the schema does not know the path."""
     spot = Spot((component,), False)
     for part in path:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import pyarrow as pa
 
 from etl.api import Schema, nearest, visible
 from etl.config.cases import Case, Expected, Given, cases_of, flat_event
-from etl.config.model import Path, Pipeline
+from etl.config.model import OptionPath, Pipeline
 from etl.config.report import Report
 from etl.config.schemas import merge, schemas_of
 
@@ -21,7 +21,7 @@ LETTER = pa.schema([(name, pa.null()) for name in ("at", "code", "reason", "sour
 def checked_cases(tests: object, pipeline: Pipeline, report: Report) -> tuple[Case, ...]:
     """The tests of a sound pipeline; what they name and it lacks is reported."""
     cases = cases_of(tests, list(pipeline.sources), list(pipeline.sinks))
-    schemas = places(pipeline)
+    schemas = output_schemas(pipeline)
     for case in cases:
         for name, given in case.given.items():
             _check_given(name, given, case, pipeline, report)
@@ -38,7 +38,7 @@ def checked_cases(tests: object, pipeline: Pipeline, report: Report) -> tuple[Ca
     return tuple(cases)
 
 
-def places(pipeline: Pipeline) -> Mapping[str, Schema]:
+def output_schemas(pipeline: Pipeline) -> Mapping[str, Schema]:
     """Stream or sink → the fields of its events; a stream before a sink of the same name."""
     schemas = schemas_of(pipeline)
     sinks = {name: merge([schemas[feed] for feed in sink.inputs]) for name, sink in pipeline.sinks.items()}
@@ -93,38 +93,38 @@ def _check_fields(expected: Expected, fields: Schema, report: Report) -> None:
             _unknown(name, (*expected.path, "fields", at), fields, report)
 
 
-def event_paths(expected: Expected, report: Report) -> Iterator[tuple[Path, Mapping[str, object]]]:
+def event_paths(expected: Expected, report: Report) -> Iterator[tuple[OptionPath, Mapping[str, object]]]:
     """Each event that a file expects, and where it stands."""
-    short = (*expected.path, "events") not in report.document.places
-    base: Path = expected.path if short else (*expected.path, "events")
+    short = (*expected.path, "events") not in report.document.locations
+    base: OptionPath = expected.path if short else (*expected.path, "events")
     yield from (((*base, at), event) for at, event in enumerate(expected.events or ()))
     yield from (((*expected.path, "contains", at), event) for at, event in enumerate(expected.contains))
 
 
-def _check_names(event: Mapping[str, object], path: Path, fields: Schema, report: Report) -> None:
+def _check_names(event: Mapping[str, object], path: OptionPath, fields: Schema, report: Report) -> None:
     for name in event:
         if name not in fields.names:
             _unknown(name, (*path, *_written(name, path, report)), fields, report)
 
 
-def _written(name: str, path: Path, report: Report) -> Path:
+def _written(name: str, path: OptionPath, report: Report) -> OptionPath:
     """The keys of a field in the file: its dotted name, or the first of its parts."""
-    places = report.document.places
-    return next(((key,) for key in (name, name.partition(".")[0]) if (*path, key) in places), ())
+    locations = report.document.locations
+    return next(((key,) for key in (name, name.partition(".")[0]) if (*path, key) in locations), ())
 
 
-def _unknown(name: str, path: Path, fields: Schema, report: Report) -> None:
+def _unknown(name: str, path: OptionPath, fields: Schema, report: Report) -> None:
     hint = nearest(name, fields.names) or f"fields here: {', '.join(fields.names)}"
     report.add(path, "unknown-field", f"there is no field {name!r} here", hint, key=True)
 
 
-def _check_now(text: str, path: Path, report: Report) -> None:
+def _check_now(text: str, path: OptionPath, report: Report) -> None:
     try:
         datetime.fromisoformat(text)
     except ValueError:
         report.add(path, "invalid-value", f"{text!r} is no time", "such as 2026-11-20T12:00:00Z")
 
 
-def beside(file: str, path: str) -> FilePath:
+def beside(file: str, path: str) -> Path:
     """A path that a file names, relative to the file's folder."""
-    return FilePath(file).parent / path
+    return Path(file).parent / path

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etl.config.build import report_faults
@@ -15,7 +15,7 @@ from etl.config.case_schema import file_schema
 from etl.config.cases import Case
 from etl.config.document import Document, Flaw, read
 from etl.config.loader import inspect, is_test_file
-from etl.config.model import Path, Pipeline, Position
+from etl.config.model import OptionPath, Pipeline, YamlLocation
 from etl.config.problems import Problem
 from etl.config.report import Report
 from etl.config.validation import faults_by
@@ -28,18 +28,18 @@ SUFFIX = "_test"
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests in a file. ``positions`` are those of its keys and list items."""
+    """The tests in a file. ``locations`` are those of its keys and list items."""
 
     file: str
     pipeline: Pipeline
     cases: tuple[Case, ...]
-    positions: Mapping[Path, Position]
+    locations: Mapping[OptionPath, YamlLocation]
 
-    def place(self, path: Path) -> str:
+    def location(self, path: OptionPath) -> str:
         """``file:line`` of a path, or of the nearest one around it."""
-        while path and path not in self.positions:
+        while path and path not in self.locations:
             path = path[:-1]
-        return f"{self.file}:{self.positions.get(path, (1, 1))[0]}"
+        return f"{self.file}:{self.locations.get(path, (1, 1))[0]}"
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ def inspect_tests(
         return _own_file(str(path), env, overrides)
     checked = inspect(path, env, overrides)
     pipeline = checked.pipeline
-    suite = Suite(str(path), pipeline, pipeline.tests, pipeline.positions) if pipeline else None
+    suite = Suite(str(path), pipeline, pipeline.tests, pipeline.locations) if pipeline else None
     return CheckedTests(suite, checked.problems)
 
 
 def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> CheckedTests:
     report = Report(file, _document(file))
     for flaw in report.document.flaws:
-        report.put(flaw.position, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
     root = report.document.value
     if not isinstance(root, dict):
         if not report.document.flaws:
@@ -73,8 +73,8 @@ def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> Ch
         return CheckedTests(None, tuple(report.sorted()))
     report_faults(faults_by(*_validator(), root, report), {}, report)
     given = root.get("pipeline")
-    name = given if isinstance(given, str) and given else f"{FilePath(file).stem.removesuffix(SUFFIX)}{FilePath(file).suffix}"
-    path = FilePath(file).parent / name
+    name = given if isinstance(given, str) and given else f"{Path(file).stem.removesuffix(SUFFIX)}{Path(file).suffix}"
+    path = Path(file).parent / name
     if not path.is_file():
         report.add(("pipeline",), "missing-file", f"there is no pipeline {str(path)!r}", "name it: pipeline: other.yaml")
         return CheckedTests(None, tuple(report.sorted()))
@@ -83,14 +83,14 @@ def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> Ch
     if pipeline is None or report.errors:
         return CheckedTests(None, (*report.sorted(), *checked.problems))
     cases = checked_cases(root["tests"], pipeline, report)
-    positions = {place: found.key or found.value for place, found in report.document.places.items()}
-    suite = None if report.errors else Suite(file, replace(pipeline, tests=cases), cases, positions)
+    locations = {location: found.key or found.value for location, found in report.document.locations.items()}
+    suite = None if report.errors else Suite(file, replace(pipeline, tests=cases), cases, locations)
     return CheckedTests(suite, (*report.sorted(), *checked.problems))
 
 
 def _document(file: str) -> Document:
     try:
-        return read(FilePath(file).read_bytes())
+        return read(Path(file).read_bytes())
     except OSError as error:
         return Document("", flaws=[Flaw((1, 1), "unreadable-file", error.strerror or str(error))])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from etl.config.document import plain
-from etl.config.model import Path
+from etl.config.model import OptionPath
 
 Json: TypeAlias = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Lines:
 class Given:
     """What one source reads: the events of each micro-batch, or a file."""
 
-    path: Path
+    path: OptionPath
     batches: tuple[tuple[Event, ...], ...] = ()
     lines: Lines | None = None
 
@@ -44,7 +44,7 @@ class Expected:
     ``contains`` are among them, each with these fields and maybe others.
     """
 
-    path: Path
+    path: OptionPath
     count: int | None = None
     events: tuple[Mapping[str, Any], ...] | None = None
     fields: tuple[str, ...] | None = None
@@ -56,7 +56,7 @@ class Case:
     """One test. ``expected`` is by the name of a stream or sink; empty with ``dead_letters`` None: it shows what comes out."""
 
     name: str
-    path: Path
+    path: OptionPath
     given: Mapping[str, Given]
     expected: Mapping[str, Expected]
     dead_letters: Expected | None = None
@@ -77,7 +77,7 @@ def cases_of(tests: object, sources: Sequence[str], leaves: Sequence[str]) -> li
 
 
 def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) -> Case:
-    path: Path = ("tests", name)
+    path: OptionPath = ("tests", name)
     letters = test.get("dead_letters")
     return Case(
         name,
@@ -91,7 +91,7 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     )
 
 
-def _given(value: object, path: Path, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
+def _given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
     if not isinstance(value, dict):
         yield (sources[0] if sources else ""), Given(path, _batches(value))
         return
@@ -116,14 +116,14 @@ def _batches(value: Any) -> tuple[tuple[Event, ...], ...]:
     return tuple(map(tuple, batches))
 
 
-def _expected(value: object, path: Path, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
+def _expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
     if isinstance(value, dict):
         yield from ((name, _expectation(item, (*path, name))) for name, item in value.items())
     elif value is not None:
         yield (leaves[0] if leaves else ""), _expectation(value, path)
 
 
-def _expectation(value: Any, path: Path) -> Expected:
+def _expectation(value: Any, path: OptionPath) -> Expected:
     if value == NONE or isinstance(value, int):
         return Expected(path, count=0 if value == NONE else value)
     if isinstance(value, list):

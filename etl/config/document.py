@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from etl.config.model import Path, Position
+from etl.config.model import OptionPath, YamlLocation
 from etl.config.split_texts import joined_items, joined_pairs, with_comment
 
 MAX_BYTES = 1 << 20
@@ -51,11 +51,11 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryLocation:
     """Where a key and its value stand. A list item has no key."""
 
-    key: Position | None
-    value: Position
+    key: YamlLocation | None
+    value: YamlLocation
     scalar: Scalar | None = None
 
 
@@ -63,10 +63,10 @@ class Place:
 class Flaw:
     """A problem of the text itself."""
 
-    position: Position
+    location: YamlLocation
     code: str
     message: str
-    path: Path = ()
+    path: OptionPath = ()
     hint: str | None = None
 
 
@@ -76,15 +76,15 @@ class Document:
 
     text: str
     value: Any = None
-    places: dict[Path, Place] = field(default_factory=dict)
+    locations: dict[OptionPath, EntryLocation] = field(default_factory=dict)
     flaws: list[Flaw] = field(default_factory=list)
-    repeated: dict[Position, int] = field(default_factory=dict)
+    repeated: dict[YamlLocation, int] = field(default_factory=dict)
     """Where keys that stand more than once stand first → how often."""
-    left_out: list[tuple[Position, Position]] = field(default_factory=list)
+    left_out: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)
     """Where values begin and end of which another of the same key was taken."""
 
 
-Choices: TypeAlias = Mapping[Position, int]
+Choices: TypeAlias = Mapping[YamlLocation, int]
 """Where a key that stands more than once stands first → which of its values is taken, the first by default."""
 
 
@@ -98,20 +98,20 @@ def read(data: bytes, choices: Choices | None = None) -> Document:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
-        return _unreadable(Flaw(place_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8"))
+        return _unreadable(Flaw(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8"))
     return parse(text, choices)
 
 
 def versions(data: bytes) -> Iterator[Document]:
     """The document, and where keys stand more than once the documents with others of their values."""
-    waiting: list[dict[Position, int]] = [{}]
+    waiting: list[dict[YamlLocation, int]] = [{}]
     for number in range(MAX_VERSIONS):
         if number == len(waiting):
             return
         document = read(data, waiting[number])
         yield document
-        for place, count in document.repeated.items():
-            others = [waiting[number] | {place: which} for which in range(1, count) if place not in waiting[number]]
+        for location, count in document.repeated.items():
+            others = [waiting[number] | {location: which} for which in range(1, count) if location not in waiting[number]]
             waiting += [choices for choices in others if choices not in waiting]
 
 
@@ -157,7 +157,7 @@ def scalar_value(text: str) -> Any:
     return text
 
 
-def place_of(text: str, index: int) -> Position:
+def location_of(text: str, index: int) -> YamlLocation:
     """Character index → line and column."""
     before = text[:index]
     return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
@@ -184,7 +184,7 @@ class _Reader:
     choices: Choices
     values: int = 0
 
-    def value(self, node: Node, path: Path, key: Node | None) -> Any:
+    def value(self, node: Node, path: OptionPath, key: Node | None) -> Any:
         self.values += 1
         if self.values > MAX_VALUES:
             raise _TooBigError(f"more than {MAX_VALUES} values once aliases are expanded")
@@ -207,17 +207,17 @@ class _Reader:
             return whole
         return _scalar(node)
 
-    def _item(self, node: Node, was_cut: bool, path: Path) -> Any:
+    def _item(self, node: Node, was_cut: bool, path: OptionPath) -> Any:
         if was_cut:
             self._flaw_of_cut(node, path)
         return self.value(node, path, None)
 
-    def _flaw_of_cut(self, node: Node, path: Path) -> None:
+    def _flaw_of_cut(self, node: Node, path: OptionPath) -> None:
         self._flaw(
             node, "yaml-syntax", "a comma ends a text here unless it stands in quotes", path, f"write {quoted(node.value)}"
         )
 
-    def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
+    def _mapping(self, node: Node, path: OptionPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
         given: dict[str, list[tuple[Node, Node]]] = {}
         for (key, value), was_cut in joined_pairs(node, self.document.text):
@@ -240,7 +240,7 @@ class _Reader:
                 found[key.value] = self.value(value, (*path, key.value), key)
         return found
 
-    def _repeated(self, name: str, entries: list[tuple[Node, Node]], which: int, path: Path) -> None:
+    def _repeated(self, name: str, entries: list[tuple[Node, Node]], which: int, path: OptionPath) -> None:
         first = _start(entries[0][0])
         self.document.repeated[first] = len(entries)
         others = [value for number, (_, value) in enumerate(entries) if number != which]
@@ -249,10 +249,10 @@ class _Reader:
             message = f"{name!r} is given twice, first in line {first[0]}"
             self._flaw(key, "duplicate-key", message, (*path, name), "remove one of them")
 
-    def _entries(self, node: Node, path: Path) -> list[tuple[Node, Node]]:
+    def _entries(self, node: Node, path: OptionPath) -> list[tuple[Node, Node]]:
         return [(key, value) for key, value in node.value if key.tag != _MERGE]
 
-    def _merged(self, node: Node, path: Path, depth: int) -> list[tuple[Node, Node]]:
+    def _merged(self, node: Node, path: OptionPath, depth: int) -> list[tuple[Node, Node]]:
         """Entries behind ``<<``, the first of a key counting."""
         entries: list[tuple[Node, Node]] = []
         for key, value in node.value:
@@ -268,23 +268,23 @@ class _Reader:
                     self._flaw(key, "bad-key", "'<<' takes a mapping or a list of mappings", path)
         return entries
 
-    def _note(self, node: Node, path: Path, key: Node | None) -> None:
+    def _note(self, node: Node, path: OptionPath, key: Node | None) -> None:
         start = node.start_mark
         scalar = None
         if isinstance(node, yaml.ScalarNode):
             scalar = Scalar(node.style or "", start.index, node.end_mark.index, node.value)
-        place = (start.line + 1, start.column + 1)
-        key_place = (key.start_mark.line + 1, key.start_mark.column + 1) if key is not None else None
-        if scalar is not None and scalar.start == scalar.end and key_place is not None:
-            place = key_place  # an empty value has no place of its own
-        self.document.places[path] = Place(key_place, place, scalar)
+        location = (start.line + 1, start.column + 1)
+        key_location = (key.start_mark.line + 1, key.start_mark.column + 1) if key is not None else None
+        if scalar is not None and scalar.start == scalar.end and key_location is not None:
+            location = key_location  # an empty value has no place of its own
+        self.document.locations[path] = EntryLocation(key_location, location, scalar)
 
-    def _flaw(self, node: Node, code: str, message: str, path: Path, hint: str | None = None) -> None:
-        place = (node.start_mark.line + 1, node.start_mark.column + 1)
-        self.document.flaws.append(Flaw(place, code, message, path, hint))
+    def _flaw(self, node: Node, code: str, message: str, path: OptionPath, hint: str | None = None) -> None:
+        location = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.document.flaws.append(Flaw(location, code, message, path, hint))
 
 
-def _start(node: Node) -> Position:
+def _start(node: Node) -> YamlLocation:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
@@ -303,7 +303,7 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
     if mark is None:
         at = getattr(error, "position", 0)
         reason = getattr(error, "reason", str(error))
-        return Flaw(place_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
+        return Flaw(location_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
     if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
         return Flaw(
             (mark.line + 1, mark.column + 1), "several-documents", "a pipeline file is one YAML document", hint="split it"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError, nearest
-from etl.config.locate import position_at
-from etl.config.model import Path
+from etl.config.locate import location_at
+from etl.config.model import OptionPath
 from etl.config.report import Report
 
 _REFERENCE = re.compile(
@@ -27,7 +27,7 @@ _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<va
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
 
-def substitute(value: Any, env: Mapping[str, str], report: Report, path: Path = ()) -> Any:
+def substitute(value: Any, env: Mapping[str, str], report: Report, path: OptionPath = ()) -> Any:
     """The value with the names in its texts replaced; undefined ones are reported. What comes in is never read as YAML."""
     if isinstance(value, dict):
         return {key: substitute(item, env, report, (*path, key)) for key, item in value.items()}
@@ -36,7 +36,7 @@ def substitute(value: Any, env: Mapping[str, str], report: Report, path: Path = 
     return _text(value, env, report, path) if isinstance(value, str) and "${" in value else value
 
 
-def _text(text: str, env: Mapping[str, str], report: Report, path: Path) -> str:
+def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -> str:
     def replace(found: re.Match[str]) -> str:
         if found["bad"]:
             _fail(
@@ -62,9 +62,9 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: Path) -> str:
     return _REFERENCE.sub(replace, text)
 
 
-def _fail(report: Report, path: Path, found: re.Match[str], code: str, message: str, hint: str) -> None:
-    position = position_at(report.document, report.place(path), found.start())
-    report.put(position, path, code, message, hint)
+def _fail(report: Report, path: OptionPath, found: re.Match[str], code: str, message: str, hint: str) -> None:
+    location = location_at(report.document, report.location(path), found.start())
+    report.put(location, path, code, message, hint)
     report.broken.add(path)
 
 
@@ -74,7 +74,7 @@ def read_env_file(path: str | os.PathLike[str]) -> dict[str, str]:
     Raises EtlError that names the line, without its value, and OSError.
     """
     try:
-        text = FilePath(path).read_text("utf-8-sig")
+        text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise EtlError(f"{path}: not UTF-8 at byte {error.start}") from None
     found = {}

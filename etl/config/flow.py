@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import Finding, FrameSource, Sink, Source, Step
 from etl.config.known_fields import NOTHING_KNOWN, Fields, common_findings, missed_field, outgoing, source_fields
 from etl.config.layout import Feed, Layout
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.report import Report
 from etl.config.schemas import merge, nesting_findings, union_findings
 from etl.config.variants import Built
@@ -19,7 +19,7 @@ from etl.config.variants import Built
 T = TypeVar("T")
 
 
-def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built], report: Report) -> None:
+def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
     """Ask every component for its findings, sources first."""
     known: dict[str, Fields] = {}
     for name, part in layout.sources.items():
@@ -37,7 +37,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[Path, Built]
             _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
 
-def _source(made: Built | None, path: Path, report: Report) -> Fields:
+def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)):
         return _caused(NOTHING_KNOWN, path)
     _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
@@ -45,7 +45,7 @@ def _source(made: Built | None, path: Path, report: Report) -> Fields:
     return _caused(given, path)
 
 
-def _step(made: Built | None, path: Path, incoming: Fields, report: Report) -> Fields:
+def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step):
         return _caused(NOTHING_KNOWN, path, incoming)
     findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
@@ -55,19 +55,19 @@ def _step(made: Built | None, path: Path, incoming: Fields, report: Report) -> F
     return _caused(given, path, incoming)
 
 
-def _caused(fields: Fields, path: Path, incoming: Fields | None = None) -> Fields:
+def _caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
     """Open fields say why they are: because of the component at ``path``, or of those in front of it."""
     causes = incoming.causes if incoming and incoming.causes else frozenset({path})
     return replace(fields, causes=causes) if fields.open else fields
 
 
-def _joined(feeds: Sequence[Feed], known: Mapping[str, Fields], path: Path, report: Report) -> Fields:
+def _joined(feeds: Sequence[Feed], known: Mapping[str, Fields], path: OptionPath, report: Report) -> Fields:
     inputs = {feed.name: known.get(meant_input(feed.name, known), NOTHING_KNOWN) for feed in feeds}
     if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
             report.find((*path, "from"), finding)
     is_open = not inputs or any(fields.open for fields in inputs.values())
-    causes = frozenset[Path]().union(*(fields.causes for fields in inputs.values()))
+    causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
     return Fields(merge(fields.schema for fields in inputs.values()), is_open, causes)
 
 
@@ -81,7 +81,7 @@ def meant_input(name: str, known: Iterable[str]) -> str:
 
 
 def _ask(
-    made: Built, path: Path, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
+    made: Built, path: OptionPath, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
 ) -> Sequence[Finding]:
     """Report a component's findings, except consequences of errors known already; all that it found."""
     nothing: list[Finding] = []
@@ -95,7 +95,7 @@ def _ask(
     return found
 
 
-def _guarded(path: Path, ask: Callable[[], T], otherwise: T, report: Report) -> T:
+def _guarded(path: OptionPath, ask: Callable[[], T], otherwise: T, report: Report) -> T:
     """A component whose check breaks is reported; the lint goes on."""
     try:
         return ask()

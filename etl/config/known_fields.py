@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import Component, Finding, Schema
 from etl.config.candidates import TEXTS
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.reads import with_reads
 from etl.config.variants import Built, attributes
 
@@ -29,7 +29,7 @@ class Fields:
 
     schema: Schema
     open: bool = False
-    causes: frozenset[Path] = frozenset()
+    causes: frozenset[OptionPath] = frozenset()
     """The components with errors that keep fields unknown."""
 
 

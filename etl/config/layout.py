@@ -10,7 +10,7 @@ from typing import Any
 from etl.api import Family, nearest
 from etl.catalogue import Catalogue
 from etl.config.document import plain
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.report import Report
 from etl.config.schema import NAME_PATTERN
 from etl.config.type_names import advice
@@ -28,7 +28,7 @@ class Part:
     """One component in the file: ``options`` are its keys without ``from``."""
 
     family: Family
-    path: Path
+    path: OptionPath
     options: Mapping[str, Any]
 
 
@@ -37,14 +37,14 @@ class Feed:
     """A name behind ``from`` and its place; the place of what it feeds when ``from`` is left out."""
 
     name: str
-    path: Path
+    path: OptionPath
 
 
 @dataclass(frozen=True)
 class StreamPart:
     """A stream in the file."""
 
-    path: Path
+    path: OptionPath
     feeds: tuple[Feed, ...]
     steps: tuple[Part, ...]
 
@@ -78,11 +78,15 @@ class Layout:
         if self.dead_letters:
             yield self.dead_letters
 
-    def model_path(self, path: Path) -> Path:
+    def model_path(self, path: OptionPath) -> OptionPath:
         """A path of the file → the same place in the long form."""
         if not self.short or not path or path[0] not in _SHORT:
             return path
-        long: Mapping[Any, Path] = {"source": ("sources", MAIN), "steps": ("streams", _STEPS, "steps"), "sink": ("sinks", MAIN)}
+        long: Mapping[Any, OptionPath] = {
+            "source": ("sources", MAIN),
+            "steps": ("streams", _STEPS, "steps"),
+            "sink": ("sinks", MAIN),
+        }
         return (*long[path[0]], *path[1:])
 
 
@@ -180,7 +184,7 @@ def _long(root: Mapping[str, Any], report: Report) -> Layout:
             layout.sources[name] = part
     only = next(iter(layout.sources)) if len(plain(root.get("sources"))) == 1 and layout.sources else None
     for name, value in plain(root.get("streams")).items():
-        path: Path = ("streams", name)
+        path: OptionPath = ("streams", name)
         _check_name(name, path, layout, report)
         if not isinstance(value, dict):
             continue
@@ -195,33 +199,33 @@ def _long(root: Mapping[str, Any], report: Report) -> Layout:
     return layout
 
 
-def _default_feed(only: str | None, path: Path, report: Report) -> tuple[Feed, ...]:
+def _default_feed(only: str | None, path: OptionPath, report: Report) -> tuple[Feed, ...]:
     if only is None:
         report.add(path, "missing-option", "needs 'from'", "it may be left out only when there is one source")
         return ()
     return (Feed(only, path),)
 
 
-def _check_name(name: str, path: Path, layout: Layout | None, report: Report) -> None:
+def _check_name(name: str, path: OptionPath, layout: Layout | None, report: Report) -> None:
     if not _NAME.match(name):
         report.add(path, "bad-name", f"{name!r} is no name", "a name is a letter, then letters, digits, '_' and '-'", key=True)
     if layout and name in layout.sources and path[0] == "streams":
         report.add(path, "duplicate-name", f"{name!r} is a source already", "'from' would not know which is meant", key=True)
 
 
-def _part(family: Family, path: Path, value: object) -> Part | None:
+def _part(family: Family, path: OptionPath, value: object) -> Part | None:
     if not isinstance(value, dict):
         return None
     own = {key: item for key, item in value.items() if key != "from" or family != "sink"}
     return Part(family, path, own)
 
 
-def _steps(path: Path, value: object) -> tuple[Part, ...]:
+def _steps(path: OptionPath, value: object) -> tuple[Part, ...]:
     found = [_part("step", (*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else []
     return tuple(part for part in found if part)
 
 
-def _feeds(path: Path, value: object) -> tuple[Feed, ...]:
+def _feeds(path: OptionPath, value: object) -> tuple[Feed, ...]:
     if isinstance(value, str):
         return (Feed(value, path),)
     items = value if isinstance(value, list) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from etl.api import FrameSource, Sink, Source, Step
@@ -16,7 +16,7 @@ from etl.config.document import Document, Flaw, plain, versions
 from etl.config.environment import substitute
 from etl.config.flow import check_flow
 from etl.config.layout import Layout, check_types, lay_out
-from etl.config.model import Output, Path, Pipeline, Position, RunOptions, Stream
+from etl.config.model import OptionPath, Output, Pipeline, RunOptions, Stream, YamlLocation
 from etl.config.network import check_network, leaves
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
@@ -69,7 +69,7 @@ def check(
 
 def is_test_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file's name says that it holds tests of another."""
-    return FilePath(path).stem.endswith("_test")
+    return Path(path).stem.endswith("_test")
 
 
 def inspect(
@@ -80,7 +80,7 @@ def inspect(
 ) -> Checked:
     """A file's pipeline and problems."""
     try:
-        data = FilePath(path).read_bytes()
+        data = Path(path).read_bytes()
     except OSError as error:
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
         return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
@@ -92,9 +92,9 @@ def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]
     """Problems of a file with keys that stand twice: those that are there whichever value is taken, if it is not another."""
     same = [{replace(problem, hint=None) for problem in checked.problems} for _, checked in found]
     for problem in {replace(problem, hint=None): problem for _, checked in found for problem in checked.problems}.values():
-        place = problem.line, problem.column
+        location = problem.line, problem.column
         if all(
-            replace(problem, hint=None) in problems or any(start <= place < end for start, end in document.left_out)
+            replace(problem, hint=None) in problems or any(start <= location < end for start, end in document.left_out)
             for problems, (document, _) in zip(same, found, strict=True)
         ):
             yield problem
@@ -105,7 +105,7 @@ def _inspect(
 ) -> Checked:
     report = Report(file, document)
     for flaw in document.flaws:
-        report.put(flaw.position, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
     root = document.value
     if not isinstance(root, dict):
         if not document.flaws:
@@ -147,12 +147,12 @@ def _pipeline(
     root: Mapping[str, Any],
     layout: Layout,
     order: Sequence[str],
-    built: Mapping[Path, Built],
+    built: Mapping[OptionPath, Built],
     run: RunOptions,
     catalogue: Catalogue,
     report: Report,
 ) -> Pipeline:
-    def component(path: Path) -> Any:
+    def component(path: OptionPath) -> Any:
         return built[path].component
 
     sources: dict[str, Source | FrameSource] = {name: component(part.path) for name, part in layout.sources.items()}
@@ -162,20 +162,20 @@ def _pipeline(
         for name, sink in layout.sinks.items()
     }
     return Pipeline(
-        name=root.get("name") or FilePath(report.file).stem,
+        name=root.get("name") or Path(report.file).stem,
         sources=sources,
         streams=streams,
         sinks=sinks or _default_sinks(layout, catalogue),
         dead_letters=component(layout.dead_letters.path) if layout.dead_letters else None,
         run=run,
         description=root.get("description"),
-        positions=_positions(layout, report),
+        locations=_positions(layout, report),
         file=report.file,
         tables={name: component(part.path) for name, part in layout.tables.items()},
     )
 
 
-def _stream(name: str, layout: Layout, built: Mapping[Path, Built]) -> Stream:
+def _stream(name: str, layout: Layout, built: Mapping[OptionPath, Built]) -> Stream:
     part = layout.streams[name]
     steps = [built[step.path].component for step in part.steps]
     return Stream(name, tuple(feed.name for feed in part.feeds), tuple(step for step in steps if isinstance(step, Step)))
@@ -188,5 +188,5 @@ def _default_sinks(layout: Layout, catalogue: Catalogue) -> dict[str, Output]:
     return {_CONSOLE: Output(_CONSOLE, leaves(layout), sink)} if isinstance(sink, Sink) else {}
 
 
-def _positions(layout: Layout, report: Report) -> dict[Path, Position]:
-    return {layout.model_path(path): place.key or place.value for path, place in report.document.places.items()}
+def _positions(layout: Layout, report: Report) -> dict[OptionPath, YamlLocation]:
+    return {layout.model_path(path): location.key or location.value for path, location in report.document.locations.items()}

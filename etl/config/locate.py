@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from etl.config.document import Document, Place, Scalar, place_of
-from etl.config.model import Position
+from etl.config.document import Document, EntryLocation, Scalar, location_of
+from etl.config.model import YamlLocation
 
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 
-def position_at(document: Document, place: Place, at: int) -> Position:
+def location_at(document: Document, location: EntryLocation, at: int) -> YamlLocation:
     """Where character ``at`` of the scalar stands; the scalar's start where its writing does not tell."""
-    scalar = place.scalar
+    scalar = location.scalar
     if scalar is None or not 0 <= at <= len(scalar.text):
-        return place.value
+        return location.value
     source = document.text[scalar.start : scalar.end]
     index = _block_index(document.text, scalar, at) if scalar.style == "|" else _line_index(source, scalar, at)
-    return place.value if index is None else place_of(document.text, scalar.start + index)
+    return location.value if index is None else location_of(document.text, scalar.start + index)
 
 
 def _line_index(source: str, scalar: Scalar, at: int) -> int | None:

@@ -14,10 +14,10 @@ from etl.api import Duration, FrameSource, Sink, Size, Source, Step, Table
 if TYPE_CHECKING:
     from etl.config.cases import Case
 
-Path: TypeAlias = tuple[str | int, ...]
+OptionPath: TypeAlias = tuple[str | int, ...]
 """Where a value stands in a pipeline of the long form: ``("streams", "parsed", "steps", 0)``."""
 
-Position: TypeAlias = tuple[int, int]
+YamlLocation: TypeAlias = tuple[int, int]
 """Line and column, counted from one."""
 
 
@@ -70,7 +70,7 @@ class Pipeline:
     dead_letters: Sink | None = None
     run: RunOptions = field(default_factory=RunOptions)
     description: str | None = None
-    positions: Mapping[Path, Position] = field(default_factory=dict, compare=False, repr=False)
+    locations: Mapping[OptionPath, YamlLocation] = field(default_factory=dict, compare=False, repr=False)
     """Where each key stands in the file, short forms under their long paths; a list item stands at its value."""
     file: str = ""
     tests: tuple[Case, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.api import nearest
 from etl.config.document import parse
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.report import Report
 
 _OVERRIDE = re.compile(r"(?:\$\.)?(?P<path>[^=]+?)\s*=\s*(?P<value>.*)", re.DOTALL)
@@ -41,7 +41,7 @@ def _value(text: str) -> Any:
 
 def _put(root: dict[str, Any], dotted: str, value: Any, report: Report) -> None:
     parts = _INDEX.sub(r".\1", dotted).split(".")
-    path: Path = ()
+    path: OptionPath = ()
     node: Any = root
     for part in parts[:-1]:
         step = int(part) if isinstance(node, list) and part.isdigit() else part

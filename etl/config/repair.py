@@ -10,7 +10,7 @@ from etl.catalogue import Catalogue
 from etl.config.candidates import candidates
 from etl.config.document import scalar_value
 from etl.config.layout import Layout, lay_out
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.option_names import meant_option
 from etl.config.report import Report
 from etl.config.shapes import with_forms, with_lists_of_steps
@@ -38,8 +38,10 @@ def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> d
     for part in _layout(root, report).parts():
         key = next((key for key in part.options if key.lower() == "type"), "type")
         if key != "type" and "type" not in part.options:
-            place = report.place((*part.path, key))
-            report.put(place.key or place.value, part.path, "unknown-option", f"has no option {key!r}", "did you mean 'type'?")
+            location = report.location((*part.path, key))
+            report.put(
+                location.key or location.value, part.path, "unknown-option", f"has no option {key!r}", "did you mean 'type'?"
+            )
             root = _renamed(root, (*part.path, key), "type", report)
     for part in _layout(root, report).parts():
         name, path = part.options.get("type"), (*part.path, "type")
@@ -59,8 +61,8 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
             continue
         wanted = _close_missing(fault, found) or (fault if fault.meant else _only_missing(fault, found, root, validator(used)[1]))
         if wanted.meant is not None and wanted.meant not in _at(root, wanted.path[:-1]):
-            place = report.place(fault.path)
-            report.put(place.key or place.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
+            location = report.location(fault.path)
+            report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
             root = _renamed(root, fault.path, wanted.meant, report)
     return root
 
@@ -87,15 +89,15 @@ def _only_missing(fault: Fault, found: Iterable[Fault], root: Any, schema: Mappi
 def _lifted(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any]:
     """`options: {path: x}` → `path: x`."""
     *owner, name = fault.path
-    place, parent = report.place(fault.path), _at(root, tuple(owner))
-    report.put(place.key or place.value, tuple(owner), fault.code, fault.message, fault.hint)
+    location, parent = report.location(fault.path), _at(root, tuple(owner))
+    report.put(location.key or location.value, tuple(owner), fault.code, fault.message, fault.hint)
     for key in parent[name]:
         report.rename((*fault.path, key), (*owner, key))
     others = {key: value for key, value in parent.items() if key != name}
     return _replaced(root, tuple(owner), others | parent[name])
 
 
-def _renamed(root: dict[str, Any], path: Path, meant: str, report: Report) -> dict[str, Any]:
+def _renamed(root: dict[str, Any], path: OptionPath, meant: str, report: Report) -> dict[str, Any]:
     name, value = str(path[-1]), _at(root, path)
     if value is None and glued_option(name) == meant:
         value = scalar_value(name[len(meant) :].lstrip(": "))
@@ -115,13 +117,13 @@ def _layout(root: Mapping[str, Any], report: Report) -> Layout:
     return lay_out(root, Report(report.file, report.document))
 
 
-def _at(root: Any, path: Path) -> Any:
+def _at(root: Any, path: OptionPath) -> Any:
     for part in path:
         root = root[part]
     return root
 
 
-def _replaced(root: Any, path: Path, value: Any) -> Any:
+def _replaced(root: Any, path: OptionPath, value: Any) -> Any:
     if not path:
         return value
     if isinstance(root, dict):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from etl.api import Family
 from etl.catalogue import Catalogue
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.report import Report
 
 _FORMS = {"source": "sources", "sink": "sinks"}
@@ -84,7 +84,7 @@ def _stream(name: str, stream: Any, catalogue: Catalogue, report: Report) -> Any
     return {**stream, "steps": _steps(("streams", name, "steps"), stream["steps"], catalogue, report)}
 
 
-def _steps(path: Path, steps: Any, catalogue: Catalogue, report: Report) -> Any:
+def _steps(path: OptionPath, steps: Any, catalogue: Catalogue, report: Report) -> Any:
     if _is_component(steps):
         report.add(path, "type", "a mapping is not a list", "put '- ' in front of its first key: steps are a list", key=True)
         report.rename(path, (*path, 0))
@@ -94,7 +94,7 @@ def _steps(path: Path, steps: Any, catalogue: Catalogue, report: Report) -> Any:
     return [_step((*path, number), step, catalogue, report) for number, step in enumerate(steps)]
 
 
-def _step(path: Path, step: Any, catalogue: Catalogue, report: Report) -> Any:
+def _step(path: OptionPath, step: Any, catalogue: Catalogue, report: Report) -> Any:
     if isinstance(step, str):
         return _of_text(path, step, "step", catalogue, report)
     name = next(iter(step), None) if isinstance(step, dict) and len(step) == 1 else None
@@ -105,7 +105,7 @@ def _step(path: Path, step: Any, catalogue: Catalogue, report: Report) -> Any:
     return {"type": name, **(step[name] or {})}
 
 
-def _of_text(path: Path, text: str, family: Family, catalogue: Catalogue, report: Report) -> Any:
+def _of_text(path: OptionPath, text: str, family: Family, catalogue: Catalogue, report: Report) -> Any:
     """`sink: console` → `{type: console}`."""
     if text not in catalogue.families[family]:
         return text

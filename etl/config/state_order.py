@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from etl.api import SparkStep, Step
 from etl.config.layout import Layout
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.problems import json_path
 from etl.config.report import Report
 from etl.config.variants import Built
@@ -20,13 +20,13 @@ _ADVICE = "write the results to a sink, and read them in a pipeline of their own
 class _Upstream:
     """The steps in front that keep state: the last one, and the last behind which Spark takes no other."""
 
-    stateful: Path | None = None
-    ending: Path | None = None
+    stateful: OptionPath | None = None
+    ending: OptionPath | None = None
     others: frozenset[str] = frozenset()
     """Fields of the last one that are no event time behind it."""
 
 
-def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Path, Built], report: Report) -> None:
+def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
     """Report each step that keeps state where Spark does not allow one."""
     known: dict[str, _Upstream] = {}
     for name in order:
@@ -52,7 +52,7 @@ def _joined(inputs: Sequence[_Upstream]) -> _Upstream:
     return _Upstream(stateful, next((one.ending for one in inputs if one.ending), None), others)
 
 
-def _check(step: Step, path: Path, upstream: _Upstream, report: Report) -> None:
+def _check(step: Step, path: OptionPath, upstream: _Upstream, report: Report) -> None:
     if upstream.ending:
         message = f"{step.type} keeps state, which Spark does not allow behind {json_path(upstream.ending)}"
         report.add((*path, "type"), "state-order", message, _ADVICE)
@@ -60,7 +60,7 @@ def _check(step: Step, path: Path, upstream: _Upstream, report: Report) -> None:
         _check_clock(step, path, json_path(upstream.stateful), upstream.others, report)
 
 
-def _check_clock(step: SparkStep, path: Path, front: str, others: frozenset[str], report: Report) -> None:
+def _check_clock(step: SparkStep, path: OptionPath, front: str, others: frozenset[str], report: Report) -> None:
     """Behind a step that keeps state only its own windows tell the time, and only when they close."""
     time = (step.event_time() or ("",))[0]
     if step.output_mode() == "update":

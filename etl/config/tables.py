@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from etl.api import Step, Table, nearest
 from etl.config.layout import Layout
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.report import Report
 from etl.config.variants import Built, attributes
 
 
-def give_tables(layout: Layout, built: dict[Path, Built], report: Report) -> None:
+def give_tables(layout: Layout, built: dict[OptionPath, Built], report: Report) -> None:
     """Ask tables for their findings, and replace steps by ones that know their tables; report names that no table has."""
     made = {name: built[part.path].component for name, part in layout.tables.items() if part.path in built}
     tables = {name: table for name, table in made.items() if isinstance(table, Table)}
@@ -24,7 +24,7 @@ def give_tables(layout: Layout, built: dict[Path, Built], report: Report) -> Non
             _give(known, part.path, tables, set(layout.tables), built, report)
 
 
-def _ask(table: Table, path: Path, report: Report) -> None:
+def _ask(table: Table, path: OptionPath, report: Report) -> None:
     """Report what a table finds, except consequences of errors known already, and of values that the run may have otherwise."""
     for finding in table.check():
         place = (*path, *finding.path)
@@ -34,7 +34,12 @@ def _ask(table: Table, path: Path, report: Report) -> None:
 
 
 def _give(
-    known: Built, path: Path, tables: Mapping[str, Table], declared: set[str], built: dict[Path, Built], report: Report
+    known: Built,
+    path: OptionPath,
+    tables: Mapping[str, Table],
+    declared: set[str],
+    built: dict[OptionPath, Built],
+    report: Report,
 ) -> None:
     assert isinstance(known.component, Step)
     names = known.component.named_tables()

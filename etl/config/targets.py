@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from etl.api import Component, Sink, Source
 from etl.config.layout import Layout, Part
-from etl.config.model import Path, Pipeline
+from etl.config.model import OptionPath, Pipeline
 from etl.config.network import upstream
 from etl.config.problems import Problem, Severity, in_file_order, json_path
 from etl.config.reads import with_reads
@@ -28,7 +28,7 @@ _LOOP = "events would go round: write to another one, or make sure that a filter
 # ── One file ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+def check_targets(layout: Layout, built: Mapping[OptionPath, Built], report: Report) -> None:
     """Report sinks of one file that would write to the same place, or to what their own source reads."""
     parts = {name: sink.part for name, sink in layout.sinks.items()}
     if layout.dead_letters:
@@ -46,7 +46,9 @@ def check_targets(layout: Layout, built: Mapping[Path, Built], report: Report) -
     _check_exclusive(layout, built, report)
 
 
-def _check_own_source(name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+def _check_own_source(
+    name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[OptionPath, Built], report: Report
+) -> None:
     feeds = {feed.name for feed in layout.sinks[name].feeds} if name in layout.sinks else set(layout.sources)
     for source in upstream(feeds, layout) & layout.sources.keys():
         reader = _known(built.get(layout.sources[source].path))
@@ -61,7 +63,7 @@ def _own(source: str, target: str) -> tuple[str, str, Severity]:
     return f"the sink writes to {target}, which source {source!r} reads", _LOOP, "warning"
 
 
-def _check_exclusive(layout: Layout, built: Mapping[Path, Built], report: Report) -> None:
+def _check_exclusive(layout: Layout, built: Mapping[OptionPath, Built], report: Report) -> None:
     first: dict[str, str] = {}
     for name, part in layout.sources.items():
         for what in _exclusive(_known(built.get(part.path))):
@@ -71,7 +73,7 @@ def _check_exclusive(layout: Layout, built: Mapping[Path, Built], report: Report
                 report.add(part.path, "shared-input", message, "read it once, and give `from` to several streams", key=True)
 
 
-def _sink(built: Mapping[Path, Built], part: Part) -> Sink | None:
+def _sink(built: Mapping[OptionPath, Built], part: Part) -> Sink | None:
     found = _known(built.get(part.path))
     return found if isinstance(found, Sink) else None
 
@@ -145,7 +147,7 @@ class Writer(NamedTuple):
 
     def problem(self, code: str, message: str, hint: str, severity: Severity = "error") -> Problem:
         """Something about this sink, at its place in its file."""
-        path: Path = (DEAD_LETTERS,) if self.name == DEAD_LETTERS else ("sinks", self.name)
+        path: OptionPath = (DEAD_LETTERS,) if self.name == DEAD_LETTERS else ("sinks", self.name)
         return _problem(self.pipeline, path, code, message, hint, severity)
 
     @property
@@ -234,6 +236,6 @@ def _way_back(begin: int, feeds: Mapping[int, Mapping[int, Writer]]) -> list[int
     return []
 
 
-def _problem(pipeline: Pipeline, path: Path, code: str, message: str, hint: str, severity: Severity = "error") -> Problem:
-    line, column = pipeline.positions.get(path, (1, 1))
+def _problem(pipeline: Pipeline, path: OptionPath, code: str, message: str, hint: str, severity: Severity = "error") -> Problem:
+    line, column = pipeline.locations.get(path, (1, 1))
     return Problem(pipeline.file, line, column, code, json_path(path), message, hint, severity)

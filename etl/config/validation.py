@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from etl.api import cut, nearest
 from etl.catalogue import Catalogue
 from etl.config.document import plain, scalar_value
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.config.option_names import meant_option
 from etl.config.pattern_words import pattern_words
 from etl.config.report import Report
@@ -45,7 +45,7 @@ _LONGEST_SHOWN = 80
 class Fault:
     """One finding of the schema. ``soft`` ones may be said better by the option's own type."""
 
-    path: Path
+    path: OptionPath
     code: str
     message: str
     hint: str | None = None
@@ -147,7 +147,7 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
             yield _unknown_option(name, path, given, options)
 
 
-def _unknown_option(name: str, path: Path, given: Mapping[str, Any], options: Mapping[str, Json]) -> Fault:
+def _unknown_option(name: str, path: OptionPath, given: Mapping[str, Any], options: Mapping[str, Json]) -> Fault:
     if (option := glued_option(name)) in options:
         secret = _secret(options[option])
         hint = f"behind {option} belong a colon and a blank: {option}: …"
@@ -278,7 +278,7 @@ def _code(name: str) -> str:
     return _KEBAB.sub("-", name).lower()
 
 
-def _at(root: Any, path: Path) -> Any:
+def _at(root: Any, path: OptionPath) -> Any:
     for part in path:
         try:
             root = root[part]
@@ -287,7 +287,7 @@ def _at(root: Any, path: Path) -> Any:
     return root
 
 
-def _replaced(root: Any, path: Path, value: Any) -> Any:
+def _replaced(root: Any, path: OptionPath, value: Any) -> Any:
     if not path:
         return value
     if isinstance(root, dict):

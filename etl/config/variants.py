@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from etl.api import Component
 from etl.config.candidates import REMOVED, TEXTS, Json, candidates
-from etl.config.model import Path
+from etl.config.model import OptionPath
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -44,7 +44,7 @@ class Built:
         return (self.component, *self.others)
 
 
-def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[Path], schema: Json, defs: Json) -> list[Model]:
+def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[OptionPath], schema: Json, defs: Json) -> list[Model]:
     """The model with candidates in place of its bad values: several that differ, or none where nothing can be made of it."""
     places = outermost(bad)
     choices = {path: _choices(candidates(schema, path, defs), path) for path in places}
@@ -54,7 +54,7 @@ def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[Path], 
     return found or list(_made(cls, options, [{path[:1]: REMOVED for path in places}]))
 
 
-def _choices(values: list[Any], path: Path) -> list[Any]:
+def _choices(values: list[Any], path: OptionPath) -> list[Any]:
     """The candidates; inside an option the value may also be left out, for its key may be what is wrong."""
     return [*values, REMOVED] if len(path) > 1 or not values else values
 
@@ -65,16 +65,16 @@ def attributes(cls: type[BaseModel], options: Iterable[str]) -> frozenset[str]:
     return frozenset(names.get(option, option) for option in options)
 
 
-def outermost(paths: Iterable[Path]) -> list[Path]:
+def outermost(paths: Iterable[OptionPath]) -> list[OptionPath]:
     """Without paths that lie below others."""
-    found: dict[Path, None] = {}
+    found: dict[OptionPath, None] = {}
     for path in sorted(set(paths), key=len):
         if not any(path[:length] in found for length in range(len(path) + 1)):
             found[path] = None
     return list(found)
 
 
-def free_options(made: Iterable[BaseModel], bad: Iterable[Path]) -> frozenset[str]:
+def free_options(made: Iterable[BaseModel], bad: Iterable[OptionPath]) -> frozenset[str]:
     """Top-level options with a bad value that any text can replace, or that nothing replaces, or that is a list or mapping."""
     found = set()
     for path in outermost(bad):
@@ -85,7 +85,7 @@ def free_options(made: Iterable[BaseModel], bad: Iterable[Path]) -> frozenset[st
     return frozenset(found)
 
 
-def _at(value: Any, path: Path) -> Any:
+def _at(value: Any, path: OptionPath) -> Any:
     for part in path:
         if isinstance(value, BaseModel):
             names = {field.alias or name: name for name, field in type(value).model_fields.items()}
@@ -98,7 +98,7 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def _made(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[Path, Any]]) -> Iterator[Model]:
+def _made(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[OptionPath, Any]]) -> Iterator[Model]:
     seen: list[Model] = []
     for values in tried:
         try:
@@ -110,7 +110,7 @@ def _made(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[
             yield one
 
 
-def _with(value: Any, values: Mapping[Path, Any]) -> Any:
+def _with(value: Any, values: Mapping[OptionPath, Any]) -> Any:
     """The value with others at these paths. An item of a list is not removed: the items behind it would change places."""
     if () in values:
         return values[()]
@@ -125,9 +125,9 @@ def _with(value: Any, values: Mapping[Path, Any]) -> Any:
     return value
 
 
-def _below(values: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
+def _below(values: Mapping[OptionPath, Any]) -> dict[str | int, dict[OptionPath, Any]]:
     """The values by the first part of their paths, each by the rest of its path."""
-    found: dict[str | int, dict[Path, Any]] = {}
+    found: dict[str | int, dict[OptionPath, Any]] = {}
     for path, value in values.items():
         found.setdefault(path[0], {})[path[1:]] = value
     return found

@@ -26,13 +26,13 @@ class Graph:
         for stream in pipeline.streams.values():
             self._lengths[stream.name] = 0
             for index, step in enumerate(stream.steps):
-                position = pipeline.positions.get(("streams", stream.name, "steps", index))
+                location = pipeline.locations.get(("streams", stream.name, "steps", index))
                 for part in step.parts(self.schema(self.end(stream.name))):
-                    self._append(stream.name, f"{stream.name}[{index}] {part.type}", part, position)
+                    self._append(stream.name, f"{stream.name}[{index}] {part.type}", part, location)
 
-    def _append(self, stream: str, name: str, step: Step, position: tuple[int, int] | None) -> None:
+    def _append(self, stream: str, name: str, step: Step, location: tuple[int, int] | None) -> None:
         incoming = self.schema(self.end(stream))
-        self.nodes[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), position)
+        self.nodes[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), location)
         self._lengths[stream] += 1
 
     def schema(self, place: Place) -> Schema:

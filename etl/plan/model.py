@@ -17,7 +17,7 @@ class StepNode:
     step: Step
     incoming: Schema
     outgoing: Schema
-    position: tuple[int, int] | None = None
+    location: tuple[int, int] | None = None
     """Line and column of the step in the pipeline file."""
     reports: bool = True
     """Whether its counts and rejects are reported by this query."""

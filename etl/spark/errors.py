@@ -114,7 +114,7 @@ _MOST_STEPS = 5
 
 
 def _placed(node: StepNode) -> str:
-    return f"{node.id} (line {node.position[0]}, column {node.position[1]})" if node.position else node.id
+    return f"{node.id} (line {node.location[0]}, column {node.location[1]})" if node.location else node.id
 
 
 _PIPE_ENDED = "Tried reading schema message"

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.testing.written import item, items, scalar
 
 Node = yaml.Node
@@ -18,7 +18,7 @@ Node = yaml.Node
 class Edit:
     """``value`` in place of what stands at ``path``; a key that is not there is added to its mapping."""
 
-    path: Path
+    path: OptionPath
     value: Any
 
 
@@ -72,7 +72,7 @@ def _block(value: Any, column: int) -> str:
     return f" {scalar(value)}"
 
 
-def _found(node: Node | None, path: Path) -> Node | None:
+def _found(node: Node | None, path: OptionPath) -> Node | None:
     for part in path:
         if isinstance(node, yaml.MappingNode):
             node = next((value for key, value in node.value if key.value == part), None)

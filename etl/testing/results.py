@@ -18,7 +18,7 @@ class Result:
     """What became of a test."""
 
     file: str
-    place: str
+    location: str
     name: str
     seconds: float
     outcome: Outcome | None = None
@@ -40,14 +40,14 @@ class Result:
         if self.error is not None:
             yield from self.error.splitlines()
         for difference in self.differences:
-            yield f"{difference.place}: {difference.text}"
+            yield f"{difference.location}: {difference.text}"
             yield from (f"  {line}" for line in difference.lines)
 
 
 def result(suite: Suite, case: Case, on_spark: OnSpark) -> Result:
     """Try one test. What the pipeline's run raises is its result."""
     began = time.monotonic()
-    made = Result(suite.file, suite.place(case.path), case.name, 0.0, shows=case.shows)
+    made = Result(suite.file, suite.location(case.path), case.name, 0.0, shows=case.shows)
     try:
         made.outcome = tried(suite, case, on_spark)
         made.differences = differences(suite, case, made.outcome)

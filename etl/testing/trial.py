@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from etl.api import OFFSET, Parser, Schema, Sink, Step, Table
 from etl.catalogue import installed
-from etl.config.case_check import places
+from etl.config.case_check import output_schemas
 from etl.config.case_file import Suite
 from etl.config.cases import Case
 from etl.config.model import Output, Pipeline, Stream
@@ -123,7 +123,7 @@ def tried(suite: Suite, case: Case, on_spark: OnSpark) -> Outcome:
         if needs_spark(plan):
             on_spark(plan, folder / "state", case.drain)
         unordered = {name for query in plan.queries if query.frame is not None for name in query.segment.outputs}
-        schemas = places(suite.pipeline)
+        schemas = output_schemas(suite.pipeline)
         events = {name: found(folder / name, schemas[name], name not in unordered) for name in names(case, suite.pipeline)}
         return Outcome(events, replace(found(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError
@@ -36,7 +36,7 @@ def edits(suite: Suite, case: Case, outcome: Outcome) -> Iterator[Edit]:
 def _edits(suite: Suite, expected: Expected, found: Found) -> Iterator[Edit]:
     if expected.count is not None and expected.count != len(found.rows):
         at = (*expected.path, "count")
-        if at in suite.positions:
+        if at in suite.locations:
             yield Edit(at, len(found.rows))
         else:
             yield Edit(expected.path, _all(found.rows) if expected.count == 0 else len(found.rows))
@@ -47,7 +47,7 @@ def _edits(suite: Suite, expected: Expected, found: Found) -> Iterator[Edit]:
             yield from (Edit(event_path(suite, expected, pair.expected or 0), came[pair.found or 0]) for pair in pairs)
         else:
             whole = (*expected.path, "events")
-            yield Edit(whole if whole in suite.positions else expected.path, _all(came))
+            yield Edit(whole if whole in suite.locations else expected.path, _all(came))
 
 
 def _short(letters: Found, expected: Expected) -> Found:
@@ -67,7 +67,7 @@ def _named(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[dict
 
 def write(file: str, changes: list[Edit]) -> None:
     """Change a file in place. Raises EtlError when the result would not be YAML any more."""
-    path = FilePath(file)
+    path = Path(file)
     data = path.read_bytes()
     text = edited(data.decode("utf-8-sig"), changes)
     if parse(text).flaws:

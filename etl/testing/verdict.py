@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.config.case_file import Suite
 from etl.config.cases import Case, Expected, flat_event
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.testing.pairs import Pair, likeness, unequal
 from etl.testing.trial import LETTERS, Found, Outcome
 from etl.testing.values import same
@@ -22,7 +22,7 @@ MOST_SHOWN = 5
 class Difference:
     """One thing that is not as expected: where, what, and lines that begin with ``-`` (expected) or ``+`` (found)."""
 
-    place: str
+    location: str
     text: str
     lines: tuple[str, ...] = ()
 
@@ -61,7 +61,7 @@ def letters_for(found: Found, expected: Expected) -> Found:
 def _of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
-        yield Difference(suite.place(expected.path), text, _listed(found.rows, name))
+        yield Difference(suite.location(expected.path), text, _listed(found.rows, name))
     if expected.events is not None:
         wanted, came = compared(expected, found)
         for pair in unequal(wanted, came, found.ordered):
@@ -76,18 +76,18 @@ def _pair(
     if pair.expected is None:
         assert pair.found is not None
         text = f"{name}: an event that is not expected"
-        return Difference(suite.place(expected.path), text, (f"+ {_shown(came[pair.found], name)}",))
-    place = suite.place(event_path(suite, expected, pair.expected))
+        return Difference(suite.location(expected.path), text, (f"+ {_shown(came[pair.found], name)}",))
+    location = suite.location(event_path(suite, expected, pair.expected))
     row = wanted[pair.expected]
     if pair.found is None:
-        return Difference(place, f"{name}[{pair.expected}] is missing", (f"- {_shown(row, name)}",))
-    return Difference(place, f"{name}[{pair.expected}]", tuple(_fields(row, came[pair.found])))
+        return Difference(location, f"{name}[{pair.expected}] is missing", (f"- {_shown(row, name)}",))
+    return Difference(location, f"{name}[{pair.expected}]", tuple(_fields(row, came[pair.found])))
 
 
-def event_path(suite: Suite, expected: Expected, number: int) -> Path:
+def event_path(suite: Suite, expected: Expected, number: int) -> OptionPath:
     """Where an expected event stands."""
     longer = (*expected.path, "events")
-    return (*(longer if longer in suite.positions else expected.path), number)
+    return (*(longer if longer in suite.locations else expected.path), number)
 
 
 def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
@@ -99,14 +99,14 @@ def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[s
 
 
 def _contained(
-    suite: Suite, name: str, path: Path, event: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    suite: Suite, name: str, path: OptionPath, event: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[Difference]:
     if any(likeness(event, row) == len(event) for row in rows):
         return
     likest = max(rows, key=lambda row: likeness(event, row), default=None)
     lines = [f"- {flow(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
     text = f"{name}: there is no such event" + ("" if likest is None else "; the one most like it")
-    yield Difference(suite.place(path), text, tuple(lines))
+    yield Difference(suite.location(path), text, tuple(lines))
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:

@@ -22,13 +22,13 @@ def test_keys_are_text() -> None:
 def test_places_count_from_one() -> None:
     document = parse("a:\n  - b: 1\n    c: 'x'\n")
 
-    assert document.places["a", 0].value == (2, 5)
-    assert document.places["a", 0, "c"].key == (3, 5)
-    assert document.places["a", 0, "c"].value == (3, 8)
+    assert document.locations["a", 0].value == (2, 5)
+    assert document.locations["a", 0, "c"].key == (3, 5)
+    assert document.locations["a", 0, "c"].value == (3, 8)
 
 
 def test_an_empty_value_stands_at_its_key() -> None:
-    assert parse("a:\nb: 1\n").places[("a",)].value == (1, 1)
+    assert parse("a:\nb: 1\n").locations[("a",)].value == (1, 1)
 
 
 def test_aliases_and_merge_keys() -> None:
@@ -59,8 +59,8 @@ def test_aliases_and_merge_keys() -> None:
         ("a: &a {<<: *a}\n", (1, 1), "file-too-large"),
     ],
 )
-def test_flaws(text: str, place: tuple[int, int], code: str) -> None:
-    assert [(flaw.position, flaw.code) for flaw in parse(text).flaws] == [(place, code)]
+def test_flaws(text: str, location: tuple[int, int], code: str) -> None:
+    assert [(flaw.location, flaw.code) for flaw in parse(text).flaws] == [(location, code)]
 
 
 def test_tabs_and_unquoted_names_get_a_hint() -> None:
@@ -79,7 +79,7 @@ def test_aliases_that_multiply_are_refused() -> None:
 
 
 def test_bytes() -> None:
-    assert [(f.position, f.code) for f in read(b"a: 1\nb: \xff\n").flaws] == [((2, 4), "not-utf8")]
+    assert [(f.location, f.code) for f in read(b"a: 1\nb: \xff\n").flaws] == [((2, 4), "not-utf8")]
     assert [f.code for f in read(b"#" * (MAX_BYTES + 1)).flaws] == ["file-too-large"]
     assert read("\ufeffa: ü\r\nb: 2\r\n".encode()).value == {"a": "ü", "b": 2}
 

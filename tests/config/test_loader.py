@@ -72,7 +72,7 @@ def test_short_form_has_long_paths_and_unique_names(tmp_path: Path) -> None:
     assert (list(made.sources), list(made.streams), list(made.sinks)) == (["main"], ["steps"], ["main"])
     assert made.streams["steps"].inputs == ("main",)
     assert made.sinks["main"].inputs == ("steps",)
-    assert made.positions["streams", "steps", "steps", 0] == (3, 5)
+    assert made.locations["streams", "steps", "steps", 0] == (3, 5)
     assert made.name == "p"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from etl.config.document import parse
-from etl.config.locate import position_at
+from etl.config.locate import location_at
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from etl.config.locate import position_at
         ("a: one\n  two %\n", "%", (1, 4)),
     ],
 )
-def test_position_at(text: str, wanted: str, place: tuple[int, int]) -> None:
+def test_location_at(text: str, wanted: str, location: tuple[int, int]) -> None:
     document = parse(text)
 
-    assert position_at(document, document.places[("a",)], document.value["a"].index(wanted)) == place
+    assert location_at(document, document.locations[("a",)], document.value["a"].index(wanted)) == location
 
 
 def test_outside_of_the_text() -> None:
     document = parse("a: x\n")
 
-    assert position_at(document, document.places[("a",)], 99) == (1, 4)
+    assert location_at(document, document.locations[("a",)], 99) == (1, 4)

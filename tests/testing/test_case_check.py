@@ -137,7 +137,7 @@ def test_a_test_file_finds_its_pipeline(tmp_path: Path) -> None:
 
     assert [suite.cases[0].name for suite in suites if suite] == ["one", "two"]
     assert suites[1] is not None
-    assert suites[1].place(("tests", "two", "expect", "failed")) == f"{other}:3"
+    assert suites[1].location(("tests", "two", "expect", "failed")) == f"{other}:3"
     assert check([own, other]) == []
 
 

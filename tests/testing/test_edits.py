@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from etl.config.document import parse
-from etl.config.model import Path
+from etl.config.model import OptionPath
 from etl.testing.edits import Edit, edited
 
 TEXT = """\
@@ -66,7 +66,7 @@ last: 1
         (("tests", "one", "dead_letters"), "none", "fields: [a]}\n", "fields: [a]}\n    dead_letters: none\n"),
     ],
 )
-def test_only_the_value_changes(path: Path, value: object, old: str, new: str) -> None:
+def test_only_the_value_changes(path: OptionPath, value: object, old: str, new: str) -> None:
     assert old in TEXT
 
     assert edited(TEXT, [Edit(path, value)]) == TEXT.replace(old, new)
