@@ -12,6 +12,9 @@ from pydantic import SecretStr
 from connectors.tls import ClientTls
 from etl.api import Finding
 
+MOST_BYTES = 1 << 29
+"""The largest answer that is read where no option sets another limit."""
+
 _HEADER_TEXT = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
@@ -27,6 +30,9 @@ class Access:
     headers: tuple[tuple[str, SecretStr], ...] = ()
     compressed: bool = False
     """Whether bodies go as gzip, and may come so."""
+
+    max_bytes: int = MOST_BYTES
+    """The largest answer that is read, unpacked."""
 
 
 def basic(user: str, password: SecretStr | None) -> SecretStr:

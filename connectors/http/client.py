@@ -24,7 +24,7 @@ class Client:
 
     def __init__(self, access: Access) -> None:
         self._headers = {name: value.get_secret_value() for name, value in access.headers}
-        self._connections = [Connection(url, access.timeout, access.tls, access.compressed) for url in access.urls]
+        self._connections = [Connection(url, access) for url in access.urls]
         self._now = os.getpid() % len(self._connections)
 
     def ask(

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 
 from connectors.deadline import DeadlineSocket
+from connectors.http.access import Access
 from connectors.http.urls import parsed
 from connectors.tls import ClientTls
 from etl.api import ComponentError, cut
@@ -31,10 +32,21 @@ from etl.api import ComponentError, cut
 CONNECT_SECONDS = 10.0
 """How long a server may take to accept a connection."""
 
-MOST_BYTES = 1 << 29
-"""The largest answer that is taken, unpacked."""
+MOST_ERROR_BYTES = 1 << 16
+"""Bytes that are read of an answer that is an error, whatever the limit: enough for its reason."""
 
 GZIP_LEVEL = 1
+
+
+class AnswerTooLargeError(ComponentError):
+    """An answer has more bytes than `Access.max_bytes`. Not all of it was read: nothing of it, where it says its length."""
+
+    def __init__(self, server: str, length: int | None, max_bytes: int) -> None:
+        self.length = "" if length is None else f"{length:,} bytes, "
+        self.server = server
+        super().__init__(
+            f"{server} answers with {self.length}more than the {max_bytes:,} bytes that are read; ask for less at a time"
+        )
 
 
 class Answer(NamedTuple):
@@ -70,9 +82,10 @@ class Answer(NamedTuple):
 class Connection:
     """Speaks with one server; connects when it must. Errors are OSErrors that name the server, or ComponentErrors."""
 
-    def __init__(self, url: str, timeout: float, tls: ClientTls | None, compressed: bool) -> None:
+    def __init__(self, url: str, access: Access) -> None:
         self.place = parsed(url)
-        self._timeout, self._tls, self._compressed = timeout, tls, compressed
+        self._timeout, self._tls = access.timeout, access.tls
+        self._compressed, self._max_bytes = access.compressed, access.max_bytes
         self._http: HTTPConnection | None = None
         self._socket: DeadlineSocket | None = None
 
@@ -148,17 +161,25 @@ class Connection:
 
     def _read(self, answered: HTTPResponse) -> Answer:
         headers = {name.lower(): value for name, value in answered.headers.items()}
-        body = answered.read(MOST_BYTES + 1)
-        if len(body) <= MOST_BYTES and answered.length:
+        is_error = answered.status >= 300
+        most = max(self._max_bytes, MOST_ERROR_BYTES) if is_error else self._max_bytes
+        if not is_error and (length := answered.length) is not None and length > most:
+            self._refuse_length(length)
+        body = answered.read(most + 1)
+        if len(body) <= most and answered.length:
             raise IncompleteRead(body, answered.length)
         if headers.get("content-encoding") == "gzip":
-            body = zlib.decompressobj(wbits=31).decompress(body, MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
+            body = zlib.decompressobj(wbits=31).decompress(body, most + 1)
+        if len(body) > most and not is_error:
+            self._refuse_length(None)
+        if answered.will_close or len(body) > most:
             self.close()
-            raise ComponentError(f"{self.place} answers with more than {MOST_BYTES >> 20} MiB; ask for less at a time")
-        if answered.will_close:
-            self.close()
-        return Answer(str(self.place), answered.status, headers, body)
+        return Answer(str(self.place), answered.status, headers, body[:most])
+
+    def _refuse_length(self, length: int | None) -> None:
+        """The rest of the answer is not read, so the connection cannot be used again."""
+        self.close()
+        raise AnswerTooLargeError(str(self.place), length, self._max_bytes)
 
 
 def _is_over(http: HTTPConnection) -> bool:

@@ -33,7 +33,8 @@ class HttpTable(Table):
     `ETag` or `Last-Modified`; as long as the rows are the same it answers 304, without them. A server that sends neither, or
     heeds neither, sends all rows each time, and the table is built again when they are others. Redirects are not followed:
     credentials go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are
-    temporary. The answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table.
+    temporary. The answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table: of a
+    larger one nothing is read where the server says its length, otherwise no more than `max_bytes`, and the table is refused.
     `format: text` makes the whole answer one row with the column `text`, which is its key, too: a file of rules for the step
     `rules`.
 
@@ -90,6 +91,10 @@ class HttpTable(Table):
         else:
             if 300 <= answer.status < 400 and "location" in answer.headers:
                 yield Finding("not-ready", answer.said(), ("url",), "write that URL, if it is to be trusted")
+            elif answer.status == 200 and (length := _length(answer)) > self.max_bytes:
+                yield Finding(
+                    "not-ready", f"{answer.place} has {length:,} bytes, more than max_bytes, {self.max_bytes:,}", ("url",)
+                )
             elif answer.status >= 300 and answer.status not in (405, 501):
                 yield Finding("not-ready", f"{answer.place} answers {answer.status} to HEAD", ("url",))
 
@@ -125,10 +130,6 @@ class HttpTable(Table):
             raise ConnectionError(answer.said(120))
         if answer.status != 200:
             raise ComponentError(answer.said(120))
-        if len(answer.body) > self.max_bytes:
-            raise ComponentError(
-                f"{answer.place} answers with {len(answer.body):,} bytes, more than max_bytes, {self.max_bytes:,}"
-            )
 
     def _whole(self, answer: Any, columns: Sequence[str]) -> pa.RecordBatch:
         """The answer as a row."""
@@ -152,9 +153,16 @@ class HttpTable(Table):
 
     def _ask(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
         from connectors.http.client import Client
+        from connectors.http.connection import AnswerTooLargeError
 
-        with closing(Client(replace(self.access(), timeout=seconds))) as client:
-            return client.ask(method, "", more=more or {})
+        try:
+            with closing(Client(replace(self.access(), timeout=seconds))) as client:
+                return client.ask(method, "", more=more or {})
+        except AnswerTooLargeError as error:
+            raise ComponentError(
+                f"{error.server} answers with {error.length}more than max_bytes, {self.max_bytes:,}; "
+                "raise max_bytes (at most 512MiB) if it is the right table"
+            ) from error
 
     def access(self) -> Access:
         """For a client."""
@@ -163,4 +171,10 @@ class HttpTable(Table):
             headers["Authorization"] = bearer(self.token)
         elif self.user is not None:
             headers["Authorization"] = basic(self.user, self.password)
-        return Access((self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()))
+        return Access((self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()), max_bytes=self.max_bytes)
+
+
+def _length(answer: Any) -> int:
+    """The length that an answer to HEAD announces; 0 where it says none."""
+    text = answer.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -129,6 +129,28 @@ def test_what_is_no_table_is_refused(reply: Reply, error: type[Exception], said:
         rows(table(server, max_bytes=1000), "ip")
 
 
+def test_an_answer_is_refused_by_its_length_before_it_is_read() -> None:
+    large = Reply(200, CSV * 100, cut=10)  # the connection ends after ten bytes: whoever waits for more gets another error
+
+    with FakeServer(lambda request: large).running() as server, pytest.raises(ComponentError, match="5,200 bytes, more than max"):
+        rows(table(server, max_bytes=1000), "ip")
+
+
+def test_the_reason_of_an_error_is_read_whatever_the_limit() -> None:
+    refusing = FakeServer(lambda request: Reply(403, b"no right to read this list"))
+
+    with refusing.running() as server, pytest.raises(ComponentError, match="answers 403: no right to read this list"):
+        rows(table(server, max_bytes=5), "ip")
+
+
+def test_probing_finds_a_table_that_is_too_large() -> None:
+    with FakeServer(lambda request: Reply(200, CSV)).running() as server:
+        found = list(table(server, max_bytes=10).probe())
+
+    assert [finding.code for finding in found] == ["not-ready"]
+    assert f"{len(CSV)} bytes, more than max_bytes, 10" in found[0].message
+
+
 @pytest.mark.parametrize(("status", "codes"), [(200, []), (405, []), (401, ["not-ready"])])
 def test_probing_asks_for_headers(status: int, codes: list[str]) -> None:
     with FakeServer(lambda request: Reply(status)).running() as server:
