@@ -27,7 +27,7 @@ def main() -> None:
     pipeline = sys.argv[1]
     grok = installed().families["step"]["grok"]
     began = time.perf_counter()
-    import etl.scanner.compiled  # noqa: F401
+    import etl.columns.kernels  # noqa: F401
 
     imported = time.perf_counter()
     if sys.argv[2:]:

@@ -5,7 +5,7 @@ What JSON has no form for: a timestamp is text in ISO 8601 with six digits of a 
 as text, bytes are Base64, NaN and infinities are null. Null members are kept, so that every line has the same members, or
 with ``nulls="omit"`` left out, and with them objects that have no others.
 
-The scanner's kernel (`etl.scanner.json_lines`) writes the lines, straight from the captures where texts are views.
+The scanner's kernel (`etl.columns.json_lines`) writes the lines, straight from the captures where texts are views.
 What it does not read (floats, nested values, bytes) is made JSON text before, a column at a time.
 """
 
@@ -22,7 +22,7 @@ from connectors.json_values import as_texts, iso_times
 from etl.api import HIDDEN, nested_schema
 
 if TYPE_CHECKING:
-    from etl.scanner.json_lines import JsonWriter, Lines
+    from etl.columns.json_lines import JsonWriter, Lines
 
 SHAPES = 64
 """Schemas whose writers are remembered."""
@@ -64,8 +64,8 @@ def lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
 def _without_nulls(written: Lines) -> Lines:
     import numpy as np
 
-    from etl.scanner.json_lines import Lines
-    from etl.scanner.json_nulls import DEEPEST, leave_out
+    from etl.columns.json_lines import Lines
+    from etl.columns.json_nulls import DEEPEST, leave_out
 
     text = np.frombuffer(written.text, np.uint8)
     out, ends = np.empty(len(text), np.uint8), np.empty(len(written.lengths), np.int64)
@@ -118,7 +118,7 @@ class Shape(NamedTuple):
 
 @lru_cache(maxsize=SHAPES)
 def _shape(schema: pa.Schema, frame: Frame) -> Shape:
-    from etl.scanner.json_lines import JsonWriter
+    from etl.columns.json_lines import JsonWriter
 
     places = {name: place for place, name in enumerate(schema.names) if name not in HIDDEN}
     members = nested_schema(pa.schema([pa.field(name, pa.null()) for name in places]))
@@ -141,7 +141,7 @@ class Form(NamedTuple):
 
 
 def _form(type_: pa.DataType) -> Form:
-    from etl.scanner.json_table import kind_of
+    from etl.columns.json_table import kind_of
 
     if kind_of(type_) is not None:
         return Form(type_)
@@ -166,7 +166,7 @@ def _parts(members: Any, prefix: str) -> Iterator[tuple[str, str]]:
 
 def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, Form], frame: Frame) -> Sequence[bytes]:
     """The texts in front of the values, each with the quotes that belong to it, and the text behind the last."""
-    from etl.scanner.json_table import is_quoted
+    from etl.columns.json_table import is_quoted
 
     literals = [f'{text}"' for text in frame.front]
     literals = [literals[0], *(f'"{text}' for text in literals[1:])]

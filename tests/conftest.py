@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import settings
 from running import ROOT, Engine, Etl
@@ -66,3 +69,20 @@ def etl(tmp_path: Path) -> Etl:
 def engine(spark: SparkSession, etl: Etl) -> Engine:
     """Run pipelines in this process."""
     return Engine(spark, etl)
+
+
+@pytest.fixture(scope="session")
+def at_the_end_of_memory() -> Callable[[bytes], pa.Buffer]:
+    """Bytes (256 KiB at most) → a buffer of them, behind whose end no byte can be read: the process would end."""
+    page, size = mmap.PAGESIZE, 256 << 10
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def place(data: bytes) -> pa.Buffer:
+        memory = mmap.mmap(-1, size + page)
+        memory[size - len(data) : size] = data
+        whole = pa.py_buffer(memory)
+        assert libc.mprotect(whole.address + size, page, 0) == 0
+        return whole.slice(size - len(data), len(data))
+
+    return place

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import OFFSET, Outcome, Parsed, Parser, Schema, nearest
-from etl.scanner.texts import owned, owned_array
+from etl.columns.texts import owned, owned_array
 
 TEXTS = ["key=value", "no pair", "a much longer key=a much longer value", None]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.scanner.texts import gathered
+from etl.columns.texts import gathered
 
 if TYPE_CHECKING:
     import numpy as np

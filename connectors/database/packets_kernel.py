@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 MORE, END, REFUSED, LARGE, BROKEN = 0, 1, 2, 3, 4
 """Why cutting stopped: more bytes (or room) are needed; the last row was there; an error of the server; a row of 16 MB and

@@ -17,7 +17,7 @@ from connectors.json_lines import Frame
 from etl.api import IDENTITY, visible
 
 if TYPE_CHECKING:
-    from etl.scanner.json_lines import Lines
+    from etl.columns.json_lines import Lines
 
 Action = Literal["create", "index", "update"]
 

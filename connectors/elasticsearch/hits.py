@@ -32,7 +32,7 @@ class Hits(NamedTuple):
         import numpy as np
 
         from connectors.elasticsearch.hits_kernel import name_numbers
-        from etl.scanner.texts import Texts
+        from etl.columns.texts import Texts
 
         index, id_ = Texts.of(self.index), Texts.of(self.id)
         numbers = np.empty(len(self.id), np.int64)
@@ -52,7 +52,7 @@ def _hits(body: bytes, most: int) -> Hits:
     import numpy as np
 
     from connectors.elasticsearch.hits_kernel import elements
-    from etl.scanner.texts import Texts, owned_array, views_of
+    from etl.columns.texts import Texts, owned_array, views_of
 
     begin = body.find(_START)
     if begin < 0:  # filter_path leaves out what is empty
@@ -73,7 +73,7 @@ def _hits(body: bytes, most: int) -> Hits:
 
 
 def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    from etl.scanner.texts import owned_array
+    from etl.columns.texts import owned_array
     from parsers.json.parser import Json
 
     parsed = Json.model_validate({"type": "json", "fields": PARTS}).compile()(texts)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 _QUOTE, _BACKSLASH, _COMMA, _CLOSE_LIST = (np.uint8(ord(one)) for one in '"\\,]')
 _OPENS = np.array([chr(one) in "{[" for one in range(256)])

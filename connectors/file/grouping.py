@@ -181,7 +181,7 @@ def _without(text: pa.Buffer, places: Array, sizes: Array) -> pa.Buffer:
     """The bytes that are left, end to end."""
     import numpy as np
 
-    from etl.scanner.views import gather
+    from etl.columns.views import gather
 
     begins = np.append(0, places + sizes)
     length = np.append(places, text.size) - begins
@@ -193,7 +193,7 @@ def _without(text: pa.Buffer, places: Array, sizes: Array) -> pa.Buffer:
 def _spans(text: pa.Buffer, begins: Array, ends: Array) -> pa.Array:
     import numpy as np
 
-    from etl.scanner.texts import Texts, views_of
+    from etl.columns.texts import Texts, views_of
 
     length = ends - begins
     address = np.uint64(text.address) + begins.astype(np.uint64)
@@ -205,7 +205,7 @@ def _lengths(texts: pa.Array) -> Array:
     """int64[n]: bytes of each text; 0 for null."""
     import numpy as np
 
-    from etl.scanner.texts import Texts
+    from etl.columns.texts import Texts
 
     return np.maximum(Texts.of(texts).length, 0)
 

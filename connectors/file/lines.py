@@ -99,7 +99,7 @@ class Cutter:
     def _cut(self, block: memoryview, at: int, closed: bool) -> Cut:
         import numpy as np
 
-        from etl.scanner.lines import cut
+        from etl.columns.lines import cut
 
         raw = pa.py_buffer(block)
         last = block[-self.charset.unit :] != self.charset.newline
@@ -135,7 +135,7 @@ class Cutter:
 
     def _fitting(self, batch: pa.RecordBatch, ends: Array, block: memoryview, at: int) -> Iterator[pa.RecordBatch | Rejects]:
         """The events of a block, then its lines that are too long; ``ends``: of first lines, in the file."""
-        from etl.scanner.texts import filtered
+        from etl.columns.texts import filtered
 
         starts = batch.column(OFFSET).to_numpy()
         fits = ends - starts <= self.max_line_bytes
@@ -148,7 +148,7 @@ class Cutter:
 
     def _utf8(self, block: pa.Buffer) -> tuple[pa.Buffer, int]:
         """The block as valid UTF-8 with the same newlines, and how many: itself where it is that already."""
-        from etl.scanner.lines import survey
+        from etl.columns.lines import survey
 
         if self.charset.utf8:
             seen = survey(block)

@@ -17,7 +17,7 @@ from connectors.file.encodings import Encoding
 from connectors.file.templates import Template
 from connectors.file.writeback import write_back
 from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 
 MAX_OPEN_FILES = 64
 """Staged files a writer holds open; the least recently used is closed for another."""

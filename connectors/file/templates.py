@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 
 NULL = "__null__"
 """What stands for a value that is null or empty."""

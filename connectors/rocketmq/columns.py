@@ -68,7 +68,7 @@ class Columns:
         begins, ends = stored.parts[BODY_BEGIN], stored.parts[BODY_END]
         if not self.binary:
             return stored.texts(begins, ends)
-        from etl.scanner.texts import owned_array
+        from etl.columns.texts import owned_array
 
         return owned_array(stored.views(begins, ends)).cast(pa.binary())
 
@@ -99,7 +99,7 @@ def _maps(stored: Stored) -> pa.Array:
     import numpy as np
 
     from connectors.rocketmq.stored_kernel import all_properties, count_properties
-    from etl.scanner.texts import owned_array
+    from etl.columns.texts import owned_array
 
     block, counts = _bytes(stored), np.empty(len(stored) + 1, np.int32)
     begins, ends = stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel
 
 _TIMES = np.uint32(31)
 

@@ -21,7 +21,7 @@ from etl.api import IDENTITY
 if TYPE_CHECKING:
     import numpy as np
 
-    from etl.scanner.texts import Texts
+    from etl.columns.texts import Texts
 
     Array = np.ndarray[Any, Any]
 
@@ -53,7 +53,7 @@ class Messages:
         """The messages of some rows, end to end."""
         import numpy as np
 
-        from etl.scanner.views import gather
+        from etl.columns.views import gather
 
         bodies, properties = self.bodies.at(rows), self.properties.at(rows)
         heads = np.zeros((len(rows), 5), ">i4")
@@ -86,7 +86,7 @@ class Form:
 
     def messages(self, batch: pa.RecordBatch) -> Messages:
         """The messages of a batch."""
-        from etl.scanner.texts import Texts
+        from etl.columns.texts import Texts
 
         bodies = self._json(batch) if self.body is None else Texts.of(_column(batch.column(self.body)))
         return Messages(bodies, Texts.of(self._properties(batch)))
@@ -95,7 +95,7 @@ class Form:
         """Lines of JSON without their ends: no newline is inside of one."""
         import numpy as np
 
-        from etl.scanner.texts import Texts
+        from etl.columns.texts import Texts
 
         text = pa.py_buffer(json_lines.encode(batch))
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)

@@ -11,7 +11,7 @@ import numpy as np
 
 from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, FLAGS, NESTED, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END
 from connectors.rocketmq.stored_kernel import number
-from etl.scanner.compiled import kernel, part
+from etl.columns.kernels import kernel, part
 
 _HEAD = 20
 

@@ -96,7 +96,7 @@ class Reading:
         wanted = tags.wanted(self.tags)
         if wanted is None or not len(stored):
             return stored
-        from etl.scanner.texts import owned_array
+        from etl.columns.texts import owned_array
 
         found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(zero_copy_only=False)
         found |= is_nested(stored)

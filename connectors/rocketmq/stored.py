@@ -80,7 +80,7 @@ class Stored:
         """The same without a look at what they hold."""
         import numpy as np
 
-        from etl.scanner.texts import Texts, views_of
+        from etl.columns.texts import Texts, views_of
 
         place = np.full(len(begins), self.buffer.address, np.uint64)
         texts = Texts(place, ends.astype(np.int64), self.buffer, self.buffer.address, self.buffer)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, FLAGS, NESTED, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED
-from etl.scanner.compiled import kernel, part
+from etl.columns.kernels import kernel, part
 
 _MAGIC, _MAGIC_LONG_TOPIC = 0xDAA320A7, 0xDAA320AB
 _BORN_HOST_BIG, _STORED_HOST_BIG = 0x10, 0x20

@@ -94,7 +94,7 @@ def _chosen(column: pa.Array, count: int, otherwise: int) -> Array:
     import numpy as np
 
     from connectors.rocketmq.hashing import hash_codes
-    from etl.scanner.texts import Texts
+    from etl.columns.texts import Texts
 
     texts = Texts.of(column if column.type == pa.string() else pc.cast(column, pa.string()))
     codes = np.empty(len(column), np.int32)

@@ -80,7 +80,7 @@ def _texts(buffer: pa.Buffer, starts: Array, ends: Array, codec: str) -> pa.Arra
     Python for each message of its batch, as does any other character set than UTF-8."""
     import numpy as np
 
-    from etl.scanner.texts import Texts, views_of
+    from etl.columns.texts import Texts, views_of
 
     if codec == "utf-8":
         place = np.full(len(starts), buffer.address, np.uint64)

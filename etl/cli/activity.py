@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from etl.scanner import compiling
+from etl.columns import compile_events
 
 QUIET_SECONDS = 1.5
 """Silence after which a line is written."""
@@ -23,13 +23,13 @@ def activity(first: str) -> Iterator[Doing]:
     A terminal has one line, which is removed at the end; elsewhere a line is written at most every `QUIET_SECONDS`.
     """
     line = _Line(first)
-    compiling.watchers.append(line.compile)
+    compile_events.watchers.append(line.compile)
     thread = threading.Thread(target=line.run, daemon=True)
     thread.start()
     try:
         yield line.do
     finally:
-        compiling.watchers.remove(line.compile)
+        compile_events.watchers.remove(line.compile)
         line.ended.set()
         thread.join()
         line.clear()

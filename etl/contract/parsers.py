@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from etl.columns.texts import filtered, owned_array
 from etl.contract.errors import Finding, nearest
 from etl.contract.steps import ArrowStep, Outcome, Rejects
 from etl.events import Schema, visible, with_columns, with_fields, without
 from etl.options import FieldName
-from etl.scanner.texts import filtered, owned_array
 
 
 class Parsed(NamedTuple):

@@ -16,13 +16,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import Rejects, Staged, Task, visible
+from etl.columns.texts import owned
 from etl.delivery.outlet import NotTakenError, Outlet
 from etl.delivery.spool import Spool
 from etl.delivery.spool_file import SpoolFile
 from etl.delivery.told import Trouble
 from etl.delivery.waiting import Patience
 from etl.receipts import Delivered, Spooled
-from etl.scanner.texts import owned
 
 log = logging.getLogger("sluice.sink")
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import IDENTITY, ComponentError, Rejects, Result, Sink, SplitLostError, Staged, Writer
+from etl.columns.texts import owned
 from etl.delivery.identities import Identities
 from etl.delivery.waiting import Patience
 from etl.receipts import Delivered
-from etl.scanner.texts import owned
 
 Clock = Callable[[], float]
 

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import owned_array
 from etl.expressions.endings import at_end, captured, hasty
 from etl.expressions.rows import Rows
 from etl.scanner.char_class import ANY
 from etl.scanner.scanner import Scan, Scanner
-from etl.scanner.texts import owned_array
 from etl.scanner.tree import Capture, Chars, Edge, Node, Repeat, sequence
 
 Kernel: TypeAlias = Callable[[Rows, Any], Any]

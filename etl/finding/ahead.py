@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import ArrowStep
 from etl.catalogue import installed
-from etl.scanner.folder import kernels
+from etl.columns.cache_folder import kernels
 
 _COLUMN = pa.schema([("timestamp", pa.string())])
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from etl.api import Finding, Parsed, Parser
 from etl.catalogue import installed
+from etl.columns.texts import owned_array
 from etl.finding.pattern_parts import alternatives, wanted
-from etl.scanner.texts import owned_array
 
 BEFORE, MATCHED = "before", "matched"
 DEEPEST = 8

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 _ZERO, _NINE, _POINT = np.uint8(48), np.uint8(57), np.uint8(46)
 

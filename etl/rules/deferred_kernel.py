@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.kernels import kernel
 from etl.rules.program_kernel import ones_of
-from etl.scanner.compiled import kernel
 
 ONE = np.uint64(1)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import inlined, kernel, part
-from etl.scanner.intrinsics import equal_bytes, load_byte, load_long, load_word
+from etl.columns.intrinsics import equal_bytes, load_byte, load_long, load_word
+from etl.columns.kernels import inlined, kernel, part
 
 ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(number) for number in (1, 2, 3, 4, 8, 16))
 FOLD = np.array([byte + 32 if 65 <= byte <= 90 else byte for byte in range(256)], np.uint8)

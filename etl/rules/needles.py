@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from etl.columns.texts import Texts
 from etl.rules.needle_kernel import (
     ALL,
     ANYWHERE,
@@ -26,7 +27,6 @@ from etl.rules.needle_kernel import (
     gram_counts,
 )
 from etl.rules.predicates import TextKind
-from etl.scanner.texts import Texts
 
 MOST_FORMS = 64
 """Forms of a literal that the cases of its letters beyond ASCII make; with more it is left to a regular expression."""

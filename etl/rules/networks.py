@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from etl.columns.texts import Texts, owned_array, taken
 from etl.rules.address_kernel import parse_ipv4
 from etl.rules.predicates import Network
-from etl.scanner.texts import Texts, owned_array, taken
 
 
 class Networks:

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import Texts, owned_array, taken
 from etl.rules.address_kernel import compare_texts
 from etl.rules.bits import Bits
 from etl.rules.columns import Column
 from etl.rules.predicates import Number, Present, SameField
 from etl.rules.seen import Hits
 from etl.rules.seen_kernel import by_text
-from etl.scanner.texts import Texts, owned_array, taken
 
 _COMPARE = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 

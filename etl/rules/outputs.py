@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import with_columns
+from etl.columns.texts import taken
 from etl.rules.program import Matches
 from etl.rules.rule import Rule
 from etl.rules.told import LIST, ONE, Output, told_type
-from etl.scanner.texts import taken
 
 
 def told(rules: tuple[Rule, ...], version: str, metadata: Sequence[str] = ()) -> pa.StructArray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
+from etl.columns.kernels import kernel, part
 
 AND, OR = -1, -2
 ALWAYS = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from etl.columns import cache_files
 from etl.rules.files import NO_RULE, State, documents_in, documents_of, rules_of, state_of
 from etl.rules.in_force import Stream
 from etl.rules.rule import Problem, RuleSet
 from etl.rules.sigma import Document
-from etl.scanner import kept
 
 log = logging.getLogger("sluice.rules")
 
@@ -60,13 +60,13 @@ def _read(
     patterns: tuple[str, ...], files: State, texts: tuple[Text, ...], placeholders: Placeholders, stream: Stream
 ) -> RuleSet:
     origins = sorted({text.origin for text in texts})
-    place = kept.place(f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}")
-    before = kept.load(place, Good) or Good({})
+    place = cache_files.place(f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}")
+    before = cache_files.load(place, Good) or Good({})
     reading = _Reading(before, {text.name: text.text for text in texts}, placeholders, stream)
     for one in (*files, *(text.state for text in texts)):
         reading.take(one)
     if (after := reading.good()) != before:
-        kept.save(place, after)
+        cache_files.save(place, after)
     found = rules_of(reading.documents, dict(placeholders), reading.problems)
     return replace(found, refused=tuple(reading.refused))
 

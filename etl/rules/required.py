@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.texts import Texts
 from etl.rules.needle_kernel import FOLD
 from etl.rules.required_kernel import have_all
-from etl.scanner.texts import Texts
 
 MOST_SETS = 6
 

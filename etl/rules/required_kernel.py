@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import inlined, kernel
 from etl.rules.needle_kernel import FOLD
-from etl.scanner.compiled import inlined, kernel
-from etl.scanner.intrinsics import load_byte
 
 ONE = np.uint64(1)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from etl.columns.texts import Texts
 from etl.rules.seen_kernel import number
-from etl.scanner.texts import Texts
 
 MOST_TEXTS, MOST_BYTES = 1 << 14, 2 << 20
 """What is remembered of a column, in each process; when it is full, all is forgotten."""

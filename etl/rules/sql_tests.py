@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import owned
 from etl.expressions import compile_expression
 from etl.rules.predicates import Sql
 from etl.rules.regexes import Test
-from etl.scanner.texts import owned
 
 
 def sql_test(predicate: Sql, of: str) -> Test:

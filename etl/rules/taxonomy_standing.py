@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 
+from etl.columns import cache_files
 from etl.rules.rule import Problem
 from etl.rules.taxonomy import Taxonomy, TaxonomyError, found, read_taxonomy
-from etl.scanner import kept
 
 log = logging.getLogger("sluice.rules")
 
@@ -42,8 +42,8 @@ def state(path: str | None) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _standing(path: str, _: tuple[int, int] | None) -> Standing:
-    place = kept.place(f"taxonomy {os.getcwd()} {path}")
-    before = kept.load(place, Taxonomy)
+    place = cache_files.place(f"taxonomy {os.getcwd()} {path}")
+    before = cache_files.load(place, Taxonomy)
     try:
         now = read_taxonomy(path)
     except TaxonomyError as error:
@@ -52,5 +52,5 @@ def _standing(path: str, _: tuple[int, int] | None) -> Standing:
         log.warning("%s; names of fields, log sources and placeholders stay as they were", error)
         return Standing(before, (Problem(path, 1, str(error)),))
     if now != before:
-        kept.save(place, now)
+        cache_files.save(place, now)
     return Standing(now)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from etl.columns.texts import Texts
 from etl.rules.needles import Database, Needle, needles
 from etl.rules.networks import Networks
 from etl.rules.predicates import Network, Predicate, Text
 from etl.rules.seen import Hits
 from etl.rules.seen_kernel import by_text
 from etl.rules.text_tests import TextTest
-from etl.scanner.texts import Texts
 
 
 @dataclass

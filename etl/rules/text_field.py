@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from etl.columns.texts import Texts
 from etl.rules.bits import Bits
 from etl.rules.columns import Column
 from etl.rules.predicates import Pattern, Sql
 from etl.rules.seen import Codes, Seen
 from etl.rules.text_decider import TextDecider
 from etl.rules.text_tests import TextTests
-from etl.scanner.texts import Texts
 
 
 class TextField:

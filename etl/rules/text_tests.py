@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import Texts, gathered
 from etl.rules.literals import all_required, shortest
 from etl.rules.predicates import Pattern, Sql
 from etl.rules.regexes import Test, engine, test_of
 from etl.rules.required import Required
 from etl.rules.seen import Codes
 from etl.rules.sql_tests import sql_test
-from etl.scanner.texts import Texts, gathered
 
 UNKNOWN, FAILED, PASSED = range(3)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from etl.columns.texts import Texts, owned_array, taken, view_array
 from etl.scanner.engines import Answer
 from etl.scanner.learning import Captured
 from etl.scanner.scanner import NO_PATTERN, Scan
-from etl.scanner.texts import Texts, owned_array, taken, view_array
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]

@@ -1,6 +1,6 @@
 """The loop that runs an automaton's tables over the texts of a column: one look-up a byte, fewer where bytes can be skipped.
 
-Captures are written as views (see `etl.scanner.views`) while the text they lie in is still in the CPU's nearest cache.
+Captures are written as views (see `etl.columns.views`) while the text they lie in is still in the CPU's nearest cache.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import inlined, kernel, part
-from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
-from etl.scanner.views import put_view
+from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.columns.kernels import inlined, kernel, part
+from etl.columns.views import put_view
 
 STATE = np.uint32((1 << 20) - 1)
 MOVES = np.uint32(20)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from etl.columns.cache_files import load, place, save
+from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.kept import load, place, save
 from etl.scanner.kernel import scan
 from etl.scanner.machine.compiler import Compiler
 from etl.scanner.program import BeyondError, Where, program
 from etl.scanner.tables import Tables, TooLargeError, tables
-from etl.scanner.texts import Texts
 from etl.scanner.tree import Node, captures
 
 if TYPE_CHECKING:

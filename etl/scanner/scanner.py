@@ -69,7 +69,7 @@ class Scanner:
 
     def scan(self, column: pa.Array) -> Scan:
         """Run over a string, large_string or string_view column."""
-        from etl.scanner.texts import reachable
+        from etl.columns.texts import reachable
 
         pieces = reachable(column)
         return self._piece(pieces[0]) if len(pieces) == 1 else _joined([self._piece(piece) for piece in pieces])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from etl.scanner.folder import kernels, tidy
+from etl.columns.cache_folder import kernels, tidy
 
 if TYPE_CHECKING:
     from etl.scanner.tree import Node
@@ -16,11 +16,11 @@ def warm() -> None:
     """Do with one line what every log pipeline does; kernels that were never compiled on this machine are compiled now."""
     import pyarrow as pa
 
-    from etl.scanner import lines
-    from etl.scanner.json_lines import JsonWriter
+    from etl.columns import lines
+    from etl.columns.json_lines import JsonWriter
+    from etl.columns.texts import owned_array
     from etl.scanner.scanner import Scanner
     from etl.scanner.syntax import parse
-    from etl.scanner.texts import owned_array
 
     block = pa.py_buffer(b"one line\n")
     cut = lines.cut(block, lines.survey(block).newlines, False)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import OFFSET, ArrowStep, Counting, Outcome, with_columns
+from etl.columns.texts import owned
 from etl.delivery.detour import Detour
 from etl.delivery.outlet import Outlet
 from etl.plan.model import Branch, StepNode
 from etl.receipts import Counts
-from etl.scanner.texts import owned
 
 if TYPE_CHECKING:
     from etl.segment.runner import Run

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
+from etl.columns.texts import owned, text_bytes
 from etl.delivery.dead_letters import dead_letters
 from etl.delivery.detour import Detour
 from etl.delivery.identities import LetterIdentities
@@ -25,7 +26,6 @@ from etl.delivery.spool import Spool
 from etl.delivery.waiting import NEVER, Ending
 from etl.plan.model import Output, Segment, Watermark
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
-from etl.scanner.texts import owned, text_bytes
 from etl.segment.compiled import Compiled
 from etl.segment.event_time import EventTime
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import OFFSET, ArrowStep, Schema
+from etl.columns.cache_folder import kernels
 from etl.plan.model import Segment, StepNode
-from etl.scanner.folder import kernels
 
 LINES = (
     "one line",

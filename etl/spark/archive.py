@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from etl.scanner.folder import folder
+from etl.columns.cache_folder import folder
 
 _HEEDED = (
     "SPARK_HOME",

@@ -8,7 +8,7 @@ from etl.lean import obey
 if __name__ == "__main__":
     obey()
 
-    from etl.scanner.shed import shed_compiler
+    from etl.columns.compiler_memory import shed_compiler
     from etl.segment.opening import open_first
     from etl.spark.prepared import prepare
     from etl.spark.relay import send

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from etl.scanner.folder import folder as cache_folder
+from etl.columns.cache_folder import folder as cache_folder
 
 _PROGRAM = """#!/bin/sh
 # Python as Spark starts it: {launcher} asks a process that has loaded everything

@@ -12,7 +12,7 @@ def prepare() -> None:
 
     import etl.segment.runner
     import etl.spark.splits  # noqa: F401
-    from etl.scanner.shed import shed_compiler
+    from etl.columns.compiler_memory import shed_compiler
     from etl.scanner.warm import compile_apart, warm
 
     compile_apart()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import ComponentError, Counted, Outcome, Rejects, with_columns
-from etl.scanner.texts import LARGEST, filtered, owned_array
+from etl.columns.texts import LARGEST, filtered, owned_array
 from etl.steps.each import each
 
 if TYPE_CHECKING:

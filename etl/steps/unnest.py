@@ -22,7 +22,7 @@ from etl.api import (
     with_fields,
     without,
 )
-from etl.scanner.texts import filtered
+from etl.columns.texts import filtered
 from etl.steps.selection import conflict, conflicts, reserved, unknown_field
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _DOT, _COLON, _SLASH = np.uint8(0x2E), np.uint8(0x3A), np.uint8(0x2F)

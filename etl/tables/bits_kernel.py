@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel
+from etl.columns.kernels import kernel
 
 _WORD, _ONE, _SIX, _LOW = np.uint64(64), np.uint64(1), np.uint64(6), np.uint64(63)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import owned_array, taken
 from etl.rules.backtracking import found
-from etl.scanner.texts import owned_array, taken
 
 log = logging.getLogger("sluice.tables")
 

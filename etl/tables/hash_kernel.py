@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, load_long
-from etl.scanner.same_bytes import same_bytes
+from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.kernels import kernel, part
+from etl.columns.same_bytes import same_bytes
 from etl.tables.address_kernel import ipv4
 
 _ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)

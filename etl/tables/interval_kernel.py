@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel
+from etl.columns.kernels import kernel
 
 OUTSIDE = np.uint32(0xFFFFFFFF)
 """At a place that is in no interval."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from etl.tables.address_kernel import addresses, networks
 from etl.tables.interval_kernel import cover, find_pairs, find_values
 from etl.tables.sections import Sections

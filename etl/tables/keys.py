@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from etl.tables.hash_kernel import addresses
 
 Form = Literal["address", "number", "text"]

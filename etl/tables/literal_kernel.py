@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, load_long
+from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.kernels import kernel, part
 
 AT_START, AT_END, TESTED, FOLDED = (np.uint8(1 << bit) for bit in range(4))
 """Of a literal: where it must stand, whether more must be looked at, whether the case of ASCII letters does not matter."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from etl.tables.literal_kernel import FOLDED, choose, scan
 from etl.tables.sections import Sections
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from etl.tables.fitting import fitting
 from etl.tables.literals import Literal, Literals, packed
 from etl.tables.pattern_forms import ENGINES, Form, forms

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, store_byte, store_long
+from etl.columns.intrinsics import load_byte, store_byte, store_long
+from etl.columns.kernels import kernel, part
 from parsers.common.pipe_header_kernel import LINE_BREAK, READ
 from parsers.pairs.room import VALUE_ESCAPES
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.cef.kernel import EQUALS, NO_KEY, cut_extensions
 from parsers.cef.labels import UNLABELLED, labelled
 from parsers.common.failures import Failures

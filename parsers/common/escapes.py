@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 
 if TYPE_CHECKING:
     import numpy as np

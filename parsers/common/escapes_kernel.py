@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, store_byte
+from etl.columns.intrinsics import load_byte, store_byte
+from etl.columns.kernels import kernel, part
 
 _ONE, _TWO, _SIX = np.uint64(1), np.uint64(2), np.uint64(6)
 _BACKSLASH, _U = np.uint8(0x5C), np.uint8(ord("u"))

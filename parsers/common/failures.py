@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from parsers.common.view_values import null_where, truth
 
 if TYPE_CHECKING:

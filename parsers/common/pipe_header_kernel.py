@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 READ, NO_TEXT, NO_HEADER, SHORT, LINE_BREAK = (np.uint8(number) for number in range(5))
 """What became of a row: a whole header; or a null text, no header, one with too few fields, or with a line break inside."""

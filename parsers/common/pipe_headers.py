@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.common.escapes import resolved
 from parsers.common.pipe_header_kernel import LINE_BREAK, NO_HEADER, NO_TEXT, SHORT, cut_headers
 from parsers.pairs.columns import text_column

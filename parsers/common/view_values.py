@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import owned_array, taken
+from etl.columns.texts import owned_array, taken
 
 if TYPE_CHECKING:
     import numpy as np

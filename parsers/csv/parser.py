@@ -21,7 +21,7 @@ from etl.api import (
     nearest,
     parse_type,
 )
-from etl.scanner.texts import filtered, owned_array
+from etl.columns.texts import filtered, owned_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader

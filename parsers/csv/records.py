@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import owned_array, taken
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import owned_array, taken
 from parsers.common.view_values import empty_where, laid, null_where
 from parsers.csv.tree import REST, Dialect, anything, delimiters, record
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts, owned_array
+from etl.columns.texts import Texts, owned_array
 
 Decoded: TypeAlias = tuple[pa.LargeBinaryArray, pa.StringArray | None]
 """Bytes (null where there are none), and reasons where a text is wrong (None: nowhere)."""

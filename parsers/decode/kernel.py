@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, store_byte
+from etl.columns.intrinsics import load_byte, store_byte
+from etl.columns.kernels import kernel, part
 
 SKIP, PAD, WRONG = np.uint8(64), np.uint8(65), np.uint8(255)
 """In a table, beside the values of digits: what is passed over, what fills up, what has no place there."""

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, TypeName, format_type, nearest, parse_type
+from etl.columns.texts import owned_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import owned_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from etl.scanner.tree import Capture, Choice, Node, Repeat, captures, children, renamed
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -104,7 +104,7 @@ def _as(type_: pa.DataType, texts: pa.Array) -> pa.Array:
     """Captured texts as text or numbers; ``12ms`` is 12, and null what begins like no number or does not fit."""
     if type_ == pa.string():
         return texts
-    from etl.scanner.numbers import real_numbers, whole_numbers
+    from etl.columns.numbers import real_numbers, whole_numbers
 
     return whole_numbers(texts) if type_ == pa.int64() else real_numbers(texts)
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration
+from etl.columns.texts import filtered
 from etl.scanner.engines import prove
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import filtered
 from etl.scanner.tree import Node
 from etl.scanner.ways import way
 from parsers.grok.captures import conflicts, distinct, field_types, gathering, merged_types

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, Parsed
-from etl.scanner.texts import owned_array, taken
+from etl.columns.texts import owned_array, taken
 from parsers.json.arrow import ArrowReader, is_columnar
 from parsers.json.convert import MisfitError, converter
 from parsers.json.paths import JsonPath

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.json.shape import SPACE
 from parsers.json.spans import overlaid
 

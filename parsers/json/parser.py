@@ -20,7 +20,7 @@ from etl.api import (
     parse_type,
     with_fields,
 )
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from parsers.common.field_conflicts import field_conflicts
 from parsers.json.columns import Leaf, Reader, read_as
 from parsers.json.convert import converter

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.json.paths import JsonPath
 
 _SPACE = re.compile(r"[ \t\r\n]*")

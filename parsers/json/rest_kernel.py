@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import copy_block, load_byte, store_byte
+from etl.columns.intrinsics import copy_block, load_byte, store_byte
+from etl.columns.kernels import kernel, part
 from parsers.json.scan import (
     BLOCK,
     CLOSE,

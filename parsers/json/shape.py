@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts, owned_array
+from etl.columns.texts import Texts, owned_array
 
 if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
+from etl.columns.kernels import kernel, part
 from parsers.json.scan import BLOCK, CLOSE, ONE, OPEN, OPEN_LIST, QUOTE, has_backslash, space_end, value_end
 
 MISSING, TEXT, SCALAR, NESTED, ESCAPED = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3), np.uint8(4)

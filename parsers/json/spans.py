@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import LARGEST, Texts, owned_array, view_array, views_of
+from etl.columns.texts import LARGEST, Texts, owned_array, view_array, views_of
 from parsers.json.convert import Convert, MisfitError, converter
 from parsers.json.paths import JsonPath
 from parsers.json.rows import decode

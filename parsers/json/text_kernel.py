@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.intrinsics import copy_block_for_json, load_byte, store_byte, trailing_zeros
+from etl.columns.intrinsics import copy_block_for_json, load_byte, store_byte, trailing_zeros
+from etl.columns.kernels import part
 from parsers.json.scan import BACKSLASH, BLOCK, ONE, QUOTE, SPACES
 from parsers.json.tokens import WRONG
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.intrinsics import json_specials, load_byte, trailing_zeros
+from etl.columns.intrinsics import json_specials, load_byte, trailing_zeros
+from etl.columns.kernels import part
 from parsers.json.scan import BACKSLASH, ONE, QUOTE
 
 WRONG = np.uint64(0)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import inlined, kernel, part
-from etl.scanner.intrinsics import load_byte
-from etl.scanner.layout import INLINE
-from etl.scanner.views import put_view
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import inlined, kernel, part
+from etl.columns.layout import INLINE
+from etl.columns.views import put_view
 from parsers.json.scan import CLOSE, CLOSE_LIST, COLON, COMMA, ONE, OPEN, OPEN_LIST, QUOTE, UNKNOWN, known, space_end
 from parsers.json.text_kernel import compact, unescaped
 from parsers.json.tokens import WRONG, name_end, scalar_end, string_end

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, load_word, store_byte, store_long
+from etl.columns.intrinsics import load_byte, load_word, store_byte, store_long
+from etl.columns.kernels import kernel, part
 from parsers.pairs.room import KEY_ESCAPES, VALUE_ESCAPES
 from parsers.pairs.separators import MOST_BYTES, STEP_ENDS, STEP_NONE
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts, owned_array
+from etl.columns.texts import Texts, owned_array
 from parsers.key_value.texts import valid
 from parsers.pairs.columns import text_column
 from parsers.pairs.pairs import Pairs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.common.escapes import JSON, QUOTES
 from parsers.common.failures import Failures
 from parsers.key_value.kernel import (

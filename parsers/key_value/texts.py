@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import Texts, owned_array
+from etl.columns.texts import Texts, owned_array
 from parsers.pairs.columns import text_column
 from parsers.pairs.pairs import Name, Pairs
 

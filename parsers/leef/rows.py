@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.common.failures import Failures
 from parsers.common.pipe_headers import cut, header_reasons
 from parsers.leef.kernel import cut_attributes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.scanner.texts import LARGEST, Texts, view_array, views_of
+from etl.columns.texts import LARGEST, Texts, view_array, views_of
 from parsers.common.failures import Failures, wrong_values
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, load_long
-from etl.scanner.views import loads_safely, put_view
+from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.kernels import kernel, part
+from etl.columns.views import loads_safely, put_view
 
 _EIGHT = np.uint64(8)
 _ODD = np.uint64(0x9E3779B97F4A7C15)

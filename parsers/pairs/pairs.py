@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.scanner.texts import Texts, owned_array
+from etl.columns.texts import Texts, owned_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.text_types import Read, reader
 from parsers.pairs.columns import list_column, rest_column, text_column

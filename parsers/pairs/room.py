@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.common.escapes import resolved
 from parsers.common.failures import Failures
 from parsers.pairs.pairs import Pairs

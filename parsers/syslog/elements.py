@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import LARGEST, Texts, owned_array, taken, views_of
+from etl.columns.texts import LARGEST, Texts, owned_array, taken, views_of
 
 if TYPE_CHECKING:
     import numpy as np

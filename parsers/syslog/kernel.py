@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
 
 ABSENT, PLAIN, REPEATED, WRONG = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
 """What a text is: null, well formed, well formed with repeated or very many names, malformed."""

@@ -20,8 +20,8 @@ def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     """Decimal priorities up to 191, or null → the fields that say what they mean."""
     import numpy as np
 
-    from etl.scanner.numbers import whole_numbers
-    from etl.scanner.texts import view_array
+    from etl.columns.numbers import whole_numbers
+    from etl.columns.texts import view_array
 
     priority = whole_numbers(texts)
     bits, values = priority.buffers()

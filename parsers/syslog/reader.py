@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
+from etl.columns.addresses import truth
+from etl.columns.texts import Texts, owned_array, taken
 from etl.scanner.engines import not_utf8
-from etl.scanner.located import truth
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import Texts, owned_array, taken
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.text_types import reader
 from parsers.grok.compiler import compiled
@@ -108,7 +108,7 @@ class Reader:
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
         if "event.sequence" not in self._wanted:
             return {}
-        from etl.scanner.numbers import whole_numbers
+        from etl.columns.numbers import whole_numbers
 
         return {"event.sequence": whole_numbers(texts)}
 

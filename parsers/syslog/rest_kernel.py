@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte, store_byte
+from etl.columns.intrinsics import load_byte, store_byte
+from etl.columns.kernels import kernel, part
 from parsers.syslog.kernel import ANY, PLAIN, is_escape, name_end, parameter, spaces_end
 
 _ONE = np.uint64(1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.scanner.texts import owned_array, taken
+from etl.columns.texts import owned_array, taken
 from parsers.timestamp.formats import Place, sure_reader
 from parsers.timestamp.instants import FIRST, LAST, SECOND
 from parsers.timestamp.patterns import ZONES

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.scanner.texts import owned_array, taken
+from etl.columns.texts import owned_array, taken
 from parsers.timestamp.formats import read_epoch_numbers
 
 if TYPE_CHECKING:

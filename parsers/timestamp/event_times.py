@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from parsers.common.text_types import Read, reader
 from parsers.common.view_values import truth
 from parsers.timestamp.parser import Timestamp

@@ -13,7 +13,7 @@ from parsers.timestamp.instants import FIRST, LAST, last_years, localized
 from parsers.timestamp.patterns import MONTHS, WEEKDAYS, Element, TimePattern
 
 if TYPE_CHECKING:
-    from etl.scanner.times import Part
+    from etl.columns.times import Part
     from parsers.timestamp.formats import Place
     from parsers.timestamp.instants import Bools, Ints
 
@@ -29,8 +29,8 @@ EXAMPLES_AT_MOST = 200
 
 def layout_reader(layouts: Sequence[Layout], place: Place) -> Callable[[pa.Array], tuple[Ints, Bools]]:
     """Texts of any kind → microseconds in UTC, and where the text has one of the layouts and names a date that exists."""
-    from etl.scanner.time_kernel import UNREAD, WALL_CLOCK
-    from etl.scanner.times import TimeReader, Year
+    from etl.columns.time_kernel import UNREAD, WALL_CLOCK
+    from etl.columns.times import TimeReader, Year
 
     reader = TimeReader([[_part(*element) for element in layout] for layout in layouts], NAMES)
     year = Year(*last_years(place.zone, place.now, place.year))
@@ -47,7 +47,7 @@ def layout_reader(layouts: Sequence[Layout], place: Place) -> Callable[[pa.Array
 
 
 def _part(element: Element, width: int) -> Part:
-    from etl.scanner.times import Part
+    from etl.columns.times import Part
 
     if element.kind == "space":
         return Part("literal", width, " " * width)

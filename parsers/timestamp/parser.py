@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, visible, with_fields
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from parsers.timestamp.columns import is_number, read_column, read_numbers
 from parsers.timestamp.formats import EPOCHS, Place, check_format, readers, sure_reader
 from parsers.timestamp.patterns import PatternError

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema, TypeName, nested_schema, parse_type
+from etl.columns.texts import owned_array
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import owned_array
 from parsers.common.view_values import null_where, truth
 from parsers.url.patterns import trees
 from parsers.url.query import Parameters, percent_decoded, unreadable
@@ -163,7 +163,7 @@ def _bad_types(declared: Mapping[str, str]) -> Iterable[Finding]:
 
 
 def _finished(captures: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    from etl.scanner.numbers import whole_numbers
+    from etl.columns.numbers import whole_numbers
 
     parts = {part: captures[part] for part in PARTS}
     lower = {part: pc.utf8_lower(owned_array(captures[part])) for part in ("scheme", "domain")}
@@ -174,7 +174,7 @@ def _failed(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.BooleanArr
     """Where no pattern matched, a text is empty or a port too large; a null text is none of these."""
     import numpy as np
 
-    from etl.scanner.texts import Texts
+    from etl.columns.texts import Texts
 
     length = Texts.of(texts).length
     failed = (length >= 0) & ((pattern < 0) | (length == 0) | np.asarray(pc.fill_null(pc.greater(port, MOST_PORT), False)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.texts import owned_array
+from etl.columns.texts import owned_array
 from parsers.common.text_types import reader
 from parsers.decode.charsets import reader as text_reader
 from parsers.decode.decoded_bytes import decoder

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema, nearest
+from etl.columns.texts import filtered, owned_array, taken
 from etl.scanner.scanner import Scanner
-from etl.scanner.texts import filtered, owned_array, taken
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_conflicts import field_conflicts
 from parsers.common.view_values import begins_with, blanks_for_pluses

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.scanner.texts import Texts, owned_array, taken
+from etl.columns.texts import Texts, owned_array, taken
 from parsers.common.view_values import laid
 
 if TYPE_CHECKING:

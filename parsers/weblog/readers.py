@@ -81,7 +81,7 @@ def _time(name: str, formats: tuple[str, ...], timezone: str) -> Reader:
 
 def _number(name: str, kind: Kind) -> Reader:
     def read(scan: Scan) -> Read:
-        from etl.scanner.numbers import real_numbers, whole_numbers
+        from etl.columns.numbers import real_numbers, whole_numbers
 
         texts = scan.captures[name]
         found = real_numbers(texts) if kind in (*_REALS, *SCALES) else whole_numbers(texts)

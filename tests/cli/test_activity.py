@@ -8,7 +8,7 @@ import time
 import pytest
 
 from etl.cli import activity
-from etl.scanner import compiling
+from etl.columns import compile_events
 
 
 def wait_for(capsys: pytest.CaptureFixture[str], text: str) -> str:
@@ -29,12 +29,12 @@ def test_what_is_done_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, c
         wait_for(capsys, "reading x.log\n")
         doing("trying the parser json")
         wait_for(capsys, "trying the parser json\n")
-        compiling.begin_compiling("walk")
+        compile_events.begin_compiling("walk")
         wait_for(capsys, "trying the parser json: compiling walk for this machine, once, 0 s\n")
-        compiling.end_compiling()
+        compile_events.end_compiling()
         wait_for(capsys, "trying the parser json\n")
 
-    assert compiling.watchers == []
+    assert compile_events.watchers == []
 
 
 def test_a_command_that_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

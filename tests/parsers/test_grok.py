@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from etl.api import Finding
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 from parsers.grok.parser import Grok
 
 CASES = sorted((Path(__file__).parent / "grok").glob("*.yaml"))

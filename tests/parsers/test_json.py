@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
-from etl.scanner.texts import owned, owned_array
+from etl.columns.texts import owned, owned_array
 from parsers.json.parser import Json
 from parsers.json.rest import by_kernel, rest_of, tree_of, trie_of
 from parsers.json.spans import spans

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from parsers.common.failures import Failures
 from parsers.pairs.pairs import PairColumns, Pairs, Repeats, distinct
 

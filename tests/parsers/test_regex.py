@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 from parsers.regex import Regex
 
 

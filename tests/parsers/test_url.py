@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 from parsers.url.parser import Url
 from parsers.url.suffixes import Suffixes
 

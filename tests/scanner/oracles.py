@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import regex
 
+from etl.columns.texts import Texts, view_array
 from etl.scanner.learning import Captured
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scan
 from etl.scanner.syntax import parse
-from etl.scanner.texts import Texts, view_array
 from etl.scanner.tree import Node
 
 Row = tuple[int, dict[str, str | None]] | None

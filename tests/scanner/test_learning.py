@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from oracles import tree
 
+from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Captured, Learner
-from etl.scanner.texts import Texts
 
 PATTERN = r"(?P<key>[a-z]+)=(?:(?P<number>\d+)|(?P<word>\w+))"
 LINES = ["a=1", "key=value", "no", "x9=y", "=", "ab=12c"] * 250
@@ -174,8 +174,8 @@ _RUN = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from etl.scanner import kept
-kept.folder = lambda: Path(sys.argv[1])
+from etl.columns import cache_files
+cache_files.folder = lambda: Path(sys.argv[1])
 from etl.scanner.scanner import Scanner
 from etl.scanner.syntax import parse
 scanner = Scanner([parse(sys.argv[2], None)])

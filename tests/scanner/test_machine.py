@@ -18,16 +18,16 @@ from oracles import listed, tree
 from random_patterns import flat_patterns, long_texts, patterns, texts
 from test_tables import automaton_of
 
+from etl.columns.cache_files import load, save
+from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.kept import load, save
 from etl.scanner.learning import Captured, Learner
 from etl.scanner.machine import compiler, make
 from etl.scanner.machine.code import Code, Loaded
 from etl.scanner.machine.passing import _pieces
 from etl.scanner.program import program
 from etl.scanner.tables import Tables, tables
-from etl.scanner.texts import Texts
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 law = settings(

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import array_of_bytes, expected, filled, rows, tree
 
+from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Learner
 from etl.scanner.scanner import NO_PATTERN, Scanner
 from etl.scanner.stages import Engines, _learner
-from etl.scanner.texts import Texts
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LINE = r"(?P<key>\w+)=(?P<value>\S*)"

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from oracles import array_of_bytes, compiled, expected, filled, listed, rows, tree
 from random_patterns import flat_patterns, long_texts, patterns, raw_texts, texts, uncaptured, wild_texts
 
+from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Captured, Learner
@@ -29,7 +30,6 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
 from etl.scanner.tables import TooLargeError, tables
-from etl.scanner.texts import Texts
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 """Of all laws together; a case is a list of patterns and a text."""

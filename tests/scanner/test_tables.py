@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracles import listed, tree
 from random_patterns import flat_patterns, long_texts, patterns, texts
 
+from etl.columns.texts import Texts
 from etl.scanner import tables as module
 from etl.scanner.automaton import UNKNOWN, Automaton
 from etl.scanner.demands import obstacle
@@ -20,7 +21,6 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.program import program
 from etl.scanner.registers import HERE, UNSET
 from etl.scanner.tables import Tables, TooLargeError, tables
-from etl.scanner.texts import Texts
 
 Answer = tuple[int, dict[str, bytes]]
 """The pattern, and where each capture that took part begins and ends."""

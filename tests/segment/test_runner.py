@@ -26,11 +26,11 @@ from etl.api import (
     with_columns,
     with_fields,
 )
+from etl.columns import texts
+from etl.columns.texts import filtered, owned_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
-from etl.scanner import texts
-from etl.scanner.texts import filtered, owned_array
 from etl.segment.runner import Run, SplitContext
 from etl.spark.totals import Totals
 

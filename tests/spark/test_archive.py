@@ -13,7 +13,7 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 from running import wait_for
 
-from etl.scanner import folder
+from etl.columns import cache_folder
 from etl.spark import archive
 from etl.spark.java import java_home
 
@@ -39,9 +39,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("SPARK_HOME", str(JARS.parent))  # asked for by the program
     monkeypatch.setenv("SPARK_SCALA_VERSION", "2.13")
     monkeypatch.setattr(archive, "_ROOM", 0)
-    folder.folder.cache_clear()
+    cache_folder.folder.cache_clear()
     yield tmp_path / "cache" / "jvm"
-    folder.folder.cache_clear()
+    cache_folder.folder.cache_clear()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import OFFSET, Finding, Outcome, parse_type, visible
-from etl.scanner.texts import owned
+from etl.columns.texts import owned
 from etl.steps.unnest import Unnest
 
 if TYPE_CHECKING:

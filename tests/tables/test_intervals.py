@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.texts import Texts
+from etl.columns.texts import Texts
 from etl.tables import sections
 from etl.tables.address_kernel import addresses
 from etl.tables.intervals import GatheredNetworks, GatheredRanges, Networks, Ranges

@@ -13,8 +13,8 @@ from etl.scanner.machine.function import NAME, module
 from etl.scanner.tables import Tables
 
 if TYPE_CHECKING:
+    from etl.columns.texts import Texts
     from etl.scanner.learning import Captured
-    from etl.scanner.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from etl.scanner.kept import load
+from etl.columns.cache_files import load
+from etl.columns.compiler_memory import shed_compiler
 from etl.scanner.machine.code import Code, Loaded
-from etl.scanner.shed import shed_compiler
 
 _children: list[subprocess.Popen[bytes]] = []
 """Processes that compile; they end by themselves."""
 
 
 class Compiler:
-    """``file`` is where the scanner's tables are kept (`etl.scanner.kept`); its code lies beside them."""
+    """``file`` is where the scanner's tables are kept (`etl.columns.cache_files`); its code lies beside them."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

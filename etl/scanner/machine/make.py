@@ -13,7 +13,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from etl.scanner.kept import load, save
+from etl.columns.cache_files import load, save
 from etl.scanner.machine.code import Code
 from etl.scanner.tables import Tables
 

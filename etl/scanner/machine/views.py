@@ -1,4 +1,4 @@
-"""Code that writes a capture as a view (`etl.scanner.views.put_view`, in a form without jumps)."""
+"""Code that writes a capture as a view (`etl.columns.views.put_view`, in a form without jumps)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from etl.scanner.layout import INLINE
+from etl.columns.layout import INLINE
 from etl.scanner.machine.words import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, block_loads_safely, load, sixteen, store
 
 

@@ -67,7 +67,7 @@ def store(build: Any, value: Any, address: Any) -> None:
 
 
 def block_loads_safely(build: Any, address: Any) -> Any:
-    """Whether 16 bytes lie in one page of memory (see `etl.scanner.views.loads_safely`)."""
+    """Whether 16 bytes lie in one page of memory (see `etl.columns.views.loads_safely`)."""
     return build.icmp_unsigned("<=", build.and_(address, LONG(PAGE - 1)), LONG(PAGE - SIXTEEN))
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TypeVar
 
-from etl.scanner.folder import folder, version
+from etl.columns.cache_folder import folder, version
 
 Kept = TypeVar("Kept")
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.time_kernel import INSTANT, UNREAD, WALL_CLOCK
-from etl.scanner.times import Part, TimeReader, Year
+from etl.columns.time_kernel import INSTANT, UNREAD, WALL_CLOCK
+from etl.columns.times import Part, TimeReader, Year
 from parsers.timestamp.formats import EPOCHS, NAMED, Place, read_epoch_texts, sure_reader
 from parsers.timestamp.instants import to_micros
 from parsers.timestamp.layouts import layouts_of, sure_layouts

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.layout import INLINE
-from etl.scanner.located import address_of, located, truth
+from etl.columns.addresses import address_of, located, truth
+from etl.columns.layout import INLINE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class Texts(NamedTuple):
         """bool[n]: which of them hold a byte."""
         import numpy as np
 
-        from etl.scanner.views import have_byte
+        from etl.columns.views import have_byte
 
         found = np.empty(len(self.address), np.uint8)
         have_byte(self.address, self.length, np.uint8(byte), found)
@@ -92,7 +92,7 @@ def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) 
     """
     import numpy as np
 
-    from etl.scanner.views import span_views
+    from etl.columns.views import span_views
 
     if not _reachable(texts):
         return _copied_spans(starts, ends, texts, empty_is_null)
@@ -175,7 +175,7 @@ def gathered(address: Any, length: Any) -> pa.Array:
     """Texts at addresses, copied end to end."""
     import numpy as np
 
-    from etl.scanner.views import gather, text_ends
+    from etl.columns.views import gather, text_ends
 
     total = int(np.maximum(length, 0).sum())
     type_, width = (pa.string(), np.int32) if total <= LARGEST else (pa.large_string(), np.int64)
@@ -190,7 +190,7 @@ def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
     """The values at row numbers."""
     import numpy as np
 
-    from etl.scanner.views import choose_views
+    from etl.columns.views import choose_views
 
     rows = np.ascontiguousarray(rows, np.int64)
     bits, views, *data = array.buffers()

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import equal_bytes, high_bytes, load_byte, ones, trailing_zeros
-from etl.scanner.texts import view_array
-from etl.scanner.views import put_view
+from etl.columns.intrinsics import equal_bytes, high_bytes, load_byte, ones, trailing_zeros
+from etl.columns.kernels import kernel, part
+from etl.columns.texts import view_array
+from etl.columns.views import put_view
 
 _NEWLINE, _RETURN = np.uint8(10), np.uint8(13)
 

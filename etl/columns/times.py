@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.texts import Texts
-from etl.scanner.time_kernel import (
+from etl.columns.texts import Texts
+from etl.columns.time_kernel import (
     FIELDS,
     LITERAL,
     NAME,

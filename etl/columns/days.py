@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
+from etl.columns.kernels import part
 
 FIRST_DAY, LAST_DAY = np.int64(-719_528), np.int64(2_932_896)
 """0000-01-01 and 9999-12-31."""

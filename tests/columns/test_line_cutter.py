@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.lines import cut, survey
+from etl.columns.lines import cut, survey
 
 pieces = st.sampled_from(["\n", "\r\n", "\r", "\0", "a", "abc" * 4, "x" * 13, "q" * 16, "long" * 40, "é", "中" * 6])
 blocks = st.lists(pieces, max_size=60).map("".join)

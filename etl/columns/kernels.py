@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from etl.scanner.folder import kernels
+from etl.columns.cache_folder import kernels
 
 # by a version of all, for numba sees when a kernel's file changes, but not those it calls
 os.environ["NUMBA_CACHE_DIR"] = str(kernels())
@@ -19,25 +19,25 @@ os.environ["NUMBA_CACHE_DIR"] = str(kernels())
 import numba
 from numba.core import event
 
-from etl.scanner import compiling
+from etl.columns import compile_events
 
 Kernel = Callable[..., Any]
 
 
 class _Compilations(event.Listener):
-    """Tells `etl.scanner.compiling` of each kernel that is compiled; what a kernel calls is compiled within it."""
+    """Tells `etl.columns.compile_events` of each kernel that is compiled; what a kernel calls is compiled within it."""
 
     depth = 0
 
     def on_start(self, event: Any) -> None:
         if not self.depth:
-            compiling.begin_compiling(event.data["dispatcher"].py_func.__name__)
+            compile_events.begin_compiling(event.data["dispatcher"].py_func.__name__)
         self.depth += 1
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if not self.depth:
-            compiling.end_compiling()
+            compile_events.end_compiling()
 
 
 _register: Any = event.register

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.days import days_of, month_length
-from etl.scanner.intrinsics import load_byte, load_long, store_long
+from etl.columns.days import days_of, month_length
+from etl.columns.intrinsics import load_byte, load_long, store_long
+from etl.columns.kernels import kernel, part
 
 LITERAL, POINT, NUMBER, NAME, OFFSET = range(5)
 UNREAD, INSTANT, WALL_CLOCK = np.uint8(0), np.uint8(1), np.uint8(2)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.scanner.json_kernel import needed_bytes, write_lines
-from etl.scanner.json_table import FIELDS, LITERAL, LITERAL_BYTES, described, located
+from etl.columns.json_kernel import needed_bytes, write_lines
+from etl.columns.json_table import FIELDS, LITERAL, LITERAL_BYTES, described, located
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

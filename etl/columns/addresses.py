@@ -31,7 +31,7 @@ def address_of(buffer: pa.Buffer | None) -> Any:
 def _located_views(array: pa.Array) -> Located:
     import numpy as np
 
-    from etl.scanner.views import locate_views
+    from etl.columns.views import locate_views
 
     bits, views, *data = array.buffers()
     address, length = _room(array)
@@ -47,7 +47,7 @@ def _located_strings(width: str) -> Callable[[pa.Array], Located]:
     def locate(array: pa.Array) -> Located:
         import numpy as np
 
-        from etl.scanner.views import locate_strings
+        from etl.columns.views import locate_strings
 
         bits, bounds, data = array.buffers()
         address, length = _room(array)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.digits import EIGHT, ONE, ZERO
-from etl.scanner.intrinsics import load_word, store_long
-from etl.scanner.json_cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
-from etl.scanner.json_table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
-from etl.scanner.json_texts import text_of, text_value
+from etl.columns.digits import EIGHT, ONE, ZERO
+from etl.columns.intrinsics import load_word, store_long
+from etl.columns.json_cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
+from etl.columns.json_table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
+from etl.columns.json_texts import text_of, text_value
+from etl.columns.kernels import kernel, part
 
 ROW = np.uint64(8 * FIELDS)
 """Bytes of a row of the table."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.intrinsics import load_byte, load_long
+from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.kernels import part
 
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 

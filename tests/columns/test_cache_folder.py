@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.scanner.folder import ROOM, folder, tidy
+from etl.columns.cache_folder import ROOM, folder, tidy
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -
         (home / name).touch()
     for name in ("kernels-old", "scanners/old.tables", "jvm/old.jsa", "mine"):
         os.utime(home / name, (0, 0))
-    monkeypatch.setattr("etl.scanner.folder.folder", lambda: home)
+    monkeypatch.setattr("etl.columns.cache_folder.folder", lambda: home)
 
     tidy()
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
-from etl.scanner.layout import INLINE
+from etl.columns.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
+from etl.columns.kernels import kernel, part
+from etl.columns.layout import INLINE
 
 _PAGE = np.uint64(4096)
 _BLOCK = np.uint64(16)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner import texts as module
-from etl.scanner.texts import Texts, filtered, owned, owned_array, text_bytes, view_array, views_of
+from etl.columns import texts as module
+from etl.columns.texts import Texts, filtered, owned, owned_array, text_bytes, view_array, views_of
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LENGTHS = [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 500]

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.scanner.compiled import kernel, part
-from etl.scanner.intrinsics import load_byte
-from etl.scanner.texts import Texts, owned_array, taken
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
+from etl.columns.texts import Texts, owned_array, taken
 
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from etl.scanner.shed import _untouched
+from etl.columns.compiler_memory import _untouched
 
 SMAPS = """\
 7f00-7f10 r-xp 00000000 fe:00 12 /lib/libllvmlite.so
@@ -24,7 +24,7 @@ Anonymous:             0 kB
 AGAIN = """
 import numba, pyarrow as pa
 from etl.scanner.warm import warm
-from etl.scanner.shed import shed_compiler
+from etl.columns.compiler_memory import shed_compiler
 warm(); shed_compiler(); warm()
 print(numba.njit(lambda x: 2 * x)(21))
 """

@@ -33,7 +33,8 @@ def version() -> str:
     does whose parts it calls. And where they lie, for numba keeps the kernels of two installations apart.
     """
     here = Path(__file__).parent
-    folders = (here.parent / "rules", here.parent / "tables", here.parents[1] / "connectors", here.parents[1] / "parsers")
+    packages = (here.parent, here.parent.parent / "connectors", here.parent.parent / "parsers")
+    folders = (*(packages[0] / name for name in ("scanner", "rules", "tables")), *packages[1:])
     others = (path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
     seen = hashlib.sha256(os.fsencode(here))
     for code in (*(path.read_bytes() for path in sorted(here.rglob("*.py"))), *(code for code in others if COMPILED in code)):
@@ -41,7 +42,7 @@ def version() -> str:
     return seen.hexdigest()[:12]
 
 
-COMPILED = b"etl.scanner.compiled"
+COMPILED = b"etl.columns.kernels"
 """What a module with kernels imports."""
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.digits import EIGHT, ONE, ZERO
-from etl.scanner.intrinsics import (
+from etl.columns.digits import EIGHT, ONE, ZERO
+from etl.columns.intrinsics import (
     copy_block,
     copy_block_for_json,
     load_byte,
@@ -18,8 +17,9 @@ from etl.scanner.intrinsics import (
     store_word,
     trailing_zeros,
 )
-from etl.scanner.json_cells import BLOCK, ROOM, field
-from etl.scanner.json_table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
+from etl.columns.json_cells import BLOCK, ROOM, field
+from etl.columns.json_table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
+from etl.columns.kernels import part
 
 INLINE = np.uint64(12)
 ESCAPED = np.uint64(6)

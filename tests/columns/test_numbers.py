@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.numbers import real_numbers, whole_numbers
+from etl.columns.numbers import real_numbers, whole_numbers
 
 WHOLE = re.compile(r"[ \t\n\f\r]*\+?(-?[0-9]+)")
 REAL = re.compile(r"[ \t\n\f\r]*\+?(-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)")

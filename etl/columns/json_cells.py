@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.days import FIRST_DAY, LAST_DAY, date_of
-from etl.scanner.digits import EIGHT, ONE, ZERO, eight_digits, write_fraction, write_two, write_whole
-from etl.scanner.intrinsics import (
+from etl.columns.days import FIRST_DAY, LAST_DAY, date_of
+from etl.columns.digits import EIGHT, ONE, ZERO, eight_digits, write_fraction, write_two, write_whole
+from etl.columns.intrinsics import (
     copy_block,
     load_byte,
     load_long,
@@ -22,7 +21,7 @@ from etl.scanner.intrinsics import (
     store_long,
     store_word,
 )
-from etl.scanner.json_table import (
+from etl.columns.json_table import (
     BIT,
     DATE,
     DETAIL,
@@ -36,6 +35,7 @@ from etl.scanner.json_table import (
     VALUES,
     ZONED,
 )
+from etl.columns.kernels import part
 
 BLOCK = np.uint64(16)
 ROOM = np.uint64(96)

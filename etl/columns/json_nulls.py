@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import kernel
+from etl.columns.kernels import kernel
 
 DEEPEST = 64
 """Objects and lists inside each other; what lies deeper is copied as it is."""

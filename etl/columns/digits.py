@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from etl.scanner.compiled import part
-from etl.scanner.intrinsics import store_byte, store_long
+from etl.columns.intrinsics import store_byte, store_long
+from etl.columns.kernels import part
 
 ZERO, ONE, EIGHT, TEN = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(10)
 DIGIT = np.uint64(ord("0"))
