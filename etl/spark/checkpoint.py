@@ -4,7 +4,9 @@ lost.
 Spark writes ``offsets/N`` before micro-batch N and ``commits/N`` behind it; ``metadata`` holds the query's id, under which sinks
 know its micro-batches. A query goes on from the last of each.
 
-- The last file of ``commits`` can be removed: its micro-batch is done again, as after a crash in front of the commit.
+- The last file of ``commits`` can be removed: its micro-batch is done again, as after a crash in front of the commit. Where a
+  micro-batch behind it was begun and cut off, it holds nothing but the watermark, which ``offsets`` of that micro-batch repeat:
+  it is written again from there.
 - ``metadata`` can be written anew when the last micro-batch was committed: what comes is new to the sinks under any id.
 - ``offsets`` say what was read, and nothing else does.
 """
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from etl.api import ComponentError
+from etl.api import ComponentError, replace_file
 from etl.spark.state import State
 
 _VERSION = re.compile(r"v\d+")
@@ -44,7 +46,24 @@ def _mend_commits(folder: Path, query: str) -> Iterator[str]:
         _remove(file)
         yield f"query {query!r}: {file} was damaged ({why}) and is removed: micro-batch {last} is done again"
     elif why:
-        raise ComponentError(_refusal(file, why, query, folder))
+        rebuilt = _rebuilt_commit(folder, last) if begun == last + 1 else None
+        if rebuilt is None:
+            raise ComponentError(_refusal(file, why, query, folder))
+        _sums(file).unlink(missing_ok=True)
+        replace_file(file, rebuilt.encode())
+        yield f"query {query!r}: {file} was damaged ({why}) and is written again from what micro-batch {begun} began with"
+
+
+def _rebuilt_commit(folder: Path, number: int) -> str | None:
+    """A commit's text, from the offsets of the next micro-batch, which Spark writes only behind it; None where it may have held
+    more than a watermark: names of versions of the state, as of format 2."""
+    others = [folder / "commits" / str(other) for other in range(number) if (folder / "commits" / str(other)).exists()]
+    has_state = (folder / "state").exists()
+    if any(damage(other, _is_plain_commit) for other in others) or (has_state and not others):
+        return None
+    _, settings, *_ = (folder / "offsets" / str(number + 1)).read_text("utf-8").splitlines()
+    watermark = json.loads(settings).get("batchWatermarkMs")
+    return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}' if isinstance(watermark, int) else None
 
 
 def _check_offsets(folder: Path, query: str) -> None:
@@ -130,6 +149,12 @@ def _is_metadata(text: str) -> bool:
 def _is_commit(text: str) -> bool:
     head, *rest = text.splitlines()
     return _is_version(head) and all(isinstance(json.loads(line), dict) for line in rest if line)
+
+
+def _is_plain_commit(text: str) -> bool:
+    """Of the first version, with the watermark alone."""
+    head, *rest = text.splitlines()
+    return head == "v1" and [set(json.loads(line)) for line in rest if line] == [{"nextBatchWatermarkMs"}]
 
 
 def _is_offset(text: str) -> bool:

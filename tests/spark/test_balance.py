@@ -206,6 +206,29 @@ def test_a_damaged_checkpoint_is_mended_or_named(engine: Engine, tmp_path: Path,
     assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == delivered
 
 
+def test_a_damaged_commit_in_front_of_a_batch_that_was_cut_off_loses_and_repeats_nothing(engine: Engine, tmp_path: Path) -> None:
+    pipeline = """
+        name: broken
+        source: {type: file, path: "{here}/in/*.log"}
+        sink: {type: file, path: "{here}/out.jsonl"}
+    """
+    (tmp_path / "in").mkdir()
+    log = tmp_path / "in" / "a.log"
+    for text in ("one\n", "one\ntwo\n"):
+        log.write_text(text)
+        engine(pipeline)
+    commits = tmp_path / "state/queries/main/checkpoint/commits"
+    for name in ("0", "1"):
+        (commits / f".{name}.crc").unlink(missing_ok=True)
+    (commits / "1").unlink()
+    (commits / "0").write_text("garbage\n")
+    log.write_text("one\ntwo\nthree\n")
+
+    engine(pipeline)
+
+    assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two", "three"]
+
+
 def test_a_state_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
 

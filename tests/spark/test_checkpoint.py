@@ -64,11 +64,34 @@ def test_the_last_commit_is_made_again(state: State, text: str) -> None:
     assert not file.exists()
 
 
-def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_named(state: State) -> None:
+@pytest.mark.parametrize("text", DAMAGED[:-1])
+def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_written_again(state: State, text: str) -> None:
+    put(state, "offsets/10", OFFSET.replace(":0}", ':1700,"conf":{}}', 1))
+    file = put(state, "commits/9", text)
+
+    (note,) = mend(state, "main")
+
+    assert note.endswith("is written again from what micro-batch 10 began with")
+    assert file.read_text() == COMMIT.replace(":0", ":1700")
+    assert mend(state, "main") == []
+
+
+def test_a_commit_that_may_name_versions_of_state_is_not_written_again(state: State) -> None:
     put(state, "offsets/10", OFFSET)
+    put(state, "commits/8", 'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a"]]}}')
     file = put(state, "commits/9", "garbage")
 
     with pytest.raises(ComponentError, match=f"checkpoint file {file} is damaged"):
+        mend(state, "main")
+
+
+def test_the_only_commit_of_a_query_with_state_is_not_written_again(state: State) -> None:
+    put(state, "offsets/10", OFFSET)
+    put(state, "state/0/0/1.delta", "x")
+    (state.checkpoint("main") / "commits/8").unlink()
+    file = put(state, "commits/9", "garbage")
+
+    with pytest.raises(ComponentError, match=f"checkpoint file {file} is damaged .* or remove "):
         mend(state, "main")
 
 
