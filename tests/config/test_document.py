@@ -41,7 +41,7 @@ def test_aliases_and_merge_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "code"),
+    ("text", "location", "code"),
     [
         ("a: 1\nb: 2\na: 3\n", (3, 1), "duplicate-key"),
         ("a: {b: 1, b: 2}\n", (1, 11), "duplicate-key"),

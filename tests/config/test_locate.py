@@ -9,7 +9,7 @@ from etl.config.locate import location_at
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted", "place"),
+    ("text", "wanted", "location"),
     [
         ("a: xy%z\n", "%", (1, 6)),
         ("a: 'it''s %'\n", "%", (1, 11)),
