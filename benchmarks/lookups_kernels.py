@@ -16,8 +16,7 @@ from pyarrow import csv, parquet
 
 from connectors.lookup_tables.file import FileTable
 from etl.tables.store import Live, Wanted, current, refresh
-from etl.tables.table import Match, Shape
-from etl.tables.table import Table as Mapped
+from etl.tables.table import MappedTable, Match, Shape
 from etl.tables.table import build as build_table
 
 ROWS, NETWORKS, PROBES, BATCH = 10_000_000, 1_000_000, 2_000_000, 40_000
@@ -86,7 +85,7 @@ def patterns(folder: Path) -> dict[str, float]:
         build_table(folder / match, lambda rows=batch: [rows], Shape(("key",), pa.schema([("score", pa.int32())]), match))  # type: ignore[misc]
         found[f"{match}_build"] = time.process_time() - began
         began = time.perf_counter()
-        mapped = Mapped(folder / match)
+        mapped = MappedTable(folder / match)
         found[f"{match}_open"] = time.perf_counter() - began
         mapped.find([lines])
         found[match] = speed(lines, lambda rows, of=mapped: of.values("score", of.first(of.find([rows]))))  # type: ignore[misc]

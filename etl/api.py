@@ -15,7 +15,7 @@ from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
 from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
-from etl.contract.tables import Changes, Newer, Table
+from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
     HIDDEN,
     IDENTITY,
@@ -65,6 +65,7 @@ __all__ = [
     "FrameSource",
     "Guarantee",
     "Limit",
+    "LookupTable",
     "Names",
     "Newer",
     "Offset",
@@ -87,7 +88,6 @@ __all__ = [
     "Spooling",
     "Staged",
     "Step",
-    "Table",
     "Task",
     "TypeName",
     "Writer",

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
-from etl.api import Component, Entry, EtlError, Family, FrameSource, Parser, Sink, Source, Step, Table
+from etl.api import Component, Entry, EtlError, Family, FrameSource, LookupTable, Parser, Sink, Source, Step
 
 GROUP = "etl.components"
 
@@ -23,7 +23,7 @@ _BASES: Mapping[Family, tuple[type[Component], ...]] = {
     "source": (Source, FrameSource),
     "step": (Step,),
     "sink": (Sink,),
-    "table": (Table,),
+    "table": (LookupTable,),
 }
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import FieldName, Parsed, Parser, Schema
-from parsers.common.distinct_values import Lookup
+from parsers.common.distinct_values import DistinctLookup
 
 DETAILS = ("name", "version", "device.name", "os.name", "os.version", "os.full")
 """Of a user agent, in ECS, beside its text."""
@@ -58,14 +58,14 @@ class UserAgent(Parser):
 
 
 @lru_cache(maxsize=1)
-def _lookup() -> Lookup:
+def _lookup() -> DistinctLookup:
     """One for the process: the rules take 0.2 s and 30 MB."""
     from ua_parser import Parser as Rules
     from ua_parser.loaders import load_builtins
     from ua_parser.regex import Resolver
 
     rules = Rules(Resolver(load_builtins()))
-    return Lookup(
+    return DistinctLookup(
         pa.schema([(name, pa.string()) for name in DETAILS]), lambda text: _details(rules.parse(text[:MOST_CHARACTERS]))
     )
 

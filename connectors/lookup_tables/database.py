@@ -16,10 +16,10 @@ from connectors.database.ranges import clock, moment
 from connectors.database.reading import rows, selected
 from connectors.database.session import Session, close, connected
 from connectors.database.tables import found_table, names
-from etl.api import Changes, Duration, Finding, Names, Table, format_type, nearest, parse_type
+from etl.api import Changes, Duration, Finding, LookupTable, Names, format_type, nearest, parse_type
 
 
-class DatabaseTable(RowsOptions, Table):
+class DatabaseTable(RowsOptions, LookupTable):
     """A table or query of MySQL, MariaDB, PostgreSQL or SQLite.
 
     It is read in one statement, so as it is at one moment. With `refresh` it is read again that often; `changed` is a cheap

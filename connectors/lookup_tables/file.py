@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr
 from connectors.lookup_tables.casting import Casting
 from connectors.lookup_tables.json_rows import JsonRows
 from connectors.lookup_tables.rows import csv_line, json_line
-from etl.api import ComponentError, Finding, Table
+from etl.api import ComponentError, Finding, LookupTable
 
 log = logging.getLogger("sluice.tables")
 
@@ -26,7 +26,7 @@ _PACKED = (".gz", ".bz2", ".zst")
 _WILD = re.compile(r"[*?\[]")
 
 
-class FileTable(Table):
+class FileTable(LookupTable):
     """A table from a file: CSV with a header, JSON lines or Parquet.
 
     The file is read in pieces of 8 MB, so its size does not matter; with `refresh` it is read again when it has changed. A

@@ -18,7 +18,7 @@ from connectors.http.urls import Url, check_urls
 from connectors.http.versions import condition, version_of
 from connectors.lookup_tables.file import FileTable
 from connectors.tls import ClientTls
-from etl.api import ComponentError, Duration, Finding, Newer, Size, Table
+from etl.api import ComponentError, Duration, Finding, LookupTable, Newer, Size
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
@@ -26,7 +26,7 @@ _PROBE_SECONDS = 5.0
 _TEMPORARY = (408, 425, 429)
 
 
-class HttpTable(Table):
+class HttpTable(LookupTable):
     """A table from a web server: CSV with a header, JSON lines, or a text as a whole.
 
     With `refresh` the server is asked that often, with `If-None-Match` or `If-Modified-Since` where its last answer had an

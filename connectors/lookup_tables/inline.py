@@ -9,10 +9,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors.lookup_tables.casting import as_type
-from etl.api import Finding, Table, format_type
+from etl.api import Finding, LookupTable, format_type
 
 
-class InlineTable(Table):
+class InlineTable(LookupTable):
     """Rows that stand in the pipeline file itself: names for a few codes, and what tests look up.
 
     A value that a row leaves out is null.

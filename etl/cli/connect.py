@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from etl.api import ComponentError, Finding, Schema, Sink, Source, Table
+from etl.api import ComponentError, Finding, LookupTable, Schema, Sink, Source
 from etl.config.build import secrets
 from etl.config.document import read
 from etl.config.environment import substitute
@@ -77,7 +77,7 @@ def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tupl
         yield part.path, probe
 
 
-def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink | Table, Probe]]:
+def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink | LookupTable, Probe]]:
     fields = schemas_of(pipeline)
     for name, table in pipeline.tables.items():
         yield layout.tables[name], table, table.probe

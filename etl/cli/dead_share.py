@@ -14,7 +14,7 @@ from etl.cli.progress import Progress, count
 from etl.plan.model import Plan, StepNode, segments
 from etl.receipts import Rejected
 from etl.segment.warming import nodes
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 from etl.spark.totals import Totals
 
 LOUD = 0.1
@@ -56,7 +56,7 @@ class Share(click.ParamType[float]):
 class DeadShare:
     """Watches a run; `look` is called a few times a second."""
 
-    def __init__(self, one: Run, most: float | None) -> None:
+    def __init__(self, one: PipelineRun, most: float | None) -> None:
         self._one, self._most = one, most
         self._sums: deque[tuple[int, int]] = deque([(0, 0)])
         self._said = False
@@ -130,7 +130,7 @@ def _percent(share: float) -> str:
 # ── The summary ───────────────────────────────────────────────────────────────────────────────────
 
 
-def dead_summary(watch: DeadShare, one: Run) -> Iterator[str]:
+def dead_summary(watch: DeadShare, one: PipelineRun) -> Iterator[str]:
     """Lines for a run of which a tenth or more became dead letters; none for another."""
     if not one.totals.dead or (watch.share < LOUD and not watch.exceeded):
         return

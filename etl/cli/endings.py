@@ -11,10 +11,10 @@ from etl.cli.planned import Options
 from etl.cli.progress import Progress, count
 from etl.cli.several import errors_named
 from etl.cli.summary import summary
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 
 
-def sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool) -> None:
+def sum_up(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbose: bool) -> None:
     """The sums of each pipeline; ``whole`` is how long the command took, in seconds."""
     for one in runs:
         lines = "\n".join([*summary(one.plan, one.totals, verbose), *silent_sources(one)])
@@ -29,7 +29,7 @@ def sum_up(runs: Sequence[Run], progress: Progress, whole: float, verbose: bool)
         )
 
 
-def say_what_died(runs: Sequence[Run], shares: Sequence[DeadShare], progress: Progress) -> None:
+def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadShare], progress: Progress) -> None:
     """Loudly, of each pipeline of which a tenth of the events or more became dead letters."""
     for one, share in zip(runs, shares, strict=True):
         share.end()
@@ -38,7 +38,7 @@ def say_what_died(runs: Sequence[Run], shares: Sequence[DeadShare], progress: Pr
             progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
 
 
-def end_for_dead_letters(runs: Sequence[Run], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
+def end_for_dead_letters(runs: Sequence[PipelineRun], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
     """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
     for one, share in zip(runs, shares, strict=True):
         if share.exceeded:
@@ -49,7 +49,7 @@ def end_for_dead_letters(runs: Sequence[Run], shares: Sequence[DeadShare], optio
                 )
 
 
-def say_what_waits(runs: Sequence[Run], progress: Progress, several: bool) -> None:
+def say_what_waits(runs: Sequence[PipelineRun], progress: Progress, several: bool) -> None:
     """Raises EtlError when events wait in a spool, unless the run was told to end."""
     waiting = [
         f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"

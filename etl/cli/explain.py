@@ -12,7 +12,7 @@ from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
 from etl.plan.render import explained
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 EXAMPLES = """
 \b
@@ -28,5 +28,5 @@ Examples:
 def command(file: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Show the queries and segments of a pipeline, which steps run on Arrow, and what each sink guarantees."""
     pipeline = load(file, environment(env_file), overrides)
-    for line in explained(plan(pipeline, dead_letters(pipeline, State.of(pipeline.name, state)), SCHEMA)):
+    for line in explained(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA)):
         click.echo(line)

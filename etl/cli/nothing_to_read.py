@@ -9,10 +9,10 @@ from etl.api import Finding, Source
 from etl.cli.progress import Progress
 from etl.delivery.abandonable import CallThread
 from etl.delivery.waiting import RunEnds
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 
 
-def warn_of_nothing(one: Run, progress: Progress) -> None:
+def warn_of_nothing(one: PipelineRun, progress: Progress) -> None:
     """What is not there, of sources that know without asking another host. Raises RunEnds when the run is to end."""
     then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
     for name, source in one.plan.sources().items():
@@ -24,7 +24,7 @@ def warn_of_nothing(one: Run, progress: Progress) -> None:
             progress.say("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, source=name)
 
 
-def silent_sources(one: Run) -> Iterator[str]:
+def silent_sources(one: PipelineRun) -> Iterator[str]:
     """Lines about the sources of which a run that ended by itself read nothing."""
     if one.stopped:
         return
@@ -38,7 +38,7 @@ def _errors(source: Source) -> list[Finding]:
     return [finding for finding in source.probe() if finding.severity == "error"]
 
 
-def _silence(one: Run, name: str, source: Source) -> str:
+def _silence(one: PipelineRun, name: str, source: Source) -> str:
     try:
         return CallThread(lambda: one.stopped).run(lambda: source.silence(one.reached.get(name)))
     except RunEnds:

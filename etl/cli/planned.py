@@ -14,8 +14,8 @@ from etl.plan.planner import plan as planned
 from etl.spark import cluster
 from etl.spark import session as spark
 from etl.spark.mode import Mode
-from etl.spark.run import Run
-from etl.spark.state import State
+from etl.spark.run import PipelineRun
+from etl.spark.state import StateFolder
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Options:
     """The share of events that may become dead letters; more end the run."""
 
 
-def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool = False) -> Run:
+def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool = False) -> PipelineRun:
     """A pipeline with its plan, state and mode; of ``several`` in one command. Starts and writes nothing."""
-    state = State.of(pipeline.name, options.state and _state_folder(pipeline.name, options.state, several))
+    state = StateFolder.of(pipeline.name, options.state and _state_folder(pipeline.name, options.state, several))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
@@ -52,7 +52,7 @@ def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
     if not spark.is_local(master):
         cluster.check(plan, options.state)
-    return Run(plan, state, mode)
+    return PipelineRun(plan, state, mode)
 
 
 def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
@@ -60,25 +60,25 @@ def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
     with others, it keeps its folder. Raises EtlError where the folder holds the state of a pipeline that ran alone."""
     root = Path(chosen.removeprefix(cluster.SHARED))
     below = root / pipeline
-    if State(root).has_run:
+    if StateFolder(root).has_run:
         if several:
             raise EtlError(
                 f"state folder {root} holds the state of one pipeline, and of several each has a folder below it: choose "
                 f"another folder with --state, or move its content to {root}/NAME, where NAME is that pipeline's name"
             )
         return str(root)
-    return str(below if several or State(below).has_run else root)
+    return str(below if several or StateFolder(below).has_run else root)
 
 
-def _placed(source: Source | FrameSource, state: State, name: str) -> Source | FrameSource:
+def _placed(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
     return source.placed(str(state.received(name))) if isinstance(source, ReceivingSource) else source
 
 
-def _with_tables(stream: Stream, state: State) -> Stream:
+def _with_tables(stream: Stream, state: StateFolder) -> Stream:
     return replace(stream, steps=tuple(step.with_tables({}, str(state.tables)) for step in stream.steps))
 
 
-def dead_letters(pipeline: Pipeline, state: State) -> Sink:
+def dead_letters(pipeline: Pipeline, state: StateFolder) -> Sink:
     """The pipeline's sink for rejected events, else a file in its state folder."""
     if pipeline.dead_letters is not None:
         return pipeline.dead_letters

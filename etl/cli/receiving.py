@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from etl.api import Receiver, ReceivingSource
 from etl.cli.several import errors_named
 from etl.spark.relay import working_for
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 
 
 @contextmanager
-def receiving(runs: Sequence[Run], several: bool = False) -> Iterator[None]:
+def receiving(runs: Sequence[PipelineRun], several: bool = False) -> Iterator[None]:
     """Receivers stop last: what they took is on disk. What they could not take is counted."""
     with ExitStack() as stack:
         for one in runs:
@@ -26,6 +26,6 @@ def receiving(runs: Sequence[Run], several: bool = False) -> Iterator[None]:
         yield
 
 
-def _stop(one: Run, name: str, receiver: Receiver) -> None:
+def _stop(one: PipelineRun, name: str, receiver: Receiver) -> None:
     receiver.stop()
     one.totals.dropped[name] = receiver.dropped()

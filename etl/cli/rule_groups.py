@@ -69,7 +69,7 @@ def _steps(path: str) -> Iterator[Group]:
 
     pipeline = load(path)
     incoming: dict[str, Schema] = {}
-    for node in Graph(pipeline).nodes.values():
+    for node in Graph(pipeline).steps.values():
         incoming.setdefault(node.id.partition(" ")[0], node.incoming)  # of the parts of a step the first
     found = False
     for stream in pipeline.streams.values():

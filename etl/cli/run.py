@@ -38,7 +38,7 @@ from etl.spark.errors import jvm_gone
 from etl.spark.limits import allow_files
 from etl.spark.masters import check_reachable
 from etl.spark.relay import Ear, follow, listening, working_for
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 from etl.spark.streams import Turns
 from etl.steps.lookup import tables_of
 
@@ -155,7 +155,7 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
 
 
 def _prepared(
-    runs: Sequence[Run],
+    runs: Sequence[PipelineRun],
     options: Options,
     master: str,
     progress: Progress,
@@ -204,7 +204,7 @@ def _say_of_table(progress: Progress, pipeline: str, kind: str, text: str) -> No
     progress.say("table", text, kind, pipeline)
 
 
-def _segments(runs: Sequence[Run]) -> Iterator[Segment]:
+def _segments(runs: Sequence[PipelineRun]) -> Iterator[Segment]:
     for query in (query for one in runs for query in one.plan.queries):
         yield query.segment
         yield from (segment for segment, _ in segments(query.frame))
@@ -228,7 +228,7 @@ MASTER_SECONDS = 10.0
 """How long Spark may take to start on a cluster before that is said."""
 
 
-def _prints(one: Run) -> bool:
+def _prints(one: PipelineRun) -> bool:
     return any(output.sink.type == "console" for query in one.plan.queries for output in query.segment.outputs.values())
 
 
@@ -238,12 +238,14 @@ def _how(options: Options) -> str:
     return "following; Ctrl-C ends it after the micro-batch at work"
 
 
-def _work(runs: Sequence[Run], commits: Sequence[Any], session: Any, progress: Progress, shares: Sequence[DeadShare]) -> None:
-    failures: list[tuple[Run, BaseException]] = []
+def _work(
+    runs: Sequence[PipelineRun], commits: Sequence[Any], session: Any, progress: Progress, shares: Sequence[DeadShare]
+) -> None:
+    failures: list[tuple[PipelineRun, BaseException]] = []
     totals = {one.plan.pipeline: one.totals for one in runs}
     files = [MetricsFile(one.state.metrics, one.plan.pipeline, one.totals) for one in runs]
 
-    def work(one: Run, commit: Any) -> None:
+    def work(one: PipelineRun, commit: Any) -> None:
         try:
             one.work(session, commit)
         except BaseException as error:

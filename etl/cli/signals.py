@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from etl.cli.progress import Progress
-from etl.spark.run import Run
+from etl.spark.run import PipelineRun
 
 
 @contextmanager
-def signals(runs: Sequence[Run], progress: Progress) -> Iterator[None]:
+def signals(runs: Sequence[PipelineRun], progress: Progress) -> Iterator[None]:
     """First signal: end after the micro-batch. Second: at once."""
     seen: list[int] = []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from etl.api import Duration, FrameSource, Sink, Size, Source, Step, Table
+from etl.api import Duration, FrameSource, LookupTable, Sink, Size, Source, Step
 
 if TYPE_CHECKING:
     from etl.config.cases import Case
@@ -74,5 +74,5 @@ class Pipeline:
     """Where each key stands in the file, short forms under their long paths; a list item stands at its value."""
     file: str = ""
     tests: tuple[Case, ...] = ()
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, LookupTable] = field(default_factory=dict)
     """What steps look up; each step that names one has it already."""

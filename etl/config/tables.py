@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from etl.api import Step, Table, nearest
+from etl.api import LookupTable, Step, nearest
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.report import Report
@@ -15,7 +15,7 @@ from etl.config.variants import Built, attributes
 def give_tables(layout: Layout, built: dict[OptionPath, Built], report: Report) -> None:
     """Ask tables for their findings, and replace steps by ones that know their tables; report names that no table has."""
     made = {name: built[part.path].component for name, part in layout.tables.items() if part.path in built}
-    tables = {name: table for name, table in made.items() if isinstance(table, Table)}
+    tables = {name: table for name, table in made.items() if isinstance(table, LookupTable)}
     for name, table in tables.items():
         _ask(table, layout.tables[name].path, report)
     for part in (step for stream in layout.streams.values() for step in stream.steps):
@@ -24,7 +24,7 @@ def give_tables(layout: Layout, built: dict[OptionPath, Built], report: Report) 
             _give(known, part.path, tables, set(layout.tables), built, report)
 
 
-def _ask(table: Table, path: OptionPath, report: Report) -> None:
+def _ask(table: LookupTable, path: OptionPath, report: Report) -> None:
     """Report what a table finds, except consequences of errors known already, and of values that the run may have otherwise."""
     for finding in table.check():
         place = (*path, *finding.path)
@@ -36,7 +36,7 @@ def _ask(table: Table, path: OptionPath, report: Report) -> None:
 def _give(
     known: Built,
     path: OptionPath,
-    tables: Mapping[str, Table],
+    tables: Mapping[str, LookupTable],
     declared: set[str],
     built: dict[OptionPath, Built],
     report: Report,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.contract.components import Component
 from etl.contract.errors import Finding
-from etl.contract.tables import Table
+from etl.contract.tables import LookupTable
 from etl.events import Schema
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Step(Component):
         """The tables of the file that it looks into, by the path of the option that names each."""
         return {}
 
-    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+    def with_tables(self, tables: Mapping[str, LookupTable], folder: str | None = None) -> Self:
         """This step, with the tables that it names and, in a run, the folder that keeps them between runs."""
         return self
 

@@ -36,10 +36,10 @@ class Newer:
     version: str | None
     read: Callable[[], Iterator[pa.RecordBatch]]
     place: Callable[[int], str | None] = lambda _: None
-    """`Table.place`, of these rows."""
+    """`LookupTable.place`, of these rows."""
 
 
-class Table(Component):
+class LookupTable(Component):
     """Rows that steps look up by key: read when a run starts, and again every ``refresh``."""
 
     key: Names = Field(

@@ -18,7 +18,7 @@ import pyarrow as pa
 from etl.api import Rejects, Staged, Task, visible
 from etl.columns.texts import owned
 from etl.delivery.outlet import NotTakenError, Outlet
-from etl.delivery.spool import Spool
+from etl.delivery.spool import SinkSpool
 from etl.delivery.spool_file import SpoolFile
 from etl.delivery.told import Trouble
 from etl.delivery.waiting import Patience
@@ -38,7 +38,7 @@ class Detour:
     task: Task
     source: str
     partition: str
-    spool: Spool
+    spool: SinkSpool
     path: Path
     reject: Callable[[Rejects], None]
     patience: Patience

@@ -11,7 +11,7 @@ from etl.api import ComponentError, Rejects, Sink, Task, Writer
 from etl.delivery.detour import Detour
 from etl.delivery.identities import Identities
 from etl.delivery.outlet import NotTakenError, Outlet, said_by
-from etl.delivery.spool import Spool
+from etl.delivery.spool import SinkSpool
 from etl.delivery.waiting import NEVER, Ending, Patience
 from etl.receipts import Delivered
 
@@ -24,7 +24,7 @@ def opened(sink: Sink, task: Task, reject: Reject, ending: Ending = NEVER) -> Ou
 
 
 def with_detour(
-    sink: Sink, task: Task, reject: Reject, ending: Ending, spool: Spool, read: tuple[str, str], path: Path
+    sink: Sink, task: Task, reject: Reject, ending: Ending, spool: SinkSpool, read: tuple[str, str], path: Path
 ) -> Outlet | Detour:
     """The sink's outlet, with the spool beside it where the sink says so or events wait there already.
 

@@ -36,7 +36,7 @@ class Entry:
     items: tuple[Spooled, ...]
 
 
-class Spool:
+class SinkSpool:
     """A folder. Tasks look whether events go there; the driver alone changes it, but for `begin`."""
 
     def __init__(self, folder: Path) -> None:

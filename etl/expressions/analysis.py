@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import Finding, PlanError, Schema, format_type
-from etl.expressions.bound import Bound, Run
+from etl.expressions.bound import Bound, EvaluateRows
 from etl.expressions.rows import Evaluated, Rows
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
 
@@ -127,7 +127,7 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _evaluated(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated:
+def _evaluated(run: EvaluateRows, columns: dict[str, pa.Array], length: int) -> Evaluated:
     rows = Rows(columns, length)
     try:
         return rows.outcome(run(rows))
@@ -137,7 +137,7 @@ def _evaluated(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated
     return _by_halves(run, columns, length)
 
 
-def _by_halves(run: Run, columns: dict[str, pa.Array], length: int) -> Evaluated:
+def _by_halves(run: EvaluateRows, columns: dict[str, pa.Array], length: int) -> Evaluated:
     """A kernel gave up on a value that none of ours foresaw: find its row, and let the others go on."""
     middle = length // 2
     parts = [

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions.rows import Rows
 
-Run: TypeAlias = Callable[[Rows], Any]
+EvaluateRows: TypeAlias = Callable[[Rows], Any]
 """Rows → an array of their length, or a scalar when the value is the same for all."""
 
 _NO_LITERAL: Any = object()
@@ -22,7 +22,7 @@ class Bound:
     """A node: its type (``null`` when unknown), how Arrow computes it or why it cannot."""
 
     type: pa.DataType
-    run: Run | None = None
+    run: EvaluateRows | None = None
     reason: str | None = None
     """Why there is no Arrow form."""
     fails: bool = False
@@ -102,7 +102,7 @@ def first_reason(args: tuple[Bound, ...] | list[Bound]) -> str | None:
     return next((arg.reason for arg in args if arg.run is None), None)
 
 
-def lazily(type_: pa.DataType, run: Run, *parts: Bound) -> Bound:
+def lazily(type_: pa.DataType, run: EvaluateRows, *parts: Bound) -> Bound:
     """A node that decides itself where its parts are evaluated."""
     reason = first_reason(parts)
     return spark_only(reason, type_) if reason else Bound(type_, run, fails=any(part.fails for part in parts))

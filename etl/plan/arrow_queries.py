@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.plan.align import Align
-from etl.plan.graph import Graph, Place
+from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import Branch, QueryPlan, Segment, StepNode
 
 
@@ -22,7 +22,7 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
     groups: list[tuple[set[str], set[str]]] = []
     for output in graph.pipeline.sinks.values():
         reached = set().union(*(graph.boundaries(graph.end(feed)) for feed in output.inputs))
-        sources = {place[0] for place in reached if not graph.on_spark(place)}
+        sources = {node[0] for node in reached if not graph.on_spark(node)}
         if not sources:
             continue
         joined = [group for group in groups if group[0] & sources]
@@ -32,32 +32,32 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
     return [(sorted(a, key=order.index), sorted(b, key=order.index)) for a, b in groups]
 
 
-def run_on(graph: Graph, steps: list[StepNode], place: Place) -> Branch:
-    """Everything row-wise behind a place, down to sinks; Spark steps end it."""
-    followers = [f for f in graph.followers(place) if not graph.on_spark(f) and _delivers(graph, f)]
-    sinks = tuple(graph.sinks(place))
+def run_on(graph: Graph, steps: list[StepNode], node: PlanNode) -> Branch:
+    """Everything row-wise behind a node, down to sinks; Spark steps end it."""
+    followers = [f for f in graph.followers(node) if not graph.on_spark(f) and _delivers(graph, f)]
+    sinks = tuple(graph.sinks(node))
     if len(followers) == 1 and not sinks:
-        return run_on(graph, [*steps, *entering(graph, place, followers[0])], followers[0])
-    aligned = [_aligned(graph, place, name) for name in sinks]
+        return run_on(graph, [*steps, *entering(graph, node, followers[0])], followers[0])
+    aligned = [_aligned(graph, node, name) for name in sinks]
     direct = tuple(name for name, step in zip(sinks, aligned, strict=True) if step is None)
     below = [Branch((step,), step.outgoing, (name,)) for name, step in zip(sinks, aligned, strict=True) if step is not None]
-    below += [run_on(graph, entering(graph, place, follower), follower) for follower in followers]
-    return Branch(tuple(steps), graph.schema(place), direct, tuple(below))
+    below += [run_on(graph, entering(graph, node, follower), follower) for follower in followers]
+    return Branch(tuple(steps), graph.schema(node), direct, tuple(below))
 
 
-def entering(graph: Graph, place: Place, follower: Place) -> list[StepNode]:
+def entering(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:
     """The step at ``follower``, or the alignment that a union asks of its inputs."""
-    if follower in graph.nodes:
-        return [graph.nodes[follower]]
-    here, there = graph.schema(place), graph.schema(follower)
+    if follower in graph.steps:
+        return [graph.steps[follower]]
+    here, there = graph.schema(node), graph.schema(follower)
     return [] if here.equals(there) else [StepNode(f"{follower[0]} union", Align(to=there), here, there)]
 
 
-def _aligned(graph: Graph, place: Place, sink: str) -> StepNode | None:
-    here, there = graph.schema(place), graph.output(sink).schema
+def _aligned(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:
+    here, there = graph.schema(node), graph.output(sink).schema
     return None if here.equals(there) else StepNode(f"{sink} union", Align(to=there), here, there)
 
 
-def _delivers(graph: Graph, place: Place) -> bool:
+def _delivers(graph: Graph, node: PlanNode) -> bool:
     """Whether row-wise steps lead from here to a sink."""
-    return bool(graph.sinks(place)) or any(not graph.on_spark(f) and _delivers(graph, f) for f in graph.followers(place))
+    return bool(graph.sinks(node)) or any(not graph.on_spark(f) and _delivers(graph, f) for f in graph.followers(node))

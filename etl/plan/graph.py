@@ -1,4 +1,4 @@
-"""A pipeline as a graph of places: what fields are there, what feeds them, whether Arrow or Spark runs them."""
+"""A pipeline as a graph of nodes: what fields are there, what feeds them, whether Arrow or Spark runs them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from etl.config.model import Pipeline
 from etl.config.schemas import merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
 
-Place: TypeAlias = tuple[str, int]
+PlanNode: TypeAlias = tuple[str, int]
 """Behind part ``index`` of a stream's steps; index -1 is where its inputs come together. A source is ``(name, -1)``."""
 
 
 class Graph:
-    """The pipeline with every place's schema and lane."""
+    """The pipeline with every node's schema and lane."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self.nodes: dict[Place, StepNode] = {}
-        self._schemas: dict[Place, Schema] = {}
+        self.steps: dict[PlanNode, StepNode] = {}
+        self._schemas: dict[PlanNode, Schema] = {}
         self._lengths: dict[str, int] = {}
         """Of each stream how many steps it has, each taken apart into its parts."""
         for stream in pipeline.streams.values():
@@ -32,67 +32,67 @@ class Graph:
 
     def _append(self, stream: str, name: str, step: Step, location: tuple[int, int] | None) -> None:
         incoming = self.schema(self.end(stream))
-        self.nodes[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), location)
+        self.steps[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), location)
         self._lengths[stream] += 1
 
-    def schema(self, place: Place) -> Schema:
-        """What leaves a place."""
-        if place not in self._schemas:
-            self._schemas[place] = self._schema(place)
-        return self._schemas[place]
+    def schema(self, node: PlanNode) -> Schema:
+        """What leaves a node."""
+        if node not in self._schemas:
+            self._schemas[node] = self._schema(node)
+        return self._schemas[node]
 
-    def _schema(self, place: Place) -> Schema:
-        name, index = place
+    def _schema(self, node: PlanNode) -> Schema:
+        name, index = node
         if name in self.pipeline.sources:
             return self.pipeline.sources[name].fields()
         if index < 0:
             return merge([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
-        return self.nodes[place].outgoing
+        return self.steps[node].outgoing
 
-    def end(self, name: str) -> Place:
-        """The place whose events leave a stream or source."""
+    def end(self, name: str) -> PlanNode:
+        """The node whose events leave a stream or source."""
         return (name, -1) if name in self.pipeline.sources else (name, self._lengths[name] - 1)
 
-    def on_spark(self, place: Place) -> bool:
-        """Whether the events at this place come out of Spark: a Spark step, or a source that Spark reads."""
-        if place in self.nodes:
-            node = self.nodes[place]
-            return not runs_on_arrow(node.step, node.incoming)
-        return isinstance(self.pipeline.sources.get(place[0]), FrameSource)
+    def on_spark(self, node: PlanNode) -> bool:
+        """Whether the events at this node come out of Spark: a Spark step, or a source that Spark reads."""
+        if node in self.steps:
+            step = self.steps[node]
+            return not runs_on_arrow(step.step, step.incoming)
+        return isinstance(self.pipeline.sources.get(node[0]), FrameSource)
 
-    def feeds(self, place: Place) -> list[Place]:
-        """The places directly upstream."""
-        name, index = place
+    def feeds(self, node: PlanNode) -> list[PlanNode]:
+        """The nodes directly upstream."""
+        name, index = node
         if name in self.pipeline.sources:
             return []
         return [self.end(feed) for feed in self.pipeline.streams[name].inputs] if index < 0 else [(name, index - 1)]
 
-    def followers(self, place: Place) -> list[Place]:
-        """The places directly downstream."""
-        name, index = place
-        if (name, index + 1) in self.nodes:
+    def followers(self, node: PlanNode) -> list[PlanNode]:
+        """The nodes directly downstream."""
+        name, index = node
+        if (name, index + 1) in self.steps:
             return [(name, index + 1)]
         return [(s.name, -1) for s in self.pipeline.streams.values() if name in s.inputs]
 
-    def sinks(self, place: Place) -> list[str]:
-        """The sinks that take the events of this place."""
-        if place != self.end(place[0]):
+    def sinks(self, node: PlanNode) -> list[str]:
+        """The sinks that take the events of this node."""
+        if node != self.end(node[0]):
             return []
-        return [output.name for output in self.pipeline.sinks.values() if place[0] in output.inputs]
+        return [output.name for output in self.pipeline.sinks.values() if node[0] in output.inputs]
 
-    def boundaries(self, place: Place) -> set[Place]:
-        """Where the events at a place come from last: Spark places and our own sources."""
-        if self.on_spark(place) or not self.feeds(place):
-            return {place}
-        return set().union(*(self.boundaries(feed) for feed in self.feeds(place)))
+    def boundaries(self, node: PlanNode) -> set[PlanNode]:
+        """Where the events at a node come from last: Spark nodes and our own sources."""
+        if self.on_spark(node) or not self.feeds(node):
+            return {node}
+        return set().union(*(self.boundaries(feed) for feed in self.feeds(node)))
 
-    def query_name(self, place: Place) -> str:
+    def query_name(self, node: PlanNode) -> str:
         """After the stream and its Spark step, by their order: steps that come or go in front of it change nothing."""
-        if place not in self.nodes:
-            return place[0]
-        name, index = place
-        kind = self.nodes[place].step.type
-        before = sum(self.nodes[name, at].step.type == kind for at in range(index))
+        if node not in self.steps:
+            return node[0]
+        name, index = node
+        kind = self.steps[node].step.type
+        before = sum(self.steps[name, at].step.type == kind for at in range(index))
         return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
 
     def ours(self, names: Iterable[str]) -> dict[str, Source]:

@@ -9,63 +9,63 @@ import pyarrow as pa
 
 from etl.api import FrameSource, Schema, SparkStep
 from etl.plan.arrow_queries import entering, run_on
-from etl.plan.graph import Graph, Place
+from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import Apply, Branch, Frame, Map, Native, QueryPlan, Read, Segment, Union, Watermark, leaves, spark_nodes
 from etl.steps.window import ARRIVAL
 
 
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
     """One for each Spark step, or source that Spark reads, behind which sinks come without another."""
-    places = [(name, -1) for name in graph.pipeline.sources] + list(graph.nodes)
-    for place in places:
-        if not graph.on_spark(place):
+    nodes = [(name, -1) for name in graph.pipeline.sources] + list(graph.steps)
+    for node in nodes:
+        if not graph.on_spark(node):
             continue
-        branch = run_on(graph, [], place)
+        branch = run_on(graph, [], node)
         outputs = {name: graph.output(name) for part in branch.walk() for name in part.sinks}
         if outputs:
-            frame = _frame(graph, place)
-            name = graph.query_name(place)
+            frame = _frame(graph, node)
+            name = graph.query_name(node)
             sources = {n: s for leaf in leaves(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
 
 
-def _frame(graph: Graph, place: Place) -> Frame:
-    if not graph.on_spark(place) and not any(graph.on_spark(b) for b in graph.boundaries(place)):
-        return _read(graph, place)
-    name, index = place
-    if place in graph.nodes:
+def _frame(graph: Graph, node: PlanNode) -> Frame:
+    if not graph.on_spark(node) and not any(graph.on_spark(b) for b in graph.boundaries(node)):
+        return _read(graph, node)
+    name, index = node
+    if node in graph.steps:
         child = _frame(graph, (name, index - 1))
-        node = graph.nodes[place]
-        if isinstance(node.step, SparkStep):
-            return Apply(node, child)
-        return Map(Branch((node,), node.outgoing, emits=True), child)
+        step = graph.steps[node]
+        if isinstance(step.step, SparkStep):
+            return Apply(step, child)
+        return Map(Branch((step,), step.outgoing, emits=True), child)
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
-        return Native(name, source, graph.schema(place))
-    children = tuple(_frame(graph, feed) for feed in graph.feeds(place))
-    return children[0] if len(children) == 1 else Union(children, graph.schema(place))
+        return Native(name, source, graph.schema(node))
+    children = tuple(_frame(graph, feed) for feed in graph.feeds(node))
+    return children[0] if len(children) == 1 else Union(children, graph.schema(node))
 
 
-def _read(graph: Graph, place: Place) -> Read:
-    """Our sources, with the row-wise steps between them and a place, as a streaming DataFrame."""
+def _read(graph: Graph, node: PlanNode) -> Read:
+    """Our sources, with the row-wise steps between them and a node, as a streaming DataFrame."""
     roots: dict[str, Branch] = {}
-    for chain in _chains(graph, place):
-        source, steps = chain[0], chain[1:]
-        nodes = [node for here, there in zip(chain, steps, strict=False) for node in entering(graph, here, there)]
-        way = Branch(tuple(nodes), graph.schema(place), emits=True)
+    for chain in _chains(graph, node):
+        source, followers = chain[0], chain[1:]
+        steps = [step for here, there in zip(chain, followers, strict=False) for step in entering(graph, here, there)]
+        way = Branch(tuple(steps), graph.schema(node), emits=True)
         known = roots.get(source[0])
         roots[source[0]] = Branch((), graph.schema(source), branches=(known, way)) if known else way
-    return Read(graph.ours(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(place))
+    return Read(graph.ours(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(node))
 
 
-def _chains(graph: Graph, place: Place) -> Iterator[list[Place]]:
-    """Every way from a source down to a place."""
-    feeds = graph.feeds(place)
+def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
+    """Every way from a source down to a node."""
+    feeds = graph.feeds(node)
     if not feeds:
-        yield [place]
+        yield [node]
     for feed in feeds:
         for chain in _chains(graph, feed):
-            yield [*chain, place]
+            yield [*chain, node]
 
 
 def _output_mode(frame: Frame) -> str:

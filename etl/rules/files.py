@@ -22,7 +22,7 @@ SUFFIXES = (".yml", ".yaml")
 LARGEST_BYTES = 16 << 20
 """A file of rules; a larger one is refused."""
 
-State = tuple[tuple[str, int, int], ...]
+FileStates = tuple[tuple[str, int, int], ...]
 """Of each file its path, when it changed, and its size; of each text its name, a number of its letters, and its size."""
 
 NO_RULE = "there is no rule in it"
@@ -39,7 +39,7 @@ def rule_files(patterns: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def state_of(patterns: Sequence[str]) -> State:
+def states_of(patterns: Sequence[str]) -> FileStates:
     """Changes when a file does, comes or goes."""
     seen = []
     for path in rule_files(patterns):

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from etl.columns import cache_files
-from etl.rules.files import NO_RULE, State, documents_in, documents_of, rules_of, state_of
+from etl.rules.files import NO_RULE, FileStates, documents_in, documents_of, rules_of, states_of
 from etl.rules.in_force import Stream
 from etl.rules.rule import Problem, RuleSet
 from etl.rules.sigma import Document
@@ -47,17 +47,17 @@ class Good:
     """Files as they were when they were good."""
 
     files: Mapping[str, tuple[Document, ...]]
-    state: State = ()
+    state: FileStates = ()
 
 
 def published(patterns: tuple[str, ...], texts: tuple[Text, ...], placeholders: Placeholders, stream: Stream) -> RuleSet:
     """The rules of all files that patterns stand for, and of texts; read again only when one has changed."""
-    return _read(patterns, state_of(patterns), texts, placeholders, stream)
+    return _read(patterns, states_of(patterns), texts, placeholders, stream)
 
 
 @lru_cache(maxsize=4)
 def _read(
-    patterns: tuple[str, ...], files: State, texts: tuple[Text, ...], placeholders: Placeholders, stream: Stream
+    patterns: tuple[str, ...], files: FileStates, texts: tuple[Text, ...], placeholders: Placeholders, stream: Stream
 ) -> RuleSet:
     origins = sorted({text.origin for text in texts})
     place = cache_files.place(f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}")

@@ -36,7 +36,7 @@ class Final(NamedTuple):
 
 
 @dataclass(eq=False)
-class State:
+class AutomatonState:
     """``edges``: of each class of bytes, the next state and the number of the moves on the way."""
 
     threads: list[Thread]
@@ -69,7 +69,7 @@ class Automaton:
         self.alphabet = Alphabet(program)
         self.live = Liveness(program)
         self.registers = Registers()
-        self.states: list[State] = []
+        self.states: list[AutomatonState] = []
         self.finals: dict[Final, int] = {}
         self.expanded = 0
         self._index: dict[object, int] = {}
@@ -104,7 +104,7 @@ class Automaton:
 
     # ── Edges ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _edges(self, state: State) -> list[tuple[int, int]]:
+    def _edges(self, state: AutomatonState) -> list[tuple[int, int]]:
         if state.edges is None:
             state.edges = [(DEAD, 0)] * self.alphabet.size
             self.expanded += 1
@@ -113,7 +113,7 @@ class Automaton:
                 self._expand(state, state.edges, classes)
         return state.edges
 
-    def _expand(self, state: State, edges: list[tuple[int, int]], classes: Iterable[int]) -> None:
+    def _expand(self, state: AutomatonState, edges: list[tuple[int, int]], classes: Iterable[int]) -> None:
         """The edges of classes that look alike to look-aheads."""
         classes = list(classes)
         alphabet = self.alphabet
@@ -136,7 +136,7 @@ class Automaton:
                 known[key] = self._edge(state, chosen, class_)
             edges[class_] = known[key]
 
-    def _set(self, state: State, edges: list[tuple[int, int]], class_: int, edge: tuple[int, int]) -> None:
+    def _set(self, state: AutomatonState, edges: list[tuple[int, int]], class_: int, edge: tuple[int, int]) -> None:
         if class_ == self.alphabet.edge:
             state.final = UNKNOWN
         else:
@@ -148,7 +148,7 @@ class Automaton:
             return None
         return self.alphabet.members[self.program.operand[one.at]]
 
-    def _final(self, state: State, reached: Sequence[Reached]) -> int:
+    def _final(self, state: AutomatonState, reached: Sequence[Reached]) -> int:
         won = next((one for one in reached if self._reads(one) is None), None)
         if won is None:
             return -1
@@ -165,11 +165,11 @@ class Automaton:
             return matched(self.program.operand[one.at])
         return self.program.then[one.at][0]
 
-    def _values(self, state: State, one: Reached, tags: Sequence[int]) -> Values:
+    def _values(self, state: AutomatonState, one: Reached, tags: Sequence[int]) -> Values:
         known = dict(zip(self.live.tags(state.threads[one.thread].at), state.values[one.thread], strict=True))
         return tuple([HERE if one.tags >> tag & 1 else known.get(tag, UNSET) for tag in tags])
 
-    def _edge(self, state: State, chosen: Sequence[Reached], class_: int) -> tuple[int, int]:
+    def _edge(self, state: AutomatonState, chosen: Sequence[Reached], class_: int) -> tuple[int, int]:
         threads: dict[Thread, Values] = {}
         try:
             for one in chosen:
@@ -204,7 +204,7 @@ class Automaton:
             found = self._index[key] = len(self.states)
             registers = self.registers.for_values(numbers)
             own = [tuple([UNSET if number == UNSET else registers[number] for number in mine]) for mine in shape]
-            self.states.append(State(threads, own, behind, registers=registers))
+            self.states.append(AutomatonState(threads, own, behind, registers=registers))
         targets = self.states[found].registers
         moves = [(targets[number], value) for value, number in numbers.items() if value != targets[number]]
         return found, self.registers.list_of(moves)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.api import Rejects, SplitLostError
 from etl.delivery.waiting import Patience
 from etl.receipts import Receipt
-from etl.segment.runner import Run
+from etl.segment.runner import SegmentRun
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Anew:
     make the same ones for Spark: those that were handed on before are not handed on again.
     """
 
-    begin: Callable[[], Run]
+    begin: Callable[[], SegmentRun]
     batches: Callable[[], Iterable[pa.RecordBatch | Rejects]]
     patience: Patience
     receipt: Receipt = field(init=False)

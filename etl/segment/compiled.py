@@ -17,13 +17,13 @@ from etl.plan.model import Branch, StepNode
 from etl.receipts import Counts
 
 if TYPE_CHECKING:
-    from etl.segment.runner import Run
+    from etl.segment.runner import SegmentRun
 
 
 class Compiled:
     """A compiled branch: called with a batch, it runs its steps and everything below."""
 
-    def __init__(self, branch: Branch, run: Run) -> None:
+    def __init__(self, branch: Branch, run: SegmentRun) -> None:
         self._run = run
         self._steps = [_Step(node, run) for node in branch.steps]
         self._outlets = [run.outlet(name) for name in branch.sinks]
@@ -66,7 +66,7 @@ class _Step:
     """A compiled step with its counts."""
 
     node: StepNode
-    owner: Run
+    owner: SegmentRun
     takes_views: bool = field(init=False)
     counts: Counts = field(init=False)
     _open: Callable[[pa.RecordBatch], Outcome] = field(init=False)

@@ -22,7 +22,7 @@ from etl.delivery.detour import Detour
 from etl.delivery.identities import LetterIdentities
 from etl.delivery.opening import opened, with_detour
 from etl.delivery.outlet import Outlet
-from etl.delivery.spool import Spool
+from etl.delivery.spool import SinkSpool
 from etl.delivery.waiting import NEVER, Ending
 from etl.plan.model import Output, Segment, Watermark
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
@@ -69,7 +69,7 @@ class SplitContext:
         )
 
 
-class Run:
+class SegmentRun:
     """One split's way through a segment."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Run:
         if context.spool_folder is None:
             return opened(output.sink, task, reject, context.ending)
         path = Path(context.staging_folder(f"{name}.spool"), task.split)
-        spool, read = Spool(context.spool_folder / name), (context.source, context.partition)
+        spool, read = SinkSpool(context.spool_folder / name), (context.source, context.partition)
         return with_detour(output.sink, task, reject, context.ending, spool, read, path)
 
     def _close(self) -> None:

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, replace_file
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 _VERSION = re.compile(r"v\d+")
 _CHUNK_HEAD = 8
 """Bytes of a Hadoop checksum file in front of the sums: ``crc\\0`` and how many bytes each sum is of."""
 
 
-def mend(state: State, query: str) -> list[str]:
+def mend(state: StateFolder, query: str) -> list[str]:
     """What was mended, for the user. Raises ComponentError that names a damaged file and what can be done."""
     folder = state.checkpoint(query)
     _check_offsets(folder, query)

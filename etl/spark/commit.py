@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from etl.api import BatchId
-from etl.delivery.spool import Spool
+from etl.delivery.spool import SinkSpool
 from etl.plan.model import Plan, QueryPlan, segments
 from etl.receipts import Receipt
 from etl.spark import pace
 from etl.spark.drain import Drain
 from etl.spark.query_context import QueryContext
 from etl.spark.sink_end import SinkEnd
-from etl.spark.state import State, read_json, read_numbers, write_json
+from etl.spark.state import StateFolder, read_json, read_numbers, write_json
 from etl.spark.totals import Totals
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Commits:
     """The driver's end of all sinks of a run. Construction recovers what a killed run left behind."""
 
-    def __init__(self, plan: Plan, state: State) -> None:
+    def __init__(self, plan: Plan, state: StateFolder) -> None:
         outputs = {name: out for query in plan.queries for name, out in query.segment.outputs.items()}
         outputs[plan.dead_letters.name] = plan.dead_letters
         self._ends = {name: SinkEnd(output, state) for name, output in outputs.items()}
@@ -65,7 +65,7 @@ class Commits:
     def left_behind(self) -> list[str]:
         """What waits for sinks that the pipeline no longer has."""
         folders = sorted(self._spools.iterdir()) if self._spools.is_dir() else []
-        spools = [Spool(folder) for folder in folders if folder.name not in self._ends]
+        spools = [SinkSpool(folder) for folder in folders if folder.name not in self._ends]
         return [
             f"{spool.waiting} events wait in {spool.folder} for a sink that this pipeline no longer has; they stay there"
             for spool in spools

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from etl.api import ComponentError, SparkStep, format_type
 from etl.plan.model import Native, Plan, QueryPlan, Read, leaves, spark_nodes
-from etl.spark.state import State, read_json, write_json
+from etl.spark.state import StateFolder, read_json, write_json
 
 Print: TypeAlias = dict[str, Any]
 """What of a query its checkpoint depends on, as JSON."""
@@ -29,7 +29,7 @@ class Change:
     what: str
 
 
-def fit(plan: Plan, state: State) -> tuple[Plan, list[str]]:
+def fit(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
     """The plan under the names of the last run's checkpoints, and what its user should know; remembers it for the next.
 
     Raises ComponentError that lists what changed and the ways out.
@@ -125,7 +125,7 @@ def _list(names: Any) -> str:
 # ── Changes ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _refusal(changes: list[Change], state: State) -> str:
+def _refusal(changes: list[Change], state: StateFolder) -> str:
     lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
     folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
     return (

@@ -18,7 +18,7 @@ from etl.delivery.waiting import Ending, Patience, RunEnds
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
 from etl.segment.anew import Anew
-from etl.segment.runner import Run, SplitContext
+from etl.segment.runner import SegmentRun, SplitContext
 from etl.spark import relay
 from etl.spark.errors import refused
 from etl.spark.query_context import QueryContext, current_batch, made, report
@@ -173,7 +173,7 @@ def _anew(
     """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
     relay.send(query.pipeline)
     kept = Kept(batches, made(_staging(query) / "kept") / context.split)
-    begin = lambda: Run(segment, "", context, query.dead_letters, emits)  # noqa: E731
+    begin = lambda: SegmentRun(segment, "", context, query.dead_letters, emits)  # noqa: E731
     try:
         yield Anew(begin, lambda: kept, Patience(f"query {query.query!r}", context.ending))
     except RunEnds:

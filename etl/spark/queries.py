@@ -20,7 +20,7 @@ from etl.spark.query_context import QueryContext
 from etl.spark.relay import working_for
 from etl.spark.reports import Reports
 from etl.spark.splits import splits_source
-from etl.spark.state import State, read_json, write_json
+from etl.spark.state import StateFolder, read_json, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ class Queries:
     session: SparkSession
     commits: Commits
     plan: Plan
-    state: State
+    state: StateFolder
     mode: Mode
     run: str
     """The run's id."""

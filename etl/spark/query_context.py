@@ -14,7 +14,7 @@ from pathlib import Path
 from etl.api import NO_BATCH, BatchId, Split
 from etl.delivery.waiting import Ending, Patience
 from etl.plan.model import Output
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class QueryContext:
     pipeline: str
     query: str
     run_id: str
-    state: State
+    state: StateFolder
     dead_letters: Output
     parallelism: int
     max_batch_bytes: int

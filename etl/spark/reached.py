@@ -8,18 +8,18 @@ from typing import Any
 
 from etl.api import Offset
 from etl.plan.model import QueryPlan
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 _HEAD_LINES = 2
 """Version and settings; then a line for each read of the query."""
 
 
-def reached(state: State, queries: Iterable[QueryPlan]) -> dict[str, Offset]:
+def reached(state: StateFolder, queries: Iterable[QueryPlan]) -> dict[str, Offset]:
     """Source → where it stands; without those that no run has begun, or whose log is none that we know."""
     return {name: offset for query in queries for read in _last(state, query.name) for name, offset in read.items()}
 
 
-def _last(state: State, query: str) -> Iterator[dict[str, Offset]]:
+def _last(state: StateFolder, query: str) -> Iterator[dict[str, Offset]]:
     folder = state.checkpoint(query) / "offsets"
     batches = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     if batches:

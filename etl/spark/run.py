@@ -23,7 +23,7 @@ from etl.spark.queries import Queries, RunStops
 from etl.spark.reached import reached
 from etl.spark.relay import working_for
 from etl.spark.reports import Reports
-from etl.spark.state import State, locked, read_json
+from etl.spark.state import StateFolder, locked, read_json
 from etl.spark.streams import Streams, Turns
 from etl.spark.totals import Totals
 
@@ -39,11 +39,11 @@ GATHER_EVERY = 5
 
 
 @dataclass
-class Run:
+class PipelineRun:
     """A pipeline at work. ``totals`` may be read at any time."""
 
     plan: Plan
-    state: State
+    state: StateFolder
     mode: Mode
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])

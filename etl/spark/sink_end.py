@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from etl.api import BatchId, Committer, Staged
 from etl.delivery.outlet import NotTakenError
-from etl.delivery.spool import Spool, discard
+from etl.delivery.spool import SinkSpool, discard
 from etl.delivery.waiting import Ending, Patience
 from etl.plan.model import Output
 from etl.receipts import Spooled
 from etl.spark.query_context import made
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 log = logging.getLogger("sluice.sink")
 
@@ -35,8 +35,8 @@ class SinkEnd:
     """
 
     output: Output
-    state: State
-    spool: Spool = field(init=False)
+    state: StateFolder
+    spool: SinkSpool = field(init=False)
     stuck: threading.Event = field(default_factory=threading.Event)
     """Set while the drain waits for the sink."""
     _committer: Committer | None = field(default=None, init=False)
@@ -44,7 +44,7 @@ class SinkEnd:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.spool = Spool(self.state.spools / self.output.name)
+        self.spool = SinkSpool(self.state.spools / self.output.name)
         self.spool.recover()
         if not self._spools:
             self._try(self.make_ready)

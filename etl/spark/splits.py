@@ -24,7 +24,7 @@ from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
 from etl.plan.model import Read, Segment
 from etl.segment.anew import Anew
 from etl.segment.event_time import heartbeat
-from etl.segment.runner import Run, SplitContext
+from etl.segment.runner import SegmentRun, SplitContext
 from etl.spark import pace, relay
 from etl.spark.query_context import Part, QueryContext, current_batch, made, report
 from etl.spark.state import read_json, read_numbers, write_json
@@ -196,7 +196,7 @@ class Reader:
         folder = made(staging / "receipts")
         (folder / whole.receipt.split).write_bytes(whole.receipt.encode())
 
-    def _run(self, part: Part, staging: Path) -> Run:
+    def _run(self, part: Part, staging: Path) -> SegmentRun:
         assert part.split is not None
         context = SplitContext(
             pipeline=self._query.pipeline,
@@ -213,7 +213,7 @@ class Reader:
         )
         clock = self._read.watermark if self._read else None
         emits = emitted(self._read) if self._read else None
-        run = Run(self._segment, part.source, context, self._query.dead_letters, emits, clock)
+        run = SegmentRun(self._segment, part.source, context, self._query.dead_letters, emits, clock)
         run.receipt.found = part.found
         return run
 

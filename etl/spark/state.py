@@ -38,21 +38,21 @@ log = logging.getLogger("sluice.state")
 
 
 @dataclass(frozen=True)
-class State:
+class StateFolder:
     """Paths inside one pipeline's state folder."""
 
     root: Path
 
     @staticmethod
-    def of(pipeline: str, chosen: str | None) -> State:
+    def of(pipeline: str, chosen: str | None) -> StateFolder:
         """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``. Raises ComponentError without a home."""
         if chosen:
-            return State(Path(chosen).absolute())
+            return StateFolder(Path(chosen).absolute())
         base = os.environ.get("ETL_STATE")
         home = Path(base or os.path.expanduser("~/.local/state/sluice"))
         if not base and not home.is_absolute():
             raise ComponentError("no home folder is known for the state: choose a folder with --state, or set HOME or ETL_STATE")
-        return State((home / pipeline).absolute())
+        return StateFolder((home / pipeline).absolute())
 
     def checkpoint(self, query: str) -> Path:
         """Spark's own folder for a query."""
@@ -133,7 +133,7 @@ class State:
 
 
 @contextmanager
-def locked(state: State) -> Iterator[None]:
+def locked(state: StateFolder) -> Iterator[None]:
     """Hold the folder for this process. Raises ComponentError that names who has it."""
     try:
         opened = open(state.root / "lock", "a+")  # noqa: SIM115
@@ -148,7 +148,7 @@ def locked(state: State) -> Iterator[None]:
         yield
 
 
-def _sign(state: State, lock: IO[str]) -> None:
+def _sign(state: StateFolder, lock: IO[str]) -> None:
     """Say whose it is."""
     holder = f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
     try:
@@ -160,7 +160,7 @@ def _sign(state: State, lock: IO[str]) -> None:
         ) from error
 
 
-def _held(state: State, lock: IO[str]) -> str:
+def _held(state: StateFolder, lock: IO[str]) -> str:
     lock.seek(0)
     holder = lock.read(200).strip() or "unknown"
     return (

@@ -16,7 +16,7 @@ from etl.steps.each import each
 if TYPE_CHECKING:
     from etl.steps.lookup import Lookup
     from etl.tables.store import Live
-    from etl.tables.table import Table as Mapped
+    from etl.tables.table import MappedTable
 
 
 class Looking:
@@ -55,7 +55,7 @@ class Looking:
             columns[name] = pc.if_else(pa.array(missed), value, columns[name])
         return Outcome(with_columns(batch, columns), rejects), number
 
-    def _rows(self, table: Mapped, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
+    def _rows(self, table: MappedTable, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
         """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
         if self._step.several != "first":
             return table.every(keys)
@@ -63,7 +63,7 @@ class Looking:
         return (rows >= 0).astype("int64"), rows[rows >= 0]
 
     def _found(
-        self, table: Mapped, batch: pa.RecordBatch, counts: Any, rows: Any
+        self, table: MappedTable, batch: pa.RecordBatch, counts: Any, rows: Any
     ) -> tuple[pa.RecordBatch, dict[str, pa.Array], Any]:
         """The events, their new columns, and for which of them the table has none (bool[n])."""
         if self._step.several == "list":

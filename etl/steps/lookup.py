@@ -14,9 +14,9 @@ from etl.api import (
     Counting,
     FieldName,
     Finding,
+    LookupTable,
     Names,
     Schema,
-    Table,
     format_type,
     nearest,
     with_fields,
@@ -75,13 +75,13 @@ class Lookup(ArrowStep):
         default={}, description="Values of new fields where the table knows nothing, instead of null."
     )
 
-    _table: Table | None = PrivateAttr(default=None)
+    _table: LookupTable | None = PrivateAttr(default=None)
     _folder: str | None = PrivateAttr(default=None)
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
         return {("table",): self.table}
 
-    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+    def with_tables(self, tables: Mapping[str, LookupTable], folder: str | None = None) -> Self:
         step = self.model_copy()
         step._table, step._folder = tables.get(self.table, self._table), folder
         return step
@@ -115,7 +115,7 @@ class Lookup(ArrowStep):
         if self._table is not None:
             yield from self._table_findings(self._table, incoming)
 
-    def _table_findings(self, table: Table, incoming: Schema) -> Iterable[Finding]:
+    def _table_findings(self, table: LookupTable, incoming: Schema) -> Iterable[Finding]:
         known = table.names()
         for name, column in self.add.items():
             if known is not None and column not in known:
@@ -129,7 +129,7 @@ class Lookup(ArrowStep):
         else:
             yield from self._type_findings(table, incoming)
 
-    def _type_findings(self, table: Table, incoming: Schema) -> Iterable[Finding]:
+    def _type_findings(self, table: LookupTable, incoming: Schema) -> Iterable[Finding]:
         pairs = zip(self.on, table.key, strict=True) if self.match == "exact" else ((self.on[0], key) for key in table.key)
         for field, key in pairs:
             mine = incoming.field(field).type if field in incoming.names else pa.null()

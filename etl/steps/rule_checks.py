@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import FileLocation, Finding, Schema, Table, format_type, nearest
+from etl.api import FileLocation, Finding, LookupTable, Schema, format_type, nearest
 from etl.rules.files import NO_RULE, apart, read_rules, rule_files
 from etl.rules.in_force import in_force
 from etl.rules.locations import location_of
@@ -48,7 +48,7 @@ def _same_ids(rules: Sequence[OwnRule]) -> Iterator[Finding]:
             yield Finding("duplicate-rule", message, ("rules", place, key), None if rule.id else "give one of them an `id`")
 
 
-def table_findings(columns: Mapping[str, str], tables: Mapping[str, Table]) -> Iterator[Finding]:
+def table_findings(columns: Mapping[str, str], tables: Mapping[str, LookupTable]) -> Iterator[Finding]:
     """About the column of each table that holds rules."""
     for name, table in tables.items():
         column, known = columns[name], table.names()

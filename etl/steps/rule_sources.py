@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVa
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from etl.api import NOTICE, Expression, Finding, Schema, Step, Table, visible
+from etl.api import NOTICE, Expression, Finding, LookupTable, Schema, Step, visible
 
 if TYPE_CHECKING:
     from etl.rules.changes import Known
@@ -84,13 +84,13 @@ class RuleSources(Step):
         examples=[{"admins": ["alice", "bob"]}],
     )
 
-    _tables: Mapping[str, Table] = PrivateAttr(default_factory=dict)
+    _tables: Mapping[str, LookupTable] = PrivateAttr(default_factory=dict)
     _folder: str | None = PrivateAttr(default=None)
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
         return {("tables", name): name for name in self.tables}
 
-    def with_tables(self, tables: Mapping[str, Table], folder: str | None = None) -> Self:
+    def with_tables(self, tables: Mapping[str, LookupTable], folder: str | None = None) -> Self:
         step = self.model_copy()
         step._tables = {**self._tables, **{name: table for name, table in tables.items() if name in self.tables}}
         step._folder = folder
@@ -127,10 +127,10 @@ class RuleSources(Step):
 
     def rule_state(self) -> tuple[object, ...]:
         """Is another when what is published is another: of files when they changed, of tables their rows."""
-        from etl.rules.files import state_of
+        from etl.rules.files import states_of
         from etl.rules.taxonomy_standing import state
 
-        return state_of(self.files), state(self.taxonomy), self._texts()
+        return states_of(self.files), state(self.taxonomy), self._texts()
 
     def rule_set(self, incoming: Schema) -> RuleSet:
         """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""

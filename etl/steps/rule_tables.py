@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from etl.api import ComponentError, Table
+from etl.api import ComponentError, LookupTable
 from etl.rules.published import Text
 from etl.tables.store import Wanted, current, temporary
-from etl.tables.table import Shape
-from etl.tables.table import Table as Mapped
+from etl.tables.table import MappedTable, Shape
 
 _TRIES = 3
 """A file that was replaced since we looked is looked for again."""
 
 
-def wanted(name: str, table: Table, column: str) -> Wanted:
+def wanted(name: str, table: LookupTable, column: str) -> Wanted:
     """What is kept of a table: the texts, by the table's key."""
     columns = pa.schema([(one, table.column(one)) for one in dict.fromkeys([*table.key, column])])
     return Wanted(name, table, Shape(tuple(table.key), columns))
@@ -42,7 +41,7 @@ def _rows(file: Path, count: int, table: str, origin: str, key: tuple[str, ...],
     import numpy as np
 
     name = f"table {table}"
-    mapped, rows = Mapped(file), np.arange(count)
+    mapped, rows = MappedTable(file), np.arange(count)
     found = mapped.values(column, rows).to_pylist()
     if column in key:  # texts without a name are one text
         return (Text(name, "\n---\n".join(sorted(found)), origin),)

@@ -16,11 +16,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from etl.api import Table, replace_file
+from etl.api import LookupTable, replace_file
 from etl.tables.increments import SUFFIX, Reading, Since, reading
 from etl.tables.sections import BrokenError, Sections
-from etl.tables.table import Built, Shape, build
-from etl.tables.table import Table as Mapped
+from etl.tables.table import Built, MappedTable, Shape, build
 
 log = logging.getLogger("sluice.tables")
 
@@ -34,7 +33,7 @@ class Wanted:
     """A table as a step asks for it; steps that ask for the same share a file."""
 
     name: str
-    table: Table
+    table: LookupTable
     shape: Shape
 
     @property
@@ -135,9 +134,9 @@ class Live:
         self.folder = folder
         self._looked = 0.0
         self._file: str | None = None
-        self._mapped: Mapped | None = None
+        self._mapped: MappedTable | None = None
 
-    def mapped(self) -> Mapped:
+    def mapped(self) -> MappedTable:
         """The newest, mapped. Raises OSError where there is none."""
         if self._mapped is None or time.monotonic() - self._looked > LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -155,7 +154,7 @@ class Live:
 
     def _map(self, file: str) -> None:
         try:
-            self._mapped, self._file = Mapped(self.folder / file), file
+            self._mapped, self._file = MappedTable(self.folder / file), file
         except (FileNotFoundError, BrokenError):  # replaced since we looked: the next look sees by what
             if self._mapped is None:
                 raise

@@ -137,7 +137,7 @@ def _shown(value: object) -> str:
     return repr(text) if isinstance(value, str) else text
 
 
-class Table:
+class MappedTable:
     """A mapped table."""
 
     def __init__(self, path: Path) -> None:

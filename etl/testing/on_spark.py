@@ -30,11 +30,11 @@ class Session:
     def __call__(self, plan: Plan, state: Path, drain: bool) -> None:
         """Run the queries of a plan that need Spark to their end. Raises RunError."""
         from etl.spark.mode import Mode
-        from etl.spark.run import Run
-        from etl.spark.state import State
+        from etl.spark.run import PipelineRun
+        from etl.spark.state import StateFolder
 
         queries = tuple(query for query in plan.queries if query.frame is not None)
-        run = Run(replace(plan, queries=queries), State(state), Mode(once=True, drain=drain))
+        run = PipelineRun(replace(plan, queries=queries), StateFolder(state), Mode(once=True, drain=drain))
         session = self._started()
         with run.prepared() as commits:
             run.work(session, commits)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import OFFSET, Parser, Schema, Sink, Step, Table
+from etl.api import OFFSET, LookupTable, Parser, Schema, Sink, Step
 from etl.catalogue import installed
 from etl.config.case_check import output_schemas
 from etl.config.case_file import Suite
@@ -20,7 +20,7 @@ from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan
 from etl.plan.planner import plan as planned
-from etl.segment.runner import Run, SplitContext
+from etl.segment.runner import SegmentRun, SplitContext
 from etl.testing.capture import Capture, captured
 from etl.testing.given import GivenSource, given_source, moment
 from etl.testing.values import rows
@@ -92,7 +92,7 @@ def _with_rows(stream: Stream, case: Case, pipeline: Pipeline) -> Stream:
     for name, some in case.tables.items():
         real = pipeline.tables[name]
         given[name] = inline.model_validate({"key": real.key, "columns": real.columns, "rows": some})
-    tables = {name: table for name, table in given.items() if isinstance(table, Table)}
+    tables = {name: table for name, table in given.items() if isinstance(table, LookupTable)}
     return replace(stream, steps=tuple(step.with_tables(tables) for step in stream.steps))
 
 
@@ -145,7 +145,7 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         order=order,
         staging_folder=lambda _: "",
     )
-    for _ in Run(query.segment, name, context, plan.dead_letters).over(source.all()):
+    for _ in SegmentRun(query.segment, name, context, plan.dead_letters).over(source.all()):
         raise AssertionError("a segment without Spark behind it emits nothing")
 
 

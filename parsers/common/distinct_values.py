@@ -22,7 +22,7 @@ MOST_CHARACTERS = 1024
 """Of a text that is remembered."""
 
 
-class Lookup:
+class DistinctLookup:
     """Looks texts up with ``find``, a Python call for each that is not known yet. A null text gives nulls."""
 
     def __init__(self, schema: Schema, find: Find) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from etl.api import ComponentError
-from parsers.common.distinct_values import Lookup
+from parsers.common.distinct_values import DistinctLookup
 
 MOST_FILES = 8
 """Files that a process keeps open."""
@@ -55,7 +55,7 @@ NETWORK = (
 
 
 @lru_cache(maxsize=MOST_FILES)
-def lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], language: str) -> Lookup:
+def lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], language: str) -> DistinctLookup:
     """Addresses → details, from a file that is mapped into memory; ``state`` tells a replaced file from the one before.
 
     Raises OSError or ValueError when it cannot be read.
@@ -79,7 +79,7 @@ def lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], langu
             raise ComponentError(f"MaxMind DB file {path!r} is damaged: {error}") from error
         return tuple(one(record) for one in read)
 
-    return Lookup(pa.schema([(detail.name, detail.type) for detail in details]), find)
+    return DistinctLookup(pa.schema([(detail.name, detail.type) for detail in details]), find)
 
 
 def _address(text: str) -> Any:

@@ -26,7 +26,7 @@ from parsers.json.rows import RowLeaf, read_row
 from parsers.json.shape import shaped
 from parsers.json.spans import Spans, overlaid, present, spans
 from parsers.timestamp.columns import read_texts
-from parsers.timestamp.formats import Place, readers
+from parsers.timestamp.formats import TimeZoneContext, readers
 
 if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools
@@ -239,6 +239,6 @@ _NAMES = {TIMESTAMP: "an ISO 8601 timestamp", pa.timestamp("us"): "an ISO 8601 t
 
 def _times(texts: pa.StringArray, type_: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
     format_ = "yyyy-MM-dd" if type_ == pa.date32() else "iso8601"
-    values = read_texts(texts, list(readers(format_, Place("UTC", now=0))))
+    values = read_texts(texts, list(readers(format_, TimeZoneContext("UTC", now=0))))
     bad = pc.and_(pc.is_null(values), pc.is_valid(texts))
     return values if type_ == TIMESTAMP else values.cast(pa.timestamp("us")).cast(type_), bad

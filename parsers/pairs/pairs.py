@@ -85,7 +85,7 @@ class PairColumns:
     def compile(self) -> Callable[[Pairs, Failures], dict[str, pa.Array]]:
         """A function of pairs; a value that does not fit its field is noted in the failures."""
         reads = {field: self.read(item_type(type_)) for field, type_ in self.fields.items()}
-        places = _Places(list(self.fields), self.name, self.rest is not None)
+        places = _KeyColumns(list(self.fields), self.name, self.rest is not None)
         modes = [ALL if pa.types.is_list(type_) else self._single for type_ in self.fields.values()]
 
         def columns(pairs: Pairs, failures: Failures) -> dict[str, pa.Array]:
@@ -133,7 +133,7 @@ def distinct(texts: Texts) -> tuple[Array, list[bytes]]:
     return numbers, owned_array(text_column(texts, first)).cast(pa.binary()).to_pylist()
 
 
-class _Places:
+class _KeyColumns:
     """Keys → places: declared fields first, then the names of the rest in the order in which a batch brings them."""
 
     def __init__(self, fields: list[str], name: Name, rest: bool) -> None:

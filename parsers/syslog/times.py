@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 from etl.columns.texts import owned_array, taken
-from parsers.timestamp.formats import Place, sure_reader
+from parsers.timestamp.formats import TimeZoneContext, sure_reader
 from parsers.timestamp.instants import FIRST, LAST, SECOND
 from parsers.timestamp.patterns import ZONES
 
@@ -48,7 +48,7 @@ def time_reader(timezone: str, now: int, year: int | None) -> TimeReader:
     """A reader of texts that were written around ``now`` (microseconds) and, unless they name a zone, in ``timezone``."""
     import numpy as np
 
-    here, utc = (_reading(Place(zone, now, year)) for zone in (timezone, "UTC"))
+    here, utc = (_reading(TimeZoneContext(zone, now, year)) for zone in (timezone, "UTC"))
 
     def read(texts: pa.Array, zones: pa.Array) -> tuple[pa.Array, Bools]:
         micros, good = here(texts)
@@ -62,7 +62,7 @@ def time_reader(timezone: str, now: int, year: int | None) -> TimeReader:
     return read
 
 
-def _reading(place: Place) -> Read:
+def _reading(place: TimeZoneContext) -> Read:
     """Reads texts by the layouts of the formats, and what is left once it is taken apart."""
     import numpy as np
 

@@ -48,7 +48,7 @@ EPOCHS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class TimeZoneContext:
     """Where and when a text without zone or year was written."""
 
     zone: str
@@ -68,7 +68,7 @@ def check_format(text: str) -> None:
         raise PatternError(str(error), error.at, hint) from None
 
 
-def readers(format_: str, place: Place) -> Iterator[Read]:
+def readers(format_: str, place: TimeZoneContext) -> Iterator[Read]:
     """A format's readers, in the order in which they are to be tried."""
     if format_ in EPOCHS:
         yield lambda texts: read_epoch_texts(texts, EPOCHS[format_])
@@ -77,14 +77,14 @@ def readers(format_: str, place: Place) -> Iterator[Read]:
         yield _pattern_reader(parse_pattern(pattern), place)
 
 
-def sure_reader(formats: Sequence[str], place: Place) -> Read | None:
+def sure_reader(formats: Sequence[str], place: TimeZoneContext) -> Read | None:
     """Reads, of all formats at once, what no earlier format could read in another way; None when there is no such thing."""
     named = [pattern for text in formats for pattern in NAMED.get(text, (text,))]
     layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in named)
     return layout_reader(layouts, place) if layouts else None
 
 
-def _pattern_reader(pattern: TimePattern, place: Place) -> Read:
+def _pattern_reader(pattern: TimePattern, place: TimeZoneContext) -> Read:
     """Texts of the pattern's layouts are read by a kernel, the others by its regular expression."""
     import numpy as np
 

@@ -14,7 +14,7 @@ from parsers.timestamp.patterns import MONTHS, WEEKDAYS, Element, TimePattern
 
 if TYPE_CHECKING:
     from etl.columns.times import Part
-    from parsers.timestamp.formats import Place
+    from parsers.timestamp.formats import TimeZoneContext
     from parsers.timestamp.instants import Bools, Ints
 
     Layout: TypeAlias = Sequence[tuple[Element, int]]
@@ -27,7 +27,7 @@ EXAMPLES_AT_MOST = 200
 """Of texts of one layout; of one with more nothing is claimed."""
 
 
-def layout_reader(layouts: Sequence[Layout], place: Place) -> Callable[[pa.Array], tuple[Ints, Bools]]:
+def layout_reader(layouts: Sequence[Layout], place: TimeZoneContext) -> Callable[[pa.Array], tuple[Ints, Bools]]:
     """Texts of any kind → microseconds in UTC, and where the text has one of the layouts and names a date that exists."""
     from etl.columns.time_kernel import UNREAD, WALL_CLOCK
     from etl.columns.times import TimeReader, Year

@@ -13,7 +13,7 @@ from pydantic import Field
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, visible, with_fields
 from etl.columns.texts import owned_array
 from parsers.timestamp.columns import is_number, read_column, read_numbers
-from parsers.timestamp.formats import EPOCHS, Place, check_format, readers, sure_reader
+from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, sure_reader
 from parsers.timestamp.patterns import PatternError
 
 SHOWN_CHARACTERS = 100
@@ -119,7 +119,7 @@ class Timestamp(Parser):
 
     def compile_at(self, now: int) -> Callable[[pa.Array], Parsed]:
         """The same with another now, in microseconds, for dates without a year."""
-        place = Place(self.timezone, now, self.year)
+        place = TimeZoneContext(self.timezone, now, self.year)
         reads = [read for text in self.formats for read in readers(text, place)]
         sure = sure_reader(self.formats, place)
         units = [EPOCHS[text] for text in self.formats if text in EPOCHS]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from parsers.common.distinct_values import Lookup
+from parsers.common.distinct_values import DistinctLookup
 
 _NUMERIC = re.compile(r"[\[\d].*[\]\d.]")
 """An address in brackets, or digits at both ends: not all such are addresses, but none is a name under a suffix."""
@@ -32,7 +32,7 @@ class Suffixes:
 
     def __init__(self, rules: Iterable[str]) -> None:
         self._rules = frozenset(form for rule in rules for form in _forms(rule))
-        self._lookup = Lookup(_SCHEMA, self.parts)
+        self._lookup = DistinctLookup(_SCHEMA, self.parts)
 
     @classmethod
     def read(cls, path: str) -> Suffixes:

@@ -17,19 +17,19 @@ from etl.cli.planned import Options
 from etl.cli.progress import Progress
 from etl.receipts import Counts, Rejected
 from etl.spark.mode import Mode
-from etl.spark.run import Run
-from etl.spark.state import State
+from etl.spark.run import PipelineRun
+from etl.spark.state import StateFolder
 
 GROK = installed().families["step"]["grok"].model_validate({"patterns": ["%{INT:n:int} %{IP:ip}", "%{INT:n:int} took %{IP:ip}"]})
 AT = ("all[0] grok", "grok-failed")
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> Run:
-    return Run(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), State(tmp_path), Mode())
+def one(tmp_path: Path) -> PipelineRun:
+    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), Mode())
 
 
-def add(one: Run, read: int, dead: int) -> None:
+def add(one: PipelineRun, read: int, dead: int) -> None:
     one.totals.read.setdefault("log", Counts()).add(Counts(read, read))
     one.totals.dead += dead
     if dead:
@@ -42,7 +42,7 @@ def said(watch: DeadShare) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_a_run_says_once_that_a_tenth_of_its_events_died(one: Run) -> None:
+def test_a_run_says_once_that_a_tenth_of_its_events_died(one: PipelineRun) -> None:
     watch = DeadShare(one, None)
     add(one, 1000, 99)
     assert said(watch) == []
@@ -54,7 +54,7 @@ def test_a_run_says_once_that_a_tenth_of_its_events_died(one: Run) -> None:
     assert not one.stopped
 
 
-def test_few_events_are_no_share_until_the_run_ends(one: Run) -> None:
+def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
     watch = DeadShare(one, 0.5)
     add(one, 3, 3)
 
@@ -62,7 +62,7 @@ def test_few_events_are_no_share_until_the_run_ends(one: Run) -> None:
     assert watch.end()
 
 
-def test_a_change_is_noticed_behind_any_number_of_good_events(one: Run) -> None:
+def test_a_change_is_noticed_behind_any_number_of_good_events(one: PipelineRun) -> None:
     watch = DeadShare(one, 0.5)
     add(one, 10_000_000, 0)
     said(watch)
@@ -77,7 +77,7 @@ def test_a_change_is_noticed_behind_any_number_of_good_events(one: Run) -> None:
 
 
 @pytest.mark.parametrize(("most", "exceeds"), [(0.5, False), (0.49, True), (0.0, True), (1.0, False)])
-def test_more_than_the_share_fails_the_run(one: Run, most: float, exceeds: bool) -> None:
+def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceeds: bool) -> None:
     watch = DeadShare(one, most)
     add(one, 10, 5)
     options = Options(True, False, None, None, "local[2]", {}, "text", True, False, most)
@@ -90,11 +90,11 @@ def test_more_than_the_share_fails_the_run(one: Run, most: float, exceeds: bool)
         end_for_dead_letters([one], [watch], options, several=True)
 
 
-def test_a_run_without_events_has_no_share(one: Run) -> None:
+def test_a_run_without_events_has_no_share(one: PipelineRun) -> None:
     assert not DeadShare(one, 0.0).end()
 
 
-def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: Run) -> None:
+def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: PipelineRun) -> None:
     add(one, 20, 15)
     one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
 
@@ -110,7 +110,7 @@ def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: R
     ]
 
 
-def test_a_summary_of_few_dead_letters_is_quiet(one: Run) -> None:
+def test_a_summary_of_few_dead_letters_is_quiet(one: PipelineRun) -> None:
     add(one, 1000, 99)
 
     assert list(dead_summary(DeadShare(one, None), one)) == []

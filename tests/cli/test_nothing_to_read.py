@@ -22,8 +22,8 @@ from etl.cli.progress import Progress
 from etl.receipts import Counts
 from etl.spark.mode import Mode
 from etl.spark.reached import reached
-from etl.spark.run import Run
-from etl.spark.state import State
+from etl.spark.run import PipelineRun
+from etl.spark.state import StateFolder
 
 
 class Here(Lines):
@@ -42,8 +42,8 @@ class Far(Lines):
         raise AssertionError("a run that starts asks no other host")
 
 
-def run(tmp_path: Path, source: Source, once: bool = True) -> Run:
-    return Run(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), State(tmp_path), Mode(once=once))
+def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
+    return PipelineRun(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), StateFolder(tmp_path), Mode(once=once))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_receivers_have_nothing_until_somebody_sends() -> None:
 
 def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) -> None:
     (query,) = run(tmp_path, Lines()).plan.queries
-    state = State(tmp_path)
+    state = StateFolder(tmp_path)
     assert reached(state, [query]) == {}
 
     folder = state.checkpoint(query.name) / "offsets"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from etl.columns.time_kernel import INSTANT, UNREAD, WALL_CLOCK
 from etl.columns.times import Part, TimeReader, Year
-from parsers.timestamp.formats import EPOCHS, NAMED, Place, read_epoch_texts, sure_reader
+from parsers.timestamp.formats import EPOCHS, NAMED, TimeZoneContext, read_epoch_texts, sure_reader
 from parsers.timestamp.instants import to_micros
 from parsers.timestamp.layouts import layouts_of, sure_layouts
 from parsers.timestamp.parser import Timestamp
@@ -29,12 +29,12 @@ FORMATS = (
 PATTERNS = sorted({pattern for format_ in FORMATS for pattern in NAMED.get(format_, (format_,))} - set(EPOCHS))
 
 
-def by_regex(texts: Sequence[str | None], formats: Sequence[str], place: Place) -> list[int | None]:
+def by_regex(texts: Sequence[str | None], formats: Sequence[str], place: TimeZoneContext) -> list[int | None]:
     """What each text is by the first format that reads it."""
     return [None if text is None else _first(text, formats, place) for text in texts]
 
 
-def _first(text: str, formats: Sequence[str], place: Place) -> int | None:
+def _first(text: str, formats: Sequence[str], place: TimeZoneContext) -> int | None:
     column = pa.array([text])
     for pattern in (pattern for format_ in formats for pattern in NAMED.get(format_, (format_,))):
         if pattern in EPOCHS:
@@ -98,7 +98,7 @@ def test_the_kernel_reads_what_the_expressions_read(
 
     column = parse(pa.array(texts, kind)).columns["timestamp"]
 
-    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, formats, Place(zone, NOW, year))
+    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, formats, TimeZoneContext(zone, NOW, year))
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if layouts_of(parse_pattern(pattern))])
@@ -109,7 +109,7 @@ def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) 
 
     column = Timestamp(formats=[pattern]).compile_at(NOW)(pa.array(texts)).columns["timestamp"]
 
-    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, [pattern], Place("UTC", NOW))
+    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, [pattern], TimeZoneContext("UTC", NOW))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) 
     ],
 )
 def test_what_logs_write_most_needs_no_expression(format_: str, text: str) -> None:
-    reader = sure_reader([format_], Place("UTC", NOW))
+    reader = sure_reader([format_], TimeZoneContext("UTC", NOW))
     assert reader is not None
 
     _, good = reader(pa.array([text, None, text]))

@@ -14,14 +14,14 @@ from pyarrow import parquet
 from connectors.lookup_tables.casting import as_type
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import ComponentError, Table
+from etl.api import ComponentError, LookupTable
 from etl.config.loader import inspect
 
 CSV = "ip,category,score\n192.0.2.7,scan,90\n198.51.100.1,,x\n"
 ROWS = [{"ip": "192.0.2.7", "score": 90}, {"ip": "198.51.100.1", "score": None}]
 
 
-def rows(table: Table, *columns: str) -> list[Mapping[str, Any]]:
+def rows(table: LookupTable, *columns: str) -> list[Mapping[str, Any]]:
     return [row for batch in table.read(columns) for row in batch.to_pylist()]
 
 

@@ -21,7 +21,7 @@ from streaming import Stream, own, streaming
 from connectors.lookup_tables.database import DatabaseTable
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import TIMESTAMP, ComponentError, Table
+from etl.api import TIMESTAMP, ComponentError, LookupTable
 from etl.rules.correlation_names import PART, parted
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents
@@ -136,7 +136,7 @@ def database_table(tmp_path: Path) -> DatabaseTable:
 
 @pytest.mark.parametrize("table", [file_table, database_table])
 def test_a_correlation_of_a_table_whose_group_alerts_cannot_tell_is_refused(
-    table: Callable[[Path], Table], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    table: Callable[[Path], LookupTable], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # given
     given = {"tables": {"hunt": "rule"}, "time": "time", "group_fields": ["process"]}

@@ -18,7 +18,7 @@ from etl.delivery.waiting import RunEnds
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import Reader
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ class Hanging(Source):
 
 def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abandonable.CallThread.__init__, "__defaults__", (0.2,))
-    state = State(tmp_path)
+    state = StateFolder(tmp_path)
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     query = QueryContext(
         pipeline="p",

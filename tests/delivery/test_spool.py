@@ -10,7 +10,7 @@ import pytest
 
 from etl.api import BatchId, ComponentError
 from etl.delivery import spool_file
-from etl.delivery.spool import Spool
+from etl.delivery.spool import SinkSpool
 from etl.delivery.spool_file import SpoolFile
 from etl.receipts import Spooled
 
@@ -46,7 +46,7 @@ def test_batches_come_back_as_they_were_also_where_the_schema_changes(tmp_path: 
 
 
 def test_entries_are_delivered_in_the_order_of_their_commits(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1, 2), item(tmp_path / "staged", "b", 3)])
     spool.add(BatchId("q", 8), [item(tmp_path / "staged", "a", 4)])
 
@@ -65,7 +65,7 @@ def test_entries_are_delivered_in_the_order_of_their_commits(tmp_path: Path) -> 
 
 
 def test_a_micro_batch_is_taken_once_also_after_it_was_delivered(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
 
     assert spool.holds(BatchId("q", 7))
@@ -73,11 +73,11 @@ def test_a_micro_batch_is_taken_once_also_after_it_was_delivered(tmp_path: Path)
     assert not spool.holds(BatchId("other", 7))
 
     spool.remove(next(spool.entries()))
-    assert Spool(tmp_path / "spool").holds(BatchId("q", 7))
+    assert SinkSpool(tmp_path / "spool").holds(BatchId("q", 7))
 
 
 def test_files_of_a_killed_commit_are_removed_and_its_batch_is_taken_again(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "000000000001-0.arrow").write_bytes(b"half")
 
@@ -88,7 +88,7 @@ def test_files_of_a_killed_commit_are_removed_and_its_batch_is_taken_again(tmp_p
 
 
 def test_a_kill_between_an_entry_and_the_ledger_is_mended(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "ledger.json").unlink()
 
@@ -100,7 +100,7 @@ def test_a_kill_between_an_entry_and_the_ledger_is_mended(tmp_path: Path) -> Non
 
 
 def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     assert not spool.detour
     spool.begin()
     assert spool.detour
@@ -115,7 +115,7 @@ def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Pa
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"items": [1], "query": "q", "batch": 1}'])
 def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 1), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "000000000000.json").write_text(text)
 
@@ -124,7 +124,7 @@ def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
 
 
 def test_what_a_sink_took_and_waits_nevertheless_keeps_its_mark(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    spool = SinkSpool(tmp_path / "spool")
 
     spool.add(BatchId("q", 1), [replace(item(tmp_path / "staged", "a", 1), delivered=True)])
 

@@ -13,7 +13,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.delivery.waiting import Patience
 from etl.plan.model import Branch, Output, Segment
 from etl.segment.anew import Anew
-from etl.segment.runner import Run, SplitContext
+from etl.segment.runner import SegmentRun, SplitContext
 
 FIELDS = pa.schema([("n", pa.int64())])
 TASKS: list[Task] = []
@@ -83,7 +83,7 @@ def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, order
         ordered=ordered,
     )
     dead = Output("dead", Forgetful(), SCHEMA)
-    begin = lambda: Run(segment, "src", context, dead, FIELDS if root.emits else None)  # noqa: E731
+    begin = lambda: SegmentRun(segment, "src", context, dead, FIELDS if root.emits else None)  # noqa: E731
     return Anew(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Patience("query 'q'", sleep=lambda _: None))
 
 

@@ -31,7 +31,7 @@ from etl.columns.texts import filtered, owned_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
-from etl.segment.runner import Run, SplitContext
+from etl.segment.runner import SegmentRun, SplitContext
 from etl.spark.totals import Totals
 
 FIELDS = pa.schema([("n", pa.int64())])
@@ -140,11 +140,11 @@ def node(step: ArrowStep, incoming: Schema = FIELDS, **options: object) -> StepN
     return StepNode(f"s[0] {step.type}", step, incoming, step.fields(incoming), **options)
 
 
-def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tuple[Run, Segment, list[pa.RecordBatch]]:
+def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tuple[SegmentRun, Segment, list[pa.RecordBatch]]:
     outputs = {name: Output(name, Memory(), FIELDS) for part in root.walk() for name in part.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
     context = split_context(tmp_path)
-    running = Run(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), **options)
+    running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), **options)
     return running, segment, list(running.over(batches))
 
 
@@ -359,7 +359,7 @@ def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
     context = split_context(tmp_path)
 
     with pytest.raises(ValueError, match="the source broke"):
-        list(Run(segment, "src", context, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
+        list(SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
 
     assert written("out") == []
 
@@ -404,12 +404,12 @@ def views(*texts: str) -> pa.RecordBatch:
     return pa.record_batch({"message": pa.array(texts, pa.string_view()), OFFSET: list(range(len(texts)))})
 
 
-def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: object) -> tuple[Run, list[pa.RecordBatch]]:
+def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: object) -> tuple[SegmentRun, list[pa.RecordBatch]]:
     SEEN.clear()
     sinks = {"views": ViewMemory(), "few": ViewMemory(batch=Batching(max_events=1))}
     outputs = {name: Output(name, sinks.get(name, Memory()), LINES) for part in root.walk() for name in part.sinks}
     context = split_context(tmp_path)
-    running = Run(
+    running = SegmentRun(
         Segment({"src": root}, outputs, {"src": True}), "src", context, Output("dead_letters", Memory(), SCHEMA), **options
     )
     return running, list(running.over([batch]))

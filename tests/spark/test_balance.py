@@ -14,8 +14,8 @@ from running import Engine
 from etl.api import ComponentError, EtlError
 from etl.cli.planned import Options, planned_run
 from etl.config.loader import load
-from etl.spark.run import Run
-from etl.spark.state import State, locked, write_json
+from etl.spark.run import PipelineRun
+from etl.spark.state import StateFolder, locked, write_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -51,7 +51,7 @@ def rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def planned(engine: Engine, text: str) -> Run:
+def planned(engine: Engine, text: str) -> PipelineRun:
     options = Options(True, False, None, str(engine.etl.folder / "state"), "local[2]", {}, "text", True, False)
     return planned_run(load(engine.etl.pipeline(text)), options, "local[2]")
 
@@ -232,7 +232,7 @@ def test_a_damaged_commit_in_front_of_a_batch_that_was_cut_off_loses_and_repeats
 def test_a_state_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
 
-    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(State(tmp_path)):
+    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(StateFolder(tmp_path)):
         pass
 
 
@@ -240,7 +240,10 @@ def test_a_state_folder_on_a_full_disk_is_named(tmp_path: Path) -> None:
     for name in ("lock", "small.json.new"):
         (tmp_path / name).symlink_to("/dev/full")
 
-    with pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*; make room"), locked(State(tmp_path)):
+    with (
+        pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*; make room"),
+        locked(StateFolder(tmp_path)),
+    ):
         pass
     with pytest.raises(ComponentError, match=r"small.json cannot be written \(No space left on device\); nothing is lost"):
         write_json(tmp_path / "small.json", {})
@@ -250,4 +253,4 @@ def test_a_state_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
 
     with pytest.raises(ComponentError, match="choose another with --state"):
-        State(tmp_path / "state").prepare()
+        StateFolder(tmp_path / "state").prepare()

@@ -10,7 +10,7 @@ import pytest
 
 from etl.api import ComponentError
 from etl.spark.checkpoint import mend
-from etl.spark.state import State, read_numbers
+from etl.spark.state import StateFolder, read_numbers
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"sources": {"main": {"offset": 1}}, "parallelism": 2}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
@@ -18,23 +18,23 @@ DAMAGED = ["", "garbage\n", "\xff\x00", "v1\n{broken", "{}"]
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
+def state(tmp_path: Path) -> StateFolder:
     """Micro-batches 8 and 9, both committed."""
-    made = State(tmp_path)
+    made = StateFolder(tmp_path)
     for name, text in (("offsets/8", OFFSET), ("offsets/9", OFFSET), ("commits/8", COMMIT), ("commits/9", COMMIT)):
         put(made, name, text)
     put(made, "metadata", '{"id":"b6f518c9"}')
     return made
 
 
-def put(state: State, name: str, text: str) -> Path:
+def put(state: StateFolder, name: str, text: str) -> Path:
     file = state.checkpoint("main") / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode("latin-1"))
     return file
 
 
-def test_a_sound_checkpoint_is_left_alone(state: State) -> None:
+def test_a_sound_checkpoint_is_left_alone(state: StateFolder) -> None:
     before = {path: path.read_bytes() for path in state.root.rglob("*") if path.is_file()}
 
     assert mend(state, "main") == []
@@ -44,7 +44,7 @@ def test_a_sound_checkpoint_is_left_alone(state: State) -> None:
 
 @pytest.mark.parametrize("text", DAMAGED)
 @pytest.mark.parametrize("number", [8, 9])
-def test_damaged_offsets_are_named_with_the_ways_out(state: State, number: int, text: str) -> None:
+def test_damaged_offsets_are_named_with_the_ways_out(state: StateFolder, number: int, text: str) -> None:
     file = put(state, f"offsets/{number}", text)
 
     with pytest.raises(ComponentError) as raised:
@@ -55,7 +55,7 @@ def test_damaged_offsets_are_named_with_the_ways_out(state: State, number: int, 
 
 
 @pytest.mark.parametrize("text", DAMAGED[:-1])
-def test_the_last_commit_is_made_again(state: State, text: str) -> None:
+def test_the_last_commit_is_made_again(state: StateFolder, text: str) -> None:
     file = put(state, "commits/9", text)
 
     (note,) = mend(state, "main")
@@ -65,7 +65,7 @@ def test_the_last_commit_is_made_again(state: State, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", DAMAGED[:-1])
-def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_written_again(state: State, text: str) -> None:
+def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_written_again(state: StateFolder, text: str) -> None:
     put(state, "offsets/10", OFFSET.replace(":0}", ':1700,"conf":{}}', 1))
     file = put(state, "commits/9", text)
 
@@ -76,7 +76,7 @@ def test_a_commit_in_front_of_a_batch_that_was_cut_off_is_written_again(state: S
     assert mend(state, "main") == []
 
 
-def test_a_commit_that_may_name_versions_of_state_is_not_written_again(state: State) -> None:
+def test_a_commit_that_may_name_versions_of_state_is_not_written_again(state: StateFolder) -> None:
     put(state, "offsets/10", OFFSET)
     put(state, "commits/8", 'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a"]]}}')
     file = put(state, "commits/9", "garbage")
@@ -85,7 +85,7 @@ def test_a_commit_that_may_name_versions_of_state_is_not_written_again(state: St
         mend(state, "main")
 
 
-def test_the_only_commit_of_a_query_with_state_is_not_written_again(state: State) -> None:
+def test_the_only_commit_of_a_query_with_state_is_not_written_again(state: StateFolder) -> None:
     put(state, "offsets/10", OFFSET)
     put(state, "state/0/0/1.delta", "x")
     (state.checkpoint("main") / "commits/8").unlink()
@@ -96,7 +96,7 @@ def test_the_only_commit_of_a_query_with_state_is_not_written_again(state: State
 
 
 @pytest.mark.parametrize("text", [*DAMAGED, None])
-def test_metadata_is_made_anew_between_two_batches(state: State, text: str | None) -> None:
+def test_metadata_is_made_anew_between_two_batches(state: StateFolder, text: str | None) -> None:
     file = put(state, "metadata", text or "")
     if text is None:
         file.unlink()
@@ -108,14 +108,14 @@ def test_metadata_is_made_anew_between_two_batches(state: State, text: str | Non
     assert mend(state, "main") == []
 
 
-def test_offsets_that_are_missing_are_named(state: State) -> None:
+def test_offsets_that_are_missing_are_named(state: StateFolder) -> None:
     (state.checkpoint("main") / "offsets/9").unlink()
 
     with pytest.raises(ComponentError, match="offsets/9 is damaged \\(it is missing\\)"):
         mend(state, "main")
 
 
-def test_metadata_of_a_batch_that_was_cut_off_is_named(state: State) -> None:
+def test_metadata_of_a_batch_that_was_cut_off_is_named(state: StateFolder) -> None:
     put(state, "offsets/10", OFFSET)
     file = put(state, "metadata", "{}")
 
@@ -123,7 +123,7 @@ def test_metadata_of_a_batch_that_was_cut_off_is_named(state: State) -> None:
         mend(state, "main")
 
 
-def test_a_flipped_bit_is_found_by_the_checksum(state: State) -> None:
+def test_a_flipped_bit_is_found_by_the_checksum(state: StateFolder) -> None:
     sums = b"crc\0" + (512).to_bytes(4, "big") + zlib.crc32(OFFSET.encode()).to_bytes(4, "big")
     put(state, "offsets/.9.crc", sums.decode("latin-1"))
     assert mend(state, "main") == []

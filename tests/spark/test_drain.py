@@ -19,7 +19,7 @@ from etl.plan.model import Output
 from etl.receipts import Spooled
 from etl.spark.drain import Drain
 from etl.spark.sink_end import SinkEnd
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 from etl.spark.totals import SinkTotals, Totals
 
 FIELDS = pa.schema([("n", pa.int64())])
@@ -89,13 +89,13 @@ class Writer:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
+def state(tmp_path: Path) -> StateFolder:
     for name in ("out", "letters"):
         (tmp_path / name).mkdir()
-    return State(tmp_path / "state")
+    return StateFolder(tmp_path / "state")
 
 
-def ends(state: State, **options: object) -> tuple[SinkEnd, SinkEnd]:
+def ends(state: StateFolder, **options: object) -> tuple[SinkEnd, SinkEnd]:
     """The sink's and the dead letters'."""
     home = state.root.parent
     sink = Stager(path=str(home / "out"), retry=QUICK, **{"on_failure": "spool", **options})
@@ -103,7 +103,7 @@ def ends(state: State, **options: object) -> tuple[SinkEnd, SinkEnd]:
     return SinkEnd(Output("out", sink, FIELDS), state), SinkEnd(Output("dead", letters, SCHEMA), state)
 
 
-def spooled(state: State, name: str, *numbers: int, delivered: bool = False) -> Spooled:
+def spooled(state: StateFolder, name: str, *numbers: int, delivered: bool = False) -> Spooled:
     path = state.root / "staging" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     file = SpoolFile(path)
@@ -112,12 +112,12 @@ def spooled(state: State, name: str, *numbers: int, delivered: bool = False) -> 
     return Spooled(str(path), "log", "0", name, "id", FIELDS.serialize().to_pybytes(), len(numbers), delivered)
 
 
-def shown(state: State, name: str = "out") -> list[str]:
+def shown(state: StateFolder, name: str = "out") -> list[str]:
     path = state.root.parent / name / "shown"
     return path.read_text().splitlines() if path.exists() else []
 
 
-def down(state: State, yes: bool) -> None:
+def down(state: StateFolder, yes: bool) -> None:
     path = state.root.parent / "out" / "down"
     if yes:
         path.touch()
@@ -126,7 +126,7 @@ def down(state: State, yes: bool) -> None:
 
 
 @pytest.fixture
-def drained(state: State) -> Callable[..., Totals]:
+def drained(state: StateFolder) -> Callable[..., Totals]:
     """Run a drain until its spool is empty, or until ``done``."""
 
     def run(end: SinkEnd, dead: SinkEnd, done: Callable[[], bool] | None = None) -> Totals:
@@ -143,7 +143,7 @@ def drained(state: State) -> Callable[..., Totals]:
     return run
 
 
-def test_a_micro_batch_that_went_straight_is_committed_at_once(state: State) -> None:
+def test_a_micro_batch_that_went_straight_is_committed_at_once(state: StateFolder) -> None:
     end, _ = ends(state)
     item = spooled(state, "a", 1, 2, delivered=True)
 
@@ -154,7 +154,7 @@ def test_a_micro_batch_that_went_straight_is_committed_at_once(state: State) -> 
     assert end.spool.empty
 
 
-def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: State, drained: Callable[..., Totals]) -> None:
+def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
     end.stuck.set()  # nobody drains yet: a commit is not to wait for it
     taken = spooled(state, "a", 1, 2, delivered=True)
@@ -170,7 +170,7 @@ def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: Stat
     assert (totals.sinks["out"].taken, totals.sinks["out"].spooled) == (4, -4)
 
 
-def test_a_batch_that_is_run_again_changes_nothing(state: State, drained: Callable[..., Totals]) -> None:
+def test_a_batch_that_is_run_again_changes_nothing(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
     end.stuck.set()
     end.commit(BatchId("q", 0), [], [spooled(state, "a", 1)])
@@ -183,7 +183,9 @@ def test_a_batch_that_is_run_again_changes_nothing(state: State, drained: Callab
     assert end.spool.empty
 
 
-def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(state: State, drained: Callable[..., Totals]) -> None:
+def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(
+    state: StateFolder, drained: Callable[..., Totals]
+) -> None:
     end, dead = ends(state)
     down(state, True)
     end.stuck.set()
@@ -199,7 +201,7 @@ def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(state: St
     assert shown(state) == ["q 0 [1, 2]"]
 
 
-def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: State) -> None:
+def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: StateFolder) -> None:
     down(state, True)
 
     end, _ = ends(state)
@@ -210,7 +212,7 @@ def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: State) -> No
     end.close()
 
 
-def test_a_commit_that_fails_is_left_to_the_drain(state: State, drained: Callable[..., Totals]) -> None:
+def test_a_commit_that_fails_is_left_to_the_drain(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
     end.stuck.set()
     down(state, True)
@@ -223,7 +225,7 @@ def test_a_commit_that_fails_is_left_to_the_drain(state: State, drained: Callabl
     assert shown(state) == ["q 0 [1]"]
 
 
-def test_what_the_sink_refuses_goes_to_the_dead_letters_once(state: State, drained: Callable[..., Totals]) -> None:
+def test_what_the_sink_refuses_goes_to_the_dead_letters_once(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state, refused=frozenset({2, 3}))
     end.stuck.set()
     told = replace(spooled(state, "b", 3, 4, delivered=True), events=1)  # the task that gave it to the sink reported the 3

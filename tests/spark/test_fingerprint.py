@@ -10,7 +10,7 @@ from fakes import Count, Lines, Row, made
 from etl.api import ComponentError
 from etl.plan.model import Plan
 from etl.spark.fingerprint import fit
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 
 class Others(Lines):
@@ -28,38 +28,38 @@ def names(plan: Plan) -> list[str]:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(tmp_path)
+def state(tmp_path: Path) -> StateFolder:
+    return StateFolder(tmp_path)
 
 
-def test_the_same_pipeline_fits_and_has_nothing_to_note(state: State) -> None:
+def test_the_same_pipeline_fits_and_has_nothing_to_note(state: StateFolder) -> None:
     fit(counting(Count()), state)
 
     assert fit(counting(Count()), state)[1] == []
 
 
 @pytest.mark.parametrize("text", ["[]", "7", '{"main": []}', '{"main": {"sources": null}}', "{"])
-def test_a_damaged_file_of_fingerprints_is_named(state: State, text: str) -> None:
+def test_a_damaged_file_of_fingerprints_is_named(state: StateFolder, text: str) -> None:
     (state.root / "plan.json").write_text(text)
 
     with pytest.raises(ComponentError, match=r"plan.json cannot be read \(.*\); restore it from a backup, or remove the state"):
         fit(counting(Count()), state)
 
 
-def test_what_shapes_the_state_may_not_change(state: State) -> None:
+def test_what_shapes_the_state_may_not_change(state: StateFolder) -> None:
     fit(counting(Count()), state)
 
     with pytest.raises(ComponentError, match="step count 1: size was 60 and is 90 now"):
         fit(counting(Count(size=90)), state)
 
 
-def test_what_leaves_no_trace_in_the_state_may_change(state: State) -> None:
+def test_what_leaves_no_trace_in_the_state_may_change(state: StateFolder) -> None:
     fit(counting(Count()), state)
 
     assert fit(counting(Count(having="n > 3")), state)[1] == []
 
 
-def test_a_step_in_front_of_a_window_keeps_its_checkpoint(state: State) -> None:
+def test_a_step_in_front_of_a_window_keeps_its_checkpoint(state: StateFolder) -> None:
     before, _ = fit(counting(Count()), state)
 
     after, notes = fit(counting(Count(), Row()), state)
@@ -68,7 +68,7 @@ def test_a_step_in_front_of_a_window_keeps_its_checkpoint(state: State) -> None:
     assert notes == []
 
 
-def test_a_refused_change_is_not_remembered(state: State) -> None:
+def test_a_refused_change_is_not_remembered(state: StateFolder) -> None:
     fit(counting(Count()), state)
     with pytest.raises(ComponentError):
         fit(counting(Count(size=90)), state)
@@ -76,7 +76,7 @@ def test_a_refused_change_is_not_remembered(state: State) -> None:
     assert fit(counting(Count()), state)[1] == []
 
 
-def test_a_query_that_gains_a_source_goes_on_from_its_checkpoint(state: State) -> None:
+def test_a_query_that_gains_a_source_goes_on_from_its_checkpoint(state: StateFolder) -> None:
     fit(made({"a": Lines()}, {}, {"out": "a"}), state)
 
     plan, notes = fit(made({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
@@ -85,28 +85,28 @@ def test_a_query_that_gains_a_source_goes_on_from_its_checkpoint(state: State) -
     assert notes == ["query 'a' has gained 'b', which it reads from the start"]
 
 
-def test_two_checkpoints_cannot_become_one(state: State) -> None:
+def test_two_checkpoints_cannot_become_one(state: StateFolder) -> None:
     fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
     with pytest.raises(ComponentError, match="its sources were read by 'a', 'b', with a checkpoint each"):
         fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
 
-def test_one_checkpoint_cannot_become_two(state: State) -> None:
+def test_one_checkpoint_cannot_become_two(state: StateFolder) -> None:
     fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
     with pytest.raises(ComponentError, match="with a checkpoint each"):
         fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
 
-def test_a_source_of_another_type_is_refused(state: State) -> None:
+def test_a_source_of_another_type_is_refused(state: StateFolder) -> None:
     fit(made({"a": Lines()}, {}, {"x": "a"}), state)
 
     with pytest.raises(ComponentError, match="source 'a' was of type lines and is others now"):
         fit(made({"a": Others()}, {}, {"x": "a"}), state)
 
 
-def test_a_renamed_source_is_noted(state: State) -> None:
+def test_a_renamed_source_is_noted(state: StateFolder) -> None:
     fit(made({"a": Lines()}, {}, {"x": "a"}), state)
 
     _, notes = fit(made({"b": Lines()}, {}, {"x": "b"}), state)

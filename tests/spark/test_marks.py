@@ -14,7 +14,7 @@ from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import Reader
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 
 class Counted(Source):
@@ -37,7 +37,7 @@ class Counted(Source):
 
 
 def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
-    state, nothing = State(folder), Segment({}, {})
+    state, nothing = StateFolder(folder), Segment({}, {})
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     job = QueryContext(
         pipeline="p",

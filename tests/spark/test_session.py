@@ -18,7 +18,7 @@ from running import Engine, Etl, wait_for
 
 from etl.api import EtlError
 from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _sockets, start
-from etl.spark.state import State
+from etl.spark.state import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,8 +193,8 @@ def test_a_user_without_a_name_is_told_what_to_do(tmp_path: Path, monkeypatch: p
     with pytest.raises(EtlError, match=rf"none of user {os.getuid()}: add the line 'sluice:x:{os.getuid()}:"):
         start("nobody", "local[1]", {}, tmp_path / "log")
     with pytest.raises(EtlError, match="choose a folder with --state, or set HOME"):
-        State.of("nobody", None)
-    assert State.of("nobody", str(tmp_path)).root == tmp_path
+        StateFolder.of("nobody", None)
+    assert StateFolder.of("nobody", str(tmp_path)).root == tmp_path
 
 
 FOLLOW = """

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.api import Changes, ComponentError, Table
+from etl.api import Changes, ComponentError, LookupTable
 from etl.tables import increments
 from etl.tables.store import Live, Wanted, refresh
 from etl.tables.table import Match, Shape
@@ -20,7 +20,7 @@ from etl.tables.table import Match, Shape
 Row = dict[str, Any]
 
 
-class Versioned(Table):
+class Versioned(LookupTable):
     """Rows that each have the number of their last change."""
 
     type: Literal["versioned"] = "versioned"

@@ -13,21 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.tables.exact import Exact
-from etl.tables.table import Built, Match, Shape, Table, build
+from etl.tables.table import Built, MappedTable, Match, Shape, build
 
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000) -> tuple[Table, Built]:
+def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000) -> tuple[MappedTable, Built]:
     names = [f"k{n}" for n in range(len(keys))]
     whole = pa.RecordBatch.from_arrays([*keys, pa.array(range(len(keys[0])), pa.int64())], names=[*names, "value"])
     path = folder / "t.table"
     pieces = lambda: (whole.slice(at, size) for at in range(0, len(whole), size))  # noqa: E731
     built = build(path, pieces, Shape(tuple(names), VALUE, several=several))
-    return Table(path), built
+    return MappedTable(path), built
 
 
-def looked_up(table: Table, *keys: pa.Array) -> list[Any]:
+def looked_up(table: MappedTable, *keys: pa.Array) -> list[Any]:
     return table.values("value", table.first(table.find(keys))).to_pylist()
 
 
@@ -125,7 +125,7 @@ def test_texts_that_share_a_hash_are_told_apart(tmp_path: Path, monkeypatch: pyt
 def longest(folder: Path, match: Match, keys: list[str], wanted: Sequence[str | None]) -> list[str | None]:
     batch = pa.RecordBatch.from_arrays([pa.array(keys, pa.string())], names=["k"])
     build(folder / "t", lambda: [batch], Shape(("k",), batch.schema, match))
-    table = Table(folder / "t")
+    table = MappedTable(folder / "t")
     return table.values("k", table.first(table.find([pa.array(wanted, pa.string_view())]))).to_pylist()
 
 
@@ -181,7 +181,7 @@ def test_values_come_back_as_they_went_in(
     build(path, lambda: [batch], Shape(("k",), pa.schema([("v", pa.string())])))
     rows = data.draw(st.lists(st.integers(-1, len(values) - 1), max_size=20))
 
-    table = Table(path)
+    table = MappedTable(path)
     found = table.first(table.find([pa.array([f"k{row}" for row in rows])]))
 
     assert table.values("v", found).to_pylist() == [values[row] if row >= 0 else None for row in rows]

@@ -14,26 +14,26 @@ from hypothesis import strategies as st
 
 from etl.rules import backtracking
 from etl.tables import literals
-from etl.tables.table import Built, Match, Shape, Table, build
+from etl.tables.table import Built, MappedTable, Match, Shape, build
 
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[Table, Built]:
+def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[MappedTable, Built]:
     batch = pa.RecordBatch.from_pydict(
         {"k": pa.array(patterns, pa.string()), "value": pa.array(range(len(patterns)), pa.int64())}
     )
     built = build(folder / "t", lambda: [batch.slice(0, 2), batch.slice(2)], Shape(("k",), VALUE, match, True))
-    return Table(folder / "t"), built
+    return MappedTable(folder / "t"), built
 
 
-def first(table: Table, texts: Sequence[str | None], type_: pa.DataType | None = None) -> list[int | None]:
+def first(table: MappedTable, texts: Sequence[str | None], type_: pa.DataType | None = None) -> list[int | None]:
     found = table.first(table.find([pa.array(texts, type_ or pa.string())]))
     values: list[int | None] = table.values("value", found).to_pylist()
     return values
 
 
-def every(table: Table, texts: Sequence[str | None]) -> list[list[int]]:
+def every(table: MappedTable, texts: Sequence[str | None]) -> list[list[int]]:
     counts, rows = table.every([pa.array(texts, pa.string())])
     values = iter(table.values("value", rows).to_pylist())
     return [[next(values) for _ in range(count)] for count in counts.tolist()]

@@ -15,7 +15,7 @@ from llvmlite import ir
 from etl.scanner.machine.graph import Edge, Graph, Move
 from etl.scanner.machine.passing import differs, pass_over
 from etl.scanner.machine.views import view_writer
-from etl.scanner.machine.words import BYTE, LONG, SIXTEEN, WORD, Place, load, sixteen, store
+from etl.scanner.machine.words import BYTE, LONG, SIXTEEN, WORD, CodeWriter, load, sixteen, store
 from etl.scanner.registers import HERE, UNSET
 from etl.scanner.tables import Tables
 
@@ -49,7 +49,7 @@ class _Function:
         self._unwritten: list[int] = []
         build = ir.IRBuilder(function.append_basic_block("begin"))
         self._row, here = (build.alloca(LONG, name=name) for name in ("row", "here"))
-        self._code = Place(function, build, here)
+        self._code = CodeWriter(function, build, here)
         self._build = build
         self._next = self._code.block("next")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from etl.scanner.machine.words import BIT, BLOCK, BYTE, HALF, LONG, SIXTEEN, WORD, Place, block_loads_safely, sixteen
+from etl.scanner.machine.words import BIT, BLOCK, BYTE, HALF, LONG, SIXTEEN, WORD, CodeWriter, block_loads_safely, sixteen
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -20,7 +20,7 @@ Range = tuple[int, int]
 """The first byte and the last."""
 
 
-def pass_over(code: Place, stays: Array) -> None:
+def pass_over(code: CodeWriter, stays: Array) -> None:
     """Go to the first byte that does not keep the state (bool[256]), or to the text's end."""
     if stays.sum() < 2:
         return
@@ -39,7 +39,7 @@ def ranges(bytes_: Array) -> list[Range]:
     return [(int(first), int(behind) - 1) for first, behind in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _find(code: Place, stops: Callable[[Any], Any]) -> None:
+def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     """Look at sixteen bytes at a time, and at one where a page of memory may end before them."""
     build = code.build
     look, page, many, found, none, one, step, done = map(
@@ -70,7 +70,7 @@ def _find(code: Place, stops: Callable[[Any], Any]) -> None:
     code.at(done)
 
 
-def _look_up(code: Place, stays: Array) -> None:
+def _look_up(code: CodeWriter, stays: Array) -> None:
     """One by one, in a table of its own."""
     build, module, kind = code.build, code.function.module, ir.ArrayType(BYTE, 256)
     table = ir.GlobalVariable(module, kind, module.get_unique_name("stays"))
@@ -90,7 +90,7 @@ def _look_up(code: Place, stays: Array) -> None:
     code.at(done)
 
 
-def _within(code: Place, bytes_: Any, sets: Sequence[Range]) -> Any:
+def _within(code: CodeWriter, bytes_: Any, sets: Sequence[Range]) -> Any:
     """Whether a byte, or which of sixteen, are in one of the ranges."""
     build = code.build
 
@@ -104,7 +104,7 @@ def _within(code: Place, bytes_: Any, sets: Sequence[Range]) -> Any:
     return together
 
 
-def differs(code: Place, here: Any, word: bytes) -> Any:
+def differs(code: CodeWriter, here: Any, word: bytes) -> Any:
     """A number that is 0 when the word lies at an address: eight bytes at once."""
     build, different = code.build, LONG(0)
     for at, size in _pieces(len(word)):

@@ -11,7 +11,7 @@ BLOCK, WORDS = ir.VectorType(BYTE, 16), ir.VectorType(WORD, 4)
 PAGE, SIXTEEN = 4096, 16
 
 
-class Place:
+class CodeWriter:
     """Writes code at the end of a block; ``here`` is the variable that holds the address of the next byte."""
 
     end: Any
