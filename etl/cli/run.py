@@ -187,7 +187,8 @@ def _prepared(
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
         stack.callback(compiler.wait)
     log = runs[0].state.spark_log
-    opening.leave(_segments(runs) if compiler is None else (), log.with_name("open-first.pickle"))
+    segments_by_pipeline = ((one.plan.pipeline, segment) for one in runs for segment in _segments([one]))
+    opening.leave(segments_by_pipeline if compiler is None else (), log.with_name("open-first.pickle"))
     session = _session(master, options, log, compiler is None, progress)
     stack.callback(spark.stop, session)
     if compiler is not None:

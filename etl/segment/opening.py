@@ -3,7 +3,7 @@
 What such a step remembers of its opening (see `ArrowStep.remembers`) is then in every worker, and its memory is shared; it is
 tried, too, so that its kernels are loaded. The driver leaves the steps in a file and its place in the environment; where that
 file is not, as on a cluster, workers open for themselves. The process that is to be that of the workers may begin before it
-knows who listens to it: what opening logs waits until then.
+knows who listens to it: what opening logs waits until then, each record with the pipeline of its step as ``record.pipeline``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from etl.segment.warming import attempt, nodes
 
 _PLACE = "SLUICE_OPEN_FIRST"
 
-Opened = tuple[ArrowStep, Schema]
+Opened = tuple[str, ArrowStep, Schema]
+"""Pipeline, step, and the schema of what comes to it."""
 
 _AHEAD: list[_Ahead] = []
 """What was opened ahead in this process, until somebody asks for it."""
 
 
-def leave(segments: Iterable[Segment], file: Path) -> None:
-    """Note what the daemon that this process starts is to open; only where the kernels for it have been compiled."""
-    steps = [(node.step, node.incoming) for segment in segments for node in nodes(segment) if _remembers(node.step)]
+def leave(segments: Iterable[tuple[str, Segment]], file: Path) -> None:
+    """Note what the daemon that this process starts is to open, by pipeline; only where the kernels for it have been compiled."""
+    steps = [(name, node.step, node.incoming) for name, segment in segments for node in nodes(segment) if _remembers(node.step)]
     os.environ.pop(_PLACE, None)
     if steps:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -47,16 +48,16 @@ def is_left() -> bool:
 
 def open_ahead() -> None:
     """Open what was left before `open_first` is called for it; what is logged is logged by that call."""
-    with _keeping() as records:
-        opened = _open()
-    _AHEAD.append(_Ahead(opened, records))
+    with _keeping() as kept:
+        opened = _open(kept)
+    _AHEAD.append(_Ahead(opened, kept.records))
 
 
 def open_first() -> int:
     """Open what was left; the number of steps that could be. What one raises comes again in the worker, which reports it. What
     one logs must be passed on from here: a worker that finds it open does not log it again."""
     if not _AHEAD:
-        return _open()
+        open_ahead()
     ahead = _AHEAD.pop()
     for record in ahead.records:
         logging.getLogger("sluice").handle(record)
@@ -72,13 +73,15 @@ class _Kept(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.records: list[logging.LogRecord] = []
+        self.pipeline = ""
 
     def emit(self, record: logging.LogRecord) -> None:
+        record.pipeline = self.pipeline
         self.records.append(record)
 
 
 @contextmanager
-def _keeping() -> Iterator[list[logging.LogRecord]]:
+def _keeping() -> Iterator[_Kept]:
     """Nobody is told yet of what our logger is told."""
     logger, handler = logging.getLogger("sluice"), _Kept()
     before = logger.level, logger.propagate
@@ -86,16 +89,16 @@ def _keeping() -> Iterator[list[logging.LogRecord]]:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     try:
-        yield handler.records
+        yield handler
     finally:
         logger.removeHandler(handler)
         logger.level, logger.propagate = before
 
 
-def _open() -> int:
+def _open(kept: _Kept) -> int:
     opened = 0
     if is_left():
-        for step, incoming in _left(Path(os.environ[_PLACE])):
+        for kept.pipeline, step, incoming in _left(Path(os.environ[_PLACE])):
             with suppress(Exception):
                 step.open(incoming)
                 attempt(step, incoming)

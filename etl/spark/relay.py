@@ -33,6 +33,8 @@ class _Marked(logging.Formatter):
         trouble = getattr(record, "trouble", None)
         more = {"trouble": trouble.as_dict()} if trouble else {}
         known = {"level": record.levelno, "text": record.getMessage(), "process": record.process, **_of_process}
+        if pipeline := getattr(record, "pipeline", ""):
+            known["pipeline"] = pipeline  # of a step that was opened before this process worked for anybody
         return MARK + json.dumps({**known, **more})
 
 

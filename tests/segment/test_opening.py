@@ -18,9 +18,9 @@ from etl.steps.rules import Rules
 SCHEMA = pa.schema([("message", pa.string()), ("_offset", pa.int64())])
 
 
-def segment(*steps: ArrowStep) -> Segment:
+def segment(*steps: ArrowStep, pipeline: str = "main") -> tuple[str, Segment]:
     nodes = tuple(StepNode(f"main[{at}]", step, SCHEMA, SCHEMA) for at, step in enumerate(steps))
-    return Segment({"main": Branch(nodes, SCHEMA)}, {})
+    return pipeline, Segment({"main": Branch(nodes, SCHEMA)}, {})
 
 
 @pytest.fixture
@@ -62,6 +62,17 @@ def test_what_is_opened_ahead_is_opened_once_and_heard_of_when_asked_for(place: 
     assert opening.open_first() == 1
     assert Slow.opened == [SCHEMA] * 2
     assert caplog.messages == ["opened slowly"] * 2
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_opening_logs_carries_the_pipeline_of_its_step(place: Path, caplog: pytest.LogCaptureFixture, ahead: bool) -> None:
+    opening.leave([segment(Slow(), pipeline="one"), segment(Slow(), pipeline="two")], place)
+
+    if ahead:
+        opening.open_ahead()
+    opening.open_first()
+
+    assert [getattr(record, "pipeline", None) for record in caplog.records] == ["one", "one", "two", "two"]
 
 
 def test_rules_are_compiled_once(place: Path) -> None:

@@ -48,7 +48,7 @@ from slow import Slow
 
 schema = pa.schema([("message", pa.string())])
 node = StepNode("main[0]", Slow(place=sys.argv[1]), schema, schema)
-opening.leave([Segment({"main": Branch((node,), schema)}, {})], Path("open-first.pickle"))
+opening.leave([("main", Segment({"main": Branch((node,), schema)}, {}))], Path("open-first.pickle"))
 """
 
 LOOK = """

@@ -301,7 +301,7 @@ def test_rules_are_compiled_before_workers_are_forked(rules: Path, tmp_path: Pat
     matching = step(rules).parts(SCHEMA)[0]
     assert isinstance(matching, CorrelateEvents)
     node = StepNode("main[0]", matching, SCHEMA, matching.fields(SCHEMA))
-    opening.leave([Segment({"main": Branch((node,), node.outgoing)}, {})], tmp_path / "open-first.pickle")
+    opening.leave([("main", Segment({"main": Branch((node,), node.outgoing)}, {}))], tmp_path / "open-first.pickle")
 
     # when
     assert opening.open_first() == 1
