@@ -1,4 +1,6 @@
-"""Clients of librdkafka: made once a process, with what they report on the side, and asked with patience."""
+"""Clients of librdkafka, created once a process. They collect the connection errors that librdkafka reports by callback, and
+repeat requests that fail for a passing reason.
+"""
 
 from __future__ import annotations
 
@@ -8,103 +10,116 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectors.kafka.access import Settings
-from connectors.kafka.failures import failure, kind_of
+from connectors.kafka.connection_options import ClientSettings
+from connectors.kafka.errors import error_kind, to_exception
 from etl.api import ComponentError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-SLICE_SECONDS = 1.0
-"""How long a client is asked before what it reported on the side is looked at."""
+POLL_SECONDS = 1.0
+"""How long one call of the client may block before the reported connection errors are checked."""
 
-_KEPT_SECONDS = 60.0
-"""How long a report explains a failure: librdkafka repeats an error after half a minute."""
+_ERROR_LIFETIME_SECONDS = 60.0
+"""How long a reported error counts as the cause of a failure. librdkafka repeats a lasting error after half a minute."""
 
 T = TypeVar("T")
 
 
 @dataclass
-class Heard:
-    """Errors of connections, which no call returns."""
+class ConnectionErrors:
+    """Connection errors that librdkafka reports by callback; no call returns them."""
 
     _errors: dict[str, tuple[float, KafkaError]] = field(default_factory=dict)
 
     def __call__(self, error: KafkaError) -> None:
-        """librdkafka reports one."""
+        """Record an error (librdkafka's ``error_cb``)."""
         self._errors[error.name()] = (time.monotonic(), error)
 
-    def forget(self) -> None:
-        """All is well again."""
+    def clear(self) -> None:
+        """Drop all errors, after a call that succeeded."""
         self._errors.clear()
 
-    def is_hopeless(self) -> bool:
-        """Whether waiting is of no use: refused, or every broker is down."""
-        worst = self.worst()
-        return worst is not None and (kind_of(worst) != "cannot-connect" or "_ALL_BROKERS_DOWN" in self._errors)
+    def is_permanent(self) -> bool:
+        """Return whether retrying is useless: a broker refused the client, or all brokers are down."""
+        most_likely_cause = self.most_likely_cause()
+        return most_likely_cause is not None and (
+            error_kind(most_likely_cause) != "cannot-connect" or "_ALL_BROKERS_DOWN" in self._errors
+        )
 
-    def worst(self) -> KafkaError | None:
-        """What explains a failure best: a refusal, else the last trouble with one broker."""
+    def most_likely_cause(self) -> KafkaError | None:
+        """Return the best explanation of a failure: a refusal (login, TLS, rights), else the last error of a single broker."""
         now = time.monotonic()
-        recent = [error for at, error in sorted(self._errors.values(), key=lambda kept: kept[0]) if now - at < _KEPT_SECONDS]
-        refused = [error for error in recent if kind_of(error) != "cannot-connect"]
+        recent = [
+            error
+            for at, error in sorted(self._errors.values(), key=lambda reported: reported[0])
+            if now - at < _ERROR_LIFETIME_SECONDS
+        ]
+        refused = [error for error in recent if error_kind(error) != "cannot-connect"]
         single = [error for error in recent if error.name() != "_ALL_BROKERS_DOWN"]
         return next(reversed(refused or single or recent), None)
 
 
 @dataclass(frozen=True)
 class Client:
-    """A consumer, producer or administrator, ``the`` client itself, and what it reports."""
+    """A consumer, producer or admin client of librdkafka (``raw``) with its settings and its reported connection errors."""
 
-    settings: Settings
-    the: Any
-    heard: Heard
+    settings: ClientSettings
+    raw: Any
+    connection_errors: ConnectionErrors
 
-    def asked(self, question: Callable[[float], T]) -> T:
-        """The answer to a question that takes its limit in seconds; raises what `failure` makes of the cause."""
+    def call(self, request: Callable[[float], T]) -> T:
+        """Repeat a request until it succeeds or the timeout is over.
+
+        ``request`` takes its time limit in seconds. Raises what `to_exception` makes of the cause.
+        """
         from confluent_kafka import KafkaException
 
-        until = time.monotonic() + self.settings.seconds
+        until = time.monotonic() + self.settings.timeout_seconds
         while True:
             left = until - time.monotonic()
             try:
-                answer = question(max(0.1, min(SLICE_SECONDS, left)))
+                answer = request(max(0.1, min(POLL_SECONDS, left)))
             except KafkaException as raised:
                 error = raised.args[0]
             else:
-                self.heard.forget()
+                self.connection_errors.clear()
                 return answer
-            self.the.poll(0)
+            self.raw.poll(0)
             over = error.fatal() or error.txn_requires_abort()
-            if over or kind_of(error) != "cannot-connect" or self.heard.is_hopeless() or left <= SLICE_SECONDS:
-                raise self.failure(error) from None
+            if over or error_kind(error) != "cannot-connect" or self.connection_errors.is_permanent() or left <= POLL_SECONDS:
+                raise self.to_exception(error) from None
 
-    def failure(self, error: KafkaError) -> Exception:
-        """What to raise for an error of a call."""
-        known = error.fatal() or error.txn_requires_abort() or kind_of(error) != "cannot-connect"
-        cause = error if known else self.heard.worst() or error
-        return failure(self.settings.servers, cause)
+    def to_exception(self, error: KafkaError) -> Exception:
+        """Return the exception to raise for the error of a call; prefers a reported connection error as the cause."""
+        known = error.fatal() or error.txn_requires_abort() or error_kind(error) != "cannot-connect"
+        cause = error if known else self.connection_errors.most_likely_cause() or error
+        return to_exception(self.settings.servers, cause)
 
 
-def made(kind: str, settings: Settings, **conf: object) -> Client:
-    """A new client: ``Consumer``, ``Producer`` or ``AdminClient``."""
-    library, heard = _library(), Heard()
+def create_client(kind: str, settings: ClientSettings, **conf: object) -> Client:
+    """Create a client: ``kind`` is ``Consumer``, ``Producer`` or ``AdminClient``. Raises ComponentError for properties that
+    librdkafka refuses.
+    """
+    library, connection_errors = _client_classes(), ConnectionErrors()
     from confluent_kafka import KafkaException
 
     try:
-        return Client(settings, library[kind]({**settings.conf(**conf), "error_cb": heard}), heard)
+        return Client(
+            settings, library[kind]({**settings.properties_with(**conf), "error_cb": connection_errors}), connection_errors
+        )
     except KafkaException as raised:
         raise ComponentError(f"kafka: {raised.args[0].str()}; check properties and tls") from None
 
 
 @cache
-def admin(settings: Settings) -> Client:
-    """Who asks about topics and offsets: one to a process."""
-    return made("AdminClient", settings)
+def admin_client(settings: ClientSettings) -> Client:
+    """Return the admin client of this process for these settings."""
+    return create_client("AdminClient", settings)
 
 
 @cache
-def _library() -> dict[str, Any]:
+def _client_classes() -> dict[str, Any]:
     try:
         from confluent_kafka import Consumer, Producer
         from confluent_kafka.admin import AdminClient

@@ -1,4 +1,4 @@
-"""Creating topics that a pipeline names and its cluster does not have: the option ``create``."""
+"""Creates topics that a pipeline names and the cluster lacks: the option ``create``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.kafka.access import Settings
-from connectors.kafka.clients import Client, admin
-from connectors.kafka.topics import VanishedError, described, names_of
+from connectors.kafka.clients import Client, admin_client
+from connectors.kafka.connection_options import ClientSettings
+from connectors.kafka.topics import TopicVanishedError, describe_topics, list_topic_names
 
 log = logging.getLogger("sluice.kafka")
 
 PROPAGATION_SECONDS = 10.0
-"""How long all brokers may take to know a new topic."""
+"""How long brokers may take until all of them know a new topic."""
 
 _POLL_SECONDS = 0.1
+"""Pause between two checks whether brokers know a new topic."""
 _BROKERS_DEFAULT = -1
+"""Value by which the request asks for the brokers' default."""
 
 
 class TopicCreation(BaseModel):
-    """What a missing topic is created with."""
+    """Properties of a topic that is created."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,17 +36,18 @@ class TopicCreation(BaseModel):
     )
 
 
-def create_missing(settings: Settings, names: Sequence[str], creation: TopicCreation) -> None:
-    """Create those of the topics that the cluster does not have, and wait until brokers know them; others stay as they are.
+def create_missing(settings: ClientSettings, names: Sequence[str], creation: TopicCreation) -> None:
+    """Create those of the topics that the cluster lacks and wait until brokers know them; existing topics are not changed.
 
-    Raises ComponentError where brokers refuse, an OSError where they do not answer."""
-    client = admin(settings)
-    there = names_of(client)
-    missing = [name for name in names if name not in there]
+    Raises ComponentError if brokers refuse, and OSError if they do not answer.
+    """
+    client = admin_client(settings)
+    existing = list_topic_names(client)
+    missing = [name for name in names if name not in existing]
     for name in missing:
         _create(client, name, creation)
-    _wait(client, missing)
-    for name, topic in described(client, missing).items():
+    _wait_until_known(client, missing)
+    for name, topic in describe_topics(client, missing).items():
         log.warning("kafka %s: created topic %r with %d partitions", settings.servers, name, topic.partitions)
 
 
@@ -56,17 +59,19 @@ def _create(client: Client, name: str, creation: TopicCreation) -> None:
 
     def ask(seconds: float) -> None:
         try:
-            client.the.create_topics([wanted], request_timeout=seconds, operation_timeout=seconds)[name].result()
+            client.raw.create_topics([wanted], request_timeout=seconds, operation_timeout=seconds)[name].result()
         except KafkaException as raised:
             if raised.args[0].name() != "TOPIC_ALREADY_EXISTS":  # another process was first, or an answer was lost
                 raise
 
-    client.asked(ask)
+    client.call(ask)
 
 
-def _wait(client: Client, names: Sequence[str]) -> None:
+def _wait_until_known(client: Client, names: Sequence[str]) -> None:
     until = time.monotonic() + PROPAGATION_SECONDS
-    while len(described(client, names)) < len(names):
+    while len(describe_topics(client, names)) < len(names):
         if time.monotonic() > until:
-            raise VanishedError(f"kafka {client.settings.servers}: brokers do not know the new topics {', '.join(names)} yet")
+            raise TopicVanishedError(
+                f"kafka {client.settings.servers}: brokers do not know the new topics {', '.join(names)} yet"
+            )
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What a cluster holds now: topics, their partitions, and the offsets at which these begin and end."""
+"""Requests about topics: which exist, their partitions, and their first and last offsets."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectors.kafka.access import Settings
-from connectors.kafka.clients import Client, admin
-from connectors.kafka.failures import kind_of
+from connectors.kafka.clients import Client, admin_client
+from connectors.kafka.connection_options import ClientSettings
+from connectors.kafka.errors import error_kind
 from etl.api import ComponentError, nearest
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
 LEGAL_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
-"""What a topic may be called."""
+"""Topic names that Kafka accepts."""
 
 
-class VanishedError(ConnectionError):
-    """A topic that was there is not; a broker that has just started says so too, until it knows better."""
+class TopicVanishedError(ConnectionError):
+    """A topic is missing that existed before. Temporary: a broker that has just started reports it until it has read its
+    metadata.
+    """
 
 
 class Topic(NamedTuple):
     """A topic that exists."""
 
     id: str
-    """Another one when it is deleted and made again; empty where brokers give none."""
+    """Changes when the topic is deleted and created again; empty if brokers give no ids."""
     partitions: int
 
 
 Partition = tuple[str, int]
-"""Topic and number."""
+"""Topic and partition number."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TopicSelection:
     """The topics to read: by name, or all whose whole name matches a pattern."""
 
     names: tuple[str, ...] = ()
@@ -46,43 +48,43 @@ class Wanted:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_matches", re.compile(self.pattern).fullmatch)
 
-    def found(self, settings: Settings) -> dict[str, Topic]:
-        """Those that are there, by name in order."""
-        client = admin(settings)
+    def find(self, settings: ClientSettings) -> dict[str, Topic]:
+        """Return the topics that exist, sorted by name."""
+        client = admin_client(settings)
         names: Iterable[str] = self.names
         if self.pattern:
-            names = [name for name in names_of(client) if self._matches(name) and not name.startswith("__")]
-        return described(client, sorted(names))
+            names = [name for name in list_topic_names(client) if self._matches(name) and not name.startswith("__")]
+        return describe_topics(client, sorted(names))
 
-    def all(self, settings: Settings) -> dict[str, Topic]:
-        """The same; raises ComponentError where one that is named is missing."""
-        topics = self.found(settings)
+    def find_all(self, settings: ClientSettings) -> dict[str, Topic]:
+        """Like `find`; raises ComponentError if a topic given by name is missing."""
+        topics = self.find(settings)
         for name in self.names:
             if name not in topics:
-                raise ComponentError(missing(settings, name))
+                raise ComponentError(missing_topic_message(settings, name))
         return topics
 
 
-def missing(settings: Settings, name: str) -> str:
-    """That a topic does not exist, with the most similar one."""
-    others = names_of(admin(settings))
+def missing_topic_message(settings: ClientSettings, name: str) -> str:
+    """Return the message for a missing topic, with the most similar name."""
+    others = list_topic_names(admin_client(settings))
     hint = creation_hint(name, others)
     return f"kafka {settings.servers}: there is no topic {name!r}; {hint}"
 
 
 def creation_hint(name: str, others: Sequence[str]) -> str:
-    """What to do about a topic that is not among ``others``, the topics that this user may see."""
+    """Return a hint for a topic that is not among ``others``, the topics that this user may see."""
     known = nearest(name, others) or ("" if others else "it holds no topic that this user may see")
     return f"{known}{'; ' if known else ''}the option create: {{partitions: 8, replication: 1}} creates it"
 
 
-def names_of(client: Client) -> list[str]:
-    """All topics that we may see. (Asking for one by name could create it.)"""
-    return sorted(client.asked(lambda seconds: client.the.list_topics(timeout=seconds)).topics)
+def list_topic_names(client: Client) -> list[str]:
+    """List the topics that this user may see. (A request for a single topic could create it.)"""
+    return sorted(client.call(lambda seconds: client.raw.list_topics(timeout=seconds)).topics)
 
 
-def described(client: Client, names: Sequence[str]) -> dict[str, Topic]:
-    """Of these topics those that exist."""
+def describe_topics(client: Client, names: Sequence[str]) -> dict[str, Topic]:
+    """Return those of the topics that exist."""
     from confluent_kafka import KafkaException, TopicCollection
 
     if not names:
@@ -90,7 +92,7 @@ def described(client: Client, names: Sequence[str]) -> dict[str, Topic]:
 
     def ask(seconds: float) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
-        futures = client.the.describe_topics(TopicCollection(list(names)), request_timeout=seconds)
+        futures = client.raw.describe_topics(TopicCollection(list(names)), request_timeout=seconds)
         for name, future in futures.items():
             try:
                 topic = future.result()
@@ -102,51 +104,51 @@ def described(client: Client, names: Sequence[str]) -> dict[str, Topic]:
                 found[name] = Topic(id_, len(topic.partitions))
         return found
 
-    return client.asked(ask)
+    return client.call(ask)
 
 
-def begins(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The first offset that each partition still has."""
-    return offsets(settings, dict.fromkeys(partitions, _spec("earliest")))
+def fetch_begin_offsets(settings: ClientSettings, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """Return the first offset that each partition still has."""
+    return fetch_offsets(settings, dict.fromkeys(partitions, _offset_spec("earliest")))
 
 
-def ends(settings: Settings, partitions: Iterable[Partition], committed: bool = True) -> dict[Partition, int]:
-    """The offset behind the last message, or in front of the first that a transaction has not committed."""
-    return offsets(settings, dict.fromkeys(partitions, _spec("latest")), committed)
+def fetch_end_offsets(settings: ClientSettings, partitions: Iterable[Partition], committed: bool = True) -> dict[Partition, int]:
+    """Return the offset after the last message; with ``committed`` that of the first message of an open transaction."""
+    return fetch_offsets(settings, dict.fromkeys(partitions, _offset_spec("latest")), committed)
 
 
-def at_time(settings: Settings, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
-    """The first offset of a message from then on; the end where there is none."""
-    found = offsets(settings, dict.fromkeys(partitions, _spec("for_timestamp", millis)))
+def fetch_offsets_at(settings: ClientSettings, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
+    """Return the offset of the first message at or after a time; the end of the partition if there is none."""
+    found = fetch_offsets(settings, dict.fromkeys(partitions, _offset_spec("for_timestamp", millis)))
     late = [partition for partition, offset in found.items() if offset < 0]
-    return {**found, **ends(settings, late)}
+    return {**found, **fetch_end_offsets(settings, late)}
 
 
-def offsets(settings: Settings, specs: Mapping[Partition, Any], committed: bool = True) -> dict[Partition, int]:
-    """An answer for each partition, with one request to each broker."""
+def fetch_offsets(settings: ClientSettings, specs: Mapping[Partition, Any], committed: bool = True) -> dict[Partition, int]:
+    """Return an offset for each partition, with one request a broker."""
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
     if not specs:
         return {}
-    client = admin(settings)
+    client = admin_client(settings)
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     wanted = {TopicPartition(*partition): spec for partition, spec in specs.items()}
 
     def ask(seconds: float) -> dict[Partition, int]:
-        futures: Mapping[TopicPartition, Any] = client.the.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
-        return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+        futures: Mapping[TopicPartition, Any] = client.raw.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
+        return {(partition.topic, partition.partition): future.result().offset for partition, future in futures.items()}
 
     try:
-        return client.asked(ask)
+        return client.call(ask)
     except ComponentError as error:
         cause = error.__context__
-        if isinstance(cause, KafkaException) and kind_of(cause.args[0]) == "unknown-topic":
-            raise VanishedError(str(error)) from None
+        if isinstance(cause, KafkaException) and error_kind(cause.args[0]) == "unknown-topic":
+            raise TopicVanishedError(str(error)) from None
         raise
 
 
-def _spec(name: str, *arguments: int) -> Any:
-    """Which offset is asked for."""
+def _offset_spec(name: str, *arguments: int) -> Any:
+    """Return the client's specification of an offset."""
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
     return getattr(OffsetSpec, name)(*arguments)

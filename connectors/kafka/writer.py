@@ -1,4 +1,4 @@
-"""The writer that delivers at least once: every write is on the brokers when it returns."""
+"""The writer that delivers at least once: messages are acknowledged when `write` returns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from connectors.kafka.access import Settings
+from connectors.kafka.batch_sender import BatchSender, create_producer, min_batch_bytes
 from connectors.kafka.clients import Client
-from connectors.kafka.encoding import Encoding
-from connectors.kafka.failures import UNWANTED, failure, kind_of, told
-from connectors.kafka.sending import Sending, producer, smallest
-from connectors.kafka.sorting import Sorted, sorted_out
+from connectors.kafka.connection_options import ClientSettings
+from connectors.kafka.errors import MESSAGE_ERRORS, describe_error, error_kind, to_exception
+from connectors.kafka.message_encoding import MessageEncoding
+from connectors.kafka.sendable_events import SendableEvents, reject_unsendable
 from etl.api import Rejects, Result, Staged
 
 if TYPE_CHECKING:
@@ -23,60 +23,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KafkaWriter:
-    """Sends each batch and waits until all of it is acknowledged. Memory: one batch, encoded."""
+    """Sends each batch and waits until all of it is acknowledged. Memory: one encoded batch."""
 
-    encoding: Encoding
-    settings: Settings
+    encoding: MessageEncoding
+    settings: ClientSettings
     conf: tuple[tuple[str, str], ...]
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Value, key and headers."""
+        """Return bytes of value, key and headers of each event."""
         return self.encoding.sizes(batch)
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Rows that could not be brought to the brokers in time are retryable; what these do not want is rejected."""
-        left = sorted_out(batch, self.encoding, self.settings)
-        if not left.batch.num_rows:
-            return Result(rejected=left.rejected)
-        size = smallest(one.max_bytes for one in left.limits.values())
+        """Send a batch. Rows not acknowledged in time are retryable; rows that brokers reject become dead letters."""
+        sendable = reject_unsendable(batch, self.encoding, self.settings)
+        if not sendable.batch.num_rows:
+            return Result(rejected=sendable.rejected)
+        size = min_batch_bytes(one.max_bytes for one in sendable.limits.values())
         try:
-            failed = Sending(_kept(self.settings, self.conf, size)).sent(self.encoding.messages(left.batch, left.topics))
+            failed = BatchSender(_cached_producer(self.settings, self.conf, size)).send(
+                self.encoding.messages(sendable.batch, sendable.topics)
+            )
         except OSError:
-            _kept.cache_clear()
+            _cached_producer.cache_clear()
             raise
-        return self._result(left, failed)
+        return self._result(sendable, failed)
 
     def close(self) -> Staged | None:
-        """Nothing waits."""
+        """Return nothing: no message is pending."""
         return None
 
     def abort(self) -> None:
-        """What was sent stays, and is sent again: that is what at least once means."""
+        """Do nothing: messages already sent stay and are sent again (at least once)."""
 
-    def _result(self, left: Sorted, failed: Mapping[int, KafkaError]) -> Result:
+    def _result(self, sendable: SendableEvents, failed: Mapping[int, KafkaError]) -> Result:
         unwanted = {row: error for row, error in failed.items() if self._is_unwanted(error)}
         later = {row: error for row, error in failed.items() if row not in unwanted}
-        refused = next((error for error in later.values() if kind_of(error) != "cannot-connect"), None)
+        refused = next((error for error in later.values() if error_kind(error) != "cannot-connect"), None)
         if refused is not None:
-            raise failure(self.settings.servers, refused)
-        rejected = [*left.rejected, *([_rejects(left.batch, unwanted)] if unwanted else [])]
+            raise to_exception(self.settings.servers, refused)
+        rejected = [*sendable.rejected, *([_to_rejects(sendable.batch, unwanted)] if unwanted else [])]
         if not later:
             return Result(rejected=rejected)
-        cause = told(self.settings.servers, next(iter(later.values())))
-        return Result(left.rows.take(pa.array(sorted(later), pa.int64())), rejected, cause)
+        cause = describe_error(self.settings.servers, next(iter(later.values())))
+        return Result(sendable.rows.take(pa.array(sorted(later), pa.int64())), rejected, cause)
 
     def _is_unwanted(self, error: KafkaError) -> bool:
-        """Of a topic that an event names, that it is unknown is the event's fault."""
-        return error.name() in UNWANTED or (kind_of(error) == "unknown-topic" and not self.encoding.topic.is_fixed)
+        """Return whether an error is the fault of a single message; so is an unknown topic that an event names."""
+        return error.name() in MESSAGE_ERRORS or (error_kind(error) == "unknown-topic" and not self.encoding.topic.is_fixed)
 
 
-def _rejects(batch: pa.RecordBatch, errors: Mapping[int, KafkaError]) -> Rejects:
+def _to_rejects(batch: pa.RecordBatch, errors: Mapping[int, KafkaError]) -> Rejects:
     rows = sorted(errors)
     reasons = pa.array([errors[row].str() for row in rows], pa.string())
     return Rejects(batch.take(pa.array(rows, pa.int64())), "refused", reasons)
 
 
 @lru_cache(maxsize=8)
-def _kept(settings: Settings, conf: tuple[tuple[str, str], ...], batch_bytes: int) -> Client:
-    """A producer of this process."""
-    return producer(settings, batch_bytes, **dict(conf))
+def _cached_producer(settings: ClientSettings, conf: tuple[tuple[str, str], ...], batch_bytes: int) -> Client:
+    """Return the producer of this process for these settings."""
+    return create_producer(settings, batch_bytes, **dict(conf))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pymysql
 import pytest
-from kafka_places import Broker
+from kafka_broker import Broker
 from rocketmq_case import put, read_all, source_of, texts
 from running import Etl, wait_for
 from servers.kafka_server import Kafka

@@ -10,13 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.kafka.access import Cluster
-from connectors.kafka.discovery import Discovery
-from connectors.kafka.failures import failure
-from connectors.kafka.positions import LEAST_EVENTS, Position, Stand, budget, first, shared, splits
+from connectors.kafka.connection_options import ClusterOptions
+from connectors.kafka.errors import to_exception
+from connectors.kafka.offset_ranges import (
+    MIN_SPLIT_EVENTS,
+    OffsetRanges,
+    TopicRange,
+    lowest_ends,
+    max_batch_events,
+    plan_splits,
+    share_fairly,
+)
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from connectors.kafka.topics import Topic, VanishedError, Wanted
+from connectors.kafka.topic_discovery import TopicDiscovery
+from connectors.kafka.topics import Topic, TopicSelection, TopicVanishedError
 from etl.api import ComponentError, Limit
 
 SERVERS = {"servers": ["localhost:9092"]}
@@ -26,9 +34,9 @@ FIELDS = pa.schema(
 
 offsets = st.integers(0, 10**7)
 stands = st.lists(st.tuples(offsets, offsets), min_size=1, max_size=5).map(
-    lambda pairs: Stand("id", tuple(a for a, _ in pairs), tuple(a + b for a, b in pairs))
+    lambda pairs: TopicRange("id", tuple(a for a, _ in pairs), tuple(a + b for a, b in pairs))
 )
-positions = st.dictionaries(st.sampled_from(["a", "b", "c.d"]), stands, min_size=1).map(Position)
+positions = st.dictionaries(st.sampled_from(["a", "b", "c.d"]), stands, min_size=1).map(OffsetRanges)
 
 
 def codes(component: KafkaSource | KafkaSink) -> list[str]:
@@ -45,8 +53,8 @@ def sink(**options: object) -> KafkaSink:
 
 
 @given(positions, st.integers(1, 16))
-def test_splits_cover_every_offset_once_and_in_order(position: Position, parallelism: int) -> None:
-    parts = splits(position, parallelism)
+def test_splits_cover_every_offset_once_and_in_order(position: OffsetRanges, parallelism: int) -> None:
+    parts = plan_splits(position, parallelism)
 
     covered: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for part in parts:
@@ -61,27 +69,27 @@ def test_splits_cover_every_offset_once_and_in_order(position: Position, paralle
 
 
 def test_one_large_partition_is_cut_for_all_cores() -> None:
-    position = Position({"t": Stand("", (0,), (1_000_000,))})
+    position = OffsetRanges({"t": TopicRange("", (0,), (1_000_000,))})
 
-    sizes = [part.end - part.start for part in splits(position, 4)]
+    sizes = [part.end - part.start for part in plan_splits(position, 4)]
 
     assert sizes == [250_000] * 4
 
 
 def test_a_small_range_stays_whole() -> None:
-    position = Position({"t": Stand("", (5,), (5 + LEAST_EVENTS,))})
+    position = OffsetRanges({"t": TopicRange("", (5,), (5 + MIN_SPLIT_EVENTS,))})
 
-    assert [(part.partition, part.start, part.end) for part in splits(position, 8)] == [("t/0", 5, 5 + LEAST_EVENTS)]
+    assert [(part.partition, part.start, part.end) for part in plan_splits(position, 8)] == [("t/0", 5, 5 + MIN_SPLIT_EVENTS)]
 
 
 @given(positions)
-def test_an_offset_survives_json(position: Position) -> None:
-    assert Position.of(position.offset()) == position
+def test_an_offset_survives_json(position: OffsetRanges) -> None:
+    assert OffsetRanges.from_offset(position.to_offset()) == position
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 1000), min_size=1), st.integers(1, 5000))
 def test_a_budget_is_shared_fairly(wanted: dict[int, int], most: int) -> None:
-    given_ = shared({("t", number): want for number, want in wanted.items()}, most)
+    given_ = share_fairly({("t", number): want for number, want in wanted.items()}, most)
 
     assert sum(given_.values()) == min(most, sum(wanted.values()))
     largest = max(given_.values())
@@ -89,38 +97,38 @@ def test_a_budget_is_shared_fairly(wanted: dict[int, int], most: int) -> None:
 
 
 def test_the_budget_knows_the_size_of_events() -> None:
-    assert budget(Limit(1_000_000, event_bytes=100.0)) == 10_000
-    assert budget(Limit(1_000_000, max_events=7, event_bytes=100.0)) == 7
-    assert budget(Limit(1, event_bytes=1e9)) == 1
+    assert max_batch_events(Limit(1_000_000, event_bytes=100.0)) == 10_000
+    assert max_batch_events(Limit(1_000_000, max_events=7, event_bytes=100.0)) == 7
+    assert max_batch_events(Limit(1, event_bytes=1e9)) == 1
 
 
 def test_what_all_queries_have_read_is_the_smallest_offset() -> None:
-    one = Position({"t": Stand("", (0, 0), (5, 9))})
-    other = Position({"t": Stand("", (0,), (7,))})
+    one = OffsetRanges({"t": TopicRange("", (0, 0), (5, 9))})
+    other = OffsetRanges({"t": TopicRange("", (0,), (7,))})
 
-    assert first([one, other]) == {("t", 0): 5}
+    assert lowest_ends([one, other]) == {("t", 0): 5}
 
 
 def test_a_topic_that_is_missing_for_a_moment_is_waited_for() -> None:
     now = [0.0]
-    settings = Cluster(servers=("h:1",)).settings()
-    begin = Position({"t": Stand("id", (0,), (1,))})
+    settings = ClusterOptions(servers=("h:1",)).settings()
+    begin = OffsetRanges({"t": TopicRange("id", (0,), (1,))})
     looks: list[dict[str, Topic]] = [{"t": Topic("id", 1)}, {}, {}, {}]
 
-    class Scripted(Wanted):
-        def found(self, settings: object) -> dict[str, Topic]:
+    class Scripted(TopicSelection):
+        def find(self, settings: object) -> dict[str, Topic]:
             return looks.pop(0)
 
-    discovery = Discovery(settings, Scripted(("t",)), clock=lambda: now[0])
+    discovery = TopicDiscovery(settings, Scripted(("t",)), clock=lambda: now[0])
 
     assert discovery.topics(begin, 5) == {"t": Topic("id", 1)}
     now[0] = 4
     assert discovery.topics(begin, 5) == {"t": Topic("id", 1)}
     now[0] = 6
-    with pytest.raises(VanishedError, match="no topic 't' any more"):
+    with pytest.raises(TopicVanishedError, match="no topic 't' any more"):
         discovery.topics(begin, 5)
     now[0] = 10
-    with pytest.raises(VanishedError):
+    with pytest.raises(TopicVanishedError):
         discovery.topics(begin, 5)
     now[0] = 17
     assert discovery.topics(begin, 5) == {}
@@ -185,7 +193,7 @@ def test_credentials_become_properties_and_do_not_show() -> None:
     options = {"user": "anna", "password": "hunter2", "tls": {"authority": "/ca.pem", "verify": "authority"}}
     settings = source(**options, properties={"client.rack": "a", "socket.keepalive.enable": False}).settings()
 
-    conf = settings.conf(linger_ms=5)
+    conf = settings.properties_with(linger_ms=5)
     assert conf["sasl.password"] == "hunter2"
     assert conf["security.protocol"] == "sasl_ssl"
     assert conf["ssl.endpoint.identification.algorithm"] == "none"
@@ -217,7 +225,7 @@ def test_errors_are_temporary_or_to_be_mended(name: str, text: str, kind: type[E
         def str(self) -> str:
             return text
 
-    raised = failure("h:1", Error())  # type: ignore[arg-type]
+    raised = to_exception("h:1", Error())  # type: ignore[arg-type]
 
     assert type(raised) is kind
     assert said in str(raised)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_places import Broker
+from kafka_broker import Broker
 from running import ROOT, Etl, wait_for
 from servers.kafka_server import Kafka
 from servers.ports import free

@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from kafka_places import Broker, events, task
+from kafka_broker import Broker, events, task
 from running import wait_for
 from servers.kafka_server import Kafka
 
-from connectors.kafka.ledger import Entry, Ledgers
-from connectors.kafka.producers import PRODUCERS
+from connectors.kafka.ledger import LedgerCleaner, LedgerEntry
+from connectors.kafka.producer_pool import PRODUCER_POOL
 from connectors.kafka.sink import KafkaSink
 from etl.api import BatchId, ComponentError, Result, SplitLostError, Staged, Task
 
@@ -274,7 +274,7 @@ def test_a_writer_that_committed_late_is_found_in_the_ledger(broker: Broker) -> 
 
 def _in_another_process() -> None:
     """What follows is done as by another worker, which knows of none of our producers."""
-    PRODUCERS._taken.clear()
+    PRODUCER_POOL._reserved_names.clear()
 
 
 def test_a_producer_goes_on_with_the_next_micro_batch_only(broker: Broker) -> None:
@@ -321,18 +321,18 @@ def test_other_rejects_than_before_are_told_of(broker: Broker, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         write(broker, component, EVENTS.slice(1), task(broker, EVENTS))
 
-    assert "wrote 2 messages before, and would write 1 now" in caplog.text
+    assert "the ledger has 2 messages for a split that has 1 now" in caplog.text
 
 
 def test_entries_of_finished_micro_batches_are_deleted(broker: Broker, tmp_path: Path) -> None:
     component = sink(broker, broker.topic(), delivery="exactly_once")
     tasks = [task(broker, EVENTS, split=f"split-{number % 2}", number=number // 2) for number in range(6)]
-    groups = [Entry.of(one).group for one in tasks]
+    groups = [LedgerEntry.for_task(one).group for one in tasks]
     staged = [write(broker, component, EVENTS, one)[1] for one in tasks]
 
     def commit(number: int) -> None:
         committer = component.committer(str(tmp_path))  # another each time, as after a restart
-        assert isinstance(committer, Ledgers)
+        assert isinstance(committer, LedgerCleaner)
         committer.commit(BatchId(tasks[0].batch.query, number), [one for one in staged[number * 2 : number * 2 + 2] if one])
 
     commit(0)
@@ -346,14 +346,14 @@ def test_entries_of_finished_micro_batches_are_deleted(broker: Broker, tmp_path:
 
 
 def test_a_refusal_that_could_not_be_known_fails_the_transaction(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from connectors.kafka import sorting
-    from connectors.kafka.limits import Limits
+    from connectors.kafka import sendable_events
+    from connectors.kafka.topic_limits import TopicLimits
 
-    monkeypatch.setattr(sorting, "limits", lambda settings, topic: Limits(1_000_000))
+    monkeypatch.setattr(sendable_events, "fetch_topic_limits", lambda settings, topic: TopicLimits(1_000_000))
     topic = broker.topic(max_message_bytes="2000")
     batch = events([{"n": 1, "m": "x" * 3000}])
 
-    with pytest.raises(ComponentError, match="the topic refuses a message"):
+    with pytest.raises(ComponentError, match="the topic rejects a message"):
         write(broker, sink(broker, topic, delivery="exactly_once", compression="none"), batch)
     result, _ = write(broker, sink(broker, topic, compression="none"), batch)
 
@@ -362,8 +362,8 @@ def test_a_refusal_that_could_not_be_known_fails_the_transaction(broker: Broker,
 
 
 def test_failed_messages_are_found_among_equal_ones() -> None:
-    from connectors.kafka.encoding import Messages
-    from connectors.kafka.sending import Sending
+    from connectors.kafka.batch_sender import BatchSender
+    from connectors.kafka.message_encoding import EncodedMessages
 
     class Failed:
         def __init__(self, value: bytes | None, key: bytes | None) -> None:
@@ -378,8 +378,8 @@ def test_failed_messages_are_found_among_equal_ones() -> None:
         def key(self) -> bytes | None:
             return self._key
 
-    sending = Sending(None)  # type: ignore[arg-type]
-    messages = Messages(["t"] * 4, [b"a", b"b", b"a", None], ["k", None, "k", "k"], None, None)
+    sending = BatchSender(None)  # type: ignore[arg-type]
+    messages = EncodedMessages(["t"] * 4, [b"a", b"b", b"a", None], ["k", None, "k", "k"], None, None)
     sending._failed = [("E1", Failed(b"a", b"k")), ("E2", Failed(None, b"k")), ("E3", Failed(b"a", b"k"))]  # type: ignore[list-item]
 
-    assert sending._rows(messages) == {0: "E1", 3: "E2", 2: "E3"}
+    assert sending._errors_by_row(messages) == {0: "E1", 3: "E2", 2: "E3"}

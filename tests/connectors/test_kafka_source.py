@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from kafka_places import EVERYTHING, Broker, everything, read
+from kafka_broker import EVERYTHING, Broker, everything, read
 from running import wait_for
 from servers.kafka_server import Kafka
 
-from connectors.kafka import discovery
-from connectors.kafka.groups import committed
+from connectors.kafka import topic_discovery
+from connectors.kafka.consumer_groups import fetch_committed
 from connectors.kafka.source import KafkaSource
 from etl.api import ComponentError, Limit, Rejects
 
@@ -205,7 +205,7 @@ def test_where_a_new_pipeline_begins(broker: Broker, options: dict[str, Any], ex
 @pytest.mark.parametrize(
     ("offsets", "said"),
     [
-        ({"0": 5}, "TOPIC/0 ends at offset 4, and is to be read from 5 on"),
+        ({"0": 5}, "TOPIC/0 cannot start at offset 5, it ends at 4"),
         ({"1": 0}, "there is no partition TOPIC/1; did you mean 'TOPIC/0'"),
     ],
 )
@@ -226,7 +226,7 @@ def test_finished_offsets_are_mirrored_to_a_group_that_another_pipeline_can_begi
 
     reader.commit([end])
 
-    assert committed(reader.settings(), group, [(topic, 0), (topic, 1)]) == {(topic, 0): 2, (topic, 1): 0}
+    assert fetch_committed(reader.settings(), group, [(topic, 0), (topic, 1)]) == {(topic, 0): 2, (topic, 1): 0}
     broker.produce(topic, [b"c"], partition=0)
     assert messages(everything(source(broker, topic, start="group", start_group=group))) == ["c"]
     assert len(everything(source(broker, topic, start="group", start_group="nobody"))) == 3
@@ -257,13 +257,13 @@ def test_expired_messages_end_the_run_or_are_passed_over(broker: Broker, caplog:
     start = strict.latest(strict.start(), Limit(1, event_bytes=1.0))
     broker.expire(topic, 0, 6)
 
-    with pytest.raises(ComponentError, match=r"messages 1 to 5 have expired.*on_data_loss: earliest"):
+    with pytest.raises(ComponentError, match=r"messages 1 to 5 expired.*on_data_loss: earliest"):
         strict.latest(start, EVERYTHING)
     with caplog.at_level(logging.WARNING):
         end = lenient.latest(start, EVERYTHING)
 
     assert messages(read(lenient, start, end)) == ["6", "7", "8", "9"]
-    assert "have expired" in caplog.text
+    assert "expired before" in caplog.text
 
 
 def test_messages_that_expire_between_planning_and_reading(broker: Broker) -> None:
@@ -295,7 +295,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_another(broker: Broker, capl
     broker.topic(name=topic)
     broker.produce(topic, [b"new"] * 5)
 
-    with pytest.raises(ComponentError, match="was deleted and made again"):
+    with pytest.raises(ComponentError, match="was deleted and created again"):
         _settled(strict, end)
     again = _settled(lenient, end)
 
@@ -303,14 +303,14 @@ def test_a_topic_that_was_deleted_and_made_again_is_another(broker: Broker, capl
 
 
 def test_a_deleted_topic_ends_the_run_when_it_stays_away(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "GONE_SECONDS", 1.0)
+    monkeypatch.setattr(topic_discovery, "GONE_SECONDS", 1.0)
     topic = broker.topic()
     broker.produce(topic, [b"old"] * 3)
     reader = source(broker, topic)
     end = reader.latest(reader.start(), EVERYTHING)
     broker.delete(topic)
 
-    with pytest.raises(ComponentError, match=f"topic '{topic}' is gone: it was read up to 0: 3"):
+    with pytest.raises(ComponentError, match=f"topic '{topic}' no longer exists: it had been read up to 0: 3"):
         _settled(reader, end)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kafka_places import EVERYTHING, Broker, events, messages_of, read, task
+from kafka_broker import EVERYTHING, Broker, events, messages_of, read, task
 from running import wait_for
 from servers.certificates import Certificates
 from servers.kafka_server import Kafka
@@ -136,7 +136,7 @@ def test_a_cluster_that_was_replaced_by_another_is_told_of(guarded: Kafka, kafka
     login = {"user": guarded.user, "password": guarded.password, "mechanism": "SCRAM-SHA-512", "timeout": "30s"}
     strict, lenient = (source(guarded.listeners["PLAIN"], topic, on_data_loss=how, **login) for how in ("fail", "earliest"))
 
-    with pytest.raises(ComponentError, match=rf"topic '{topic}' was deleted and made again"):
+    with pytest.raises(ComponentError, match=rf"topic '{topic}' was deleted and created again"):
         Patience("source").until(lambda: strict.latest(end, EVERYTHING))
     assert Patience("source").until(lambda: lenient.latest(end, EVERYTHING)) == end, "nothing is there yet"
     writer = sink(guarded.listeners["PLAIN"], topic, value_field="text", **login).open(task(None, NEW))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 
-from kafka_places import Broker
+from kafka_broker import Broker
 from kill_table import LINES, Stage, lines
 
 PARTITIONS = 2

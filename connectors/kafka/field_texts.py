@@ -1,4 +1,4 @@
-"""Fields as the texts that keys, headers and topics have."""
+"""Field values as the texts of keys, headers and topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from connectors.json_values import as_text, iso_times
 
 
 def as_texts(values: pa.Array) -> pa.Array:
-    """Each value as a text, null as null: times in ISO 8601, lists and maps as JSON, others as they are written in JSON."""
+    """Convert each value to text, null to null: times in ISO 8601, lists and maps as JSON, others as JSON writes them."""
     type_ = values.type
     if type_ in (pa.string(), pa.large_string()):
         return values
@@ -19,6 +19,6 @@ def as_texts(values: pa.Array) -> pa.Array:
 
 
 def as_bytes(values: pa.Array) -> list[bytes | str | None]:
-    """The same for a client that takes bytes and texts: bytes stay bytes."""
+    """Like `as_texts`, for a client that takes bytes and texts: bytes stay bytes."""
     is_bytes = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
     return (values if is_bytes else as_texts(values)).to_pylist()

@@ -1,4 +1,4 @@
-"""The topic of each event: a name, or one with fields in braces, which is checked against what Kafka accepts."""
+"""Topic of each event: a fixed name, or a template with fields in braces whose result is checked against Kafka's rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.kafka.texts import as_texts
+from connectors.kafka.field_texts import as_texts
 from connectors.kafka.topics import LEGAL_TOPIC
 from etl.api import Finding, Schema, nearest
 
@@ -18,14 +18,14 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
-class Naming:
-    """Text with ``{field}`` in it."""
+class TopicTemplate:
+    """A topic name that may contain ``{field}``."""
 
     template: str
 
     @cached_property
     def pieces(self) -> list[str]:
-        """Literal texts at even places, fields at odd ones."""
+        """Literal texts at even indexes, field names at odd ones."""
         return _BRACES.split(self.template)
 
     @property
@@ -33,15 +33,15 @@ class Naming:
         """Whether all events go to one topic."""
         return len(self.pieces) == 1
 
-    def names(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """A name for each event; null where a field is."""
+    def topic_names(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the topic of each event; null where a field of the template is null."""
         if self.is_fixed:
             return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), [self.template])
         fields = [as_texts(batch.column(piece)) if at % 2 else pa.scalar(piece) for at, piece in enumerate(self.pieces)]
         return pc.binary_join_element_wise(*fields, "").dictionary_encode()
 
     def check(self, incoming: Schema) -> Iterator[Finding]:
-        """Fields that are not here, and names that cannot be."""
+        """Yield findings for unknown fields, and for names that no topic can have."""
         for name in self.pieces[1::2]:
             if name not in incoming.names:
                 hint = nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
@@ -53,6 +53,6 @@ class Naming:
             yield Finding("bad-topic", message, ("topic",))
 
 
-def is_legal(names: pa.Array) -> pa.BooleanArray:
-    """Which of these Kafka accepts; a null it does not."""
+def is_legal_topic(names: pa.Array) -> pa.BooleanArray:
+    """Return which names Kafka accepts; false for null."""
     return pa.array([name is not None and LEGAL_TOPIC.fullmatch(name) is not None for name in names.to_pylist()], pa.bool_())

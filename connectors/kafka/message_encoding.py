@@ -1,6 +1,6 @@
-"""Events → what the client takes: topic, value, key, time and headers of each message.
+"""Events → the arguments of the client's ``produce``: topic, value, key, time and headers of each message.
 
-Values are written by the JSON kernel for the whole batch and cut at newlines, which JSON has none of.
+JSON values are written by the JSON kernel for the whole batch and split at newlines; JSON text contains none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors import json_lines
-from connectors.kafka.naming import Naming
-from connectors.kafka.texts import as_bytes, as_texts
+from connectors.kafka.field_texts import as_bytes, as_texts
+from connectors.kafka.topic_template import TopicTemplate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,39 +24,41 @@ if TYPE_CHECKING:
 Payload = bytes | str | None
 
 _SEPARATOR = "|"
-"""Stands between the fields of a key."""
+"""Separates the fields of a key."""
 
 
-class Messages(NamedTuple):
-    """A batch's messages, by row."""
+class EncodedMessages(NamedTuple):
+    """The messages of a batch, one entry a row."""
 
     topics: Sequence[str]
     values: Sequence[Payload]
     keys: Sequence[Payload] | None
     millis: Sequence[int] | None
-    """When each event was, since 1970; 0 is now."""
+    """Milliseconds since 1970 of each event; 0 means the time of sending."""
     headers: Sequence[list[tuple[str, Payload]]] | None
 
     def arguments(self, report: Any) -> Iterator[tuple[Any, ...]]:
-        """What `Producer.produce` takes, in order: topic, value, key, partition, callback, on_delivery, time, headers."""
+        """Yield the positional arguments of `Producer.produce`: topic, value, key, partition, callback, on_delivery, time,
+        headers.
+        """
         keys, millis, headers = self.keys or repeat(None), self.millis or repeat(0), self.headers or repeat(None)
         return zip(self.topics, self.values, keys, repeat(-1), repeat(report), repeat(None), millis, headers, strict=False)
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """How a message is made of an event."""
+class MessageEncoding:
+    """How an event becomes a message."""
 
-    topic: Naming
+    topic: TopicTemplate
     value_field: str | None
-    """Field whose value is sent as it is; none means the event as JSON."""
+    """Field whose value is sent unchanged; None sends the event as JSON."""
     key: tuple[str, ...]
     headers: tuple[tuple[str, str], ...]
-    """Field and header."""
+    """Pairs of field and header."""
     time_field: str | None
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
-        """Bytes of value, key and headers of each event, as Kafka counts them before it compresses."""
+        """Return bytes of value, key and headers of each event, as Kafka counts them before compression."""
         import numpy as np
 
         sizes = self._value_sizes(batch)
@@ -65,19 +67,19 @@ class Encoding:
         names = sum(len(header.encode()) for _, header in self.headers)
         return pa.array(sizes + np.int64(names))
 
-    def keyed(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Which events have a key."""
+    def has_key(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which events have a key."""
         return self._keys(batch).is_valid() if self.key else pa.repeat(pa.scalar(False), batch.num_rows)
 
-    def messages(self, batch: pa.RecordBatch, topics: pa.DictionaryArray) -> Messages:
-        """All of a batch."""
+    def messages(self, batch: pa.RecordBatch, topics: pa.DictionaryArray) -> EncodedMessages:
+        """Encode all events of a batch."""
         millis = self._millis(batch) if self.time_field else None
         keys = self._keys(batch).to_pylist() if self.key else None
         names = topics.dictionary.to_pylist()
         if len(names) == 1:
-            return Messages([names[0]] * len(batch), self._values(batch), keys, millis, self._headers(batch))
+            return EncodedMessages([names[0]] * len(batch), self._values(batch), keys, millis, self._headers(batch))
         each = [names[code] for code in topics.indices.to_pylist()]
-        return Messages(each, self._values(batch), keys, millis, self._headers(batch))
+        return EncodedMessages(each, self._values(batch), keys, millis, self._headers(batch))
 
     def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
         if self.value_field is not None:
@@ -96,7 +98,7 @@ class Encoding:
         return _lengths(values if is_bytes else as_texts(values))
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
-        """One field as it is, several joined, where a null is empty; null where all are."""
+        """Return the keys: one field unchanged, several joined with null as empty text; null where all fields are null."""
         texts = [as_texts(batch.column(field)) for field in self.key]
         if len(texts) == 1:
             return texts[0]
@@ -111,7 +113,7 @@ class Encoding:
         return pc.max_element_wise(pc.fill_null(millis.cast(pa.int64()), 0), 0).to_pylist()
 
     def _headers(self, batch: pa.RecordBatch) -> Sequence[list[tuple[str, Payload]]] | None:
-        """A header for each field that is not null."""
+        """Return a header for each field that is not null."""
         if not self.headers:
             return None
         columns = [as_bytes(batch.column(field)) for field, _ in self.headers]

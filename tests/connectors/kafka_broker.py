@@ -1,4 +1,4 @@
-"""Topics and clients for tests with a real Kafka."""
+"""A real Kafka broker for tests, and functions that run sources and sinks against it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERYTHING = Limit(1 << 62, bounded=True)
 
 
 class Broker:
-    """A broker with what tests do to it."""
+    """A broker, with the changes that tests make to it."""
 
     def __init__(self, server: Kafka) -> None:
         self.server = server
@@ -37,7 +37,7 @@ class Broker:
         return AdminClient({**self.server.client(), "log_level": 0})
 
     def topic(self, partitions: int = 1, name: str = "", **config: str) -> str:
-        """A new topic."""
+        """Create a topic; its name is unique unless given."""
         from confluent_kafka.admin import NewTopic
 
         name = name or f"test-{os.getpid()}-{next(_numbers)}"
@@ -69,11 +69,11 @@ class Broker:
         """Delete records in front of an offset, as retention does."""
         from confluent_kafka import TopicPartition
 
-        place = TopicPartition(topic, partition, before)
-        self.admin.delete_records([place])[place].result(30)
+        target = TopicPartition(topic, partition, before)
+        self.admin.delete_records([target])[target].result(30)
 
     def produce(self, topic: str, values: Iterable[bytes | None], partition: int = 0, **more: Any) -> None:
-        """Messages, all acknowledged."""
+        """Send messages and wait until all are acknowledged."""
         from confluent_kafka import Producer
 
         producer = Producer({**self.server.client(), "linger.ms": 5, "message.max.bytes": 20_000_000, "log_level": 0})
@@ -83,7 +83,7 @@ class Broker:
         assert producer.flush(30) == 0
 
     def transaction(self, topic: str, values: Iterable[bytes], commit: bool) -> None:
-        """Messages of a transaction that is ended one way or the other."""
+        """Send messages in a transaction, then commit or abort it."""
         from confluent_kafka import Producer
 
         producer = Producer({**self.server.client(), "transactional.id": f"test-{next(_numbers)}", "log_level": 0})
@@ -95,7 +95,7 @@ class Broker:
         (producer.commit_transaction if commit else producer.abort_transaction)(30)
 
     def messages(self, topic: str, committed: bool = True) -> list[Message]:
-        """All that a reader of committed messages finds now, partition by partition."""
+        """Return the messages of all partitions, in order; by default those of committed transactions."""
         from confluent_kafka import Consumer, TopicPartition
 
         level = "read_committed" if committed else "read_uncommitted"
@@ -124,7 +124,7 @@ class Broker:
 
 
 def read(source: Source, start: Offset, end: Offset, parallelism: int = 2) -> list[dict[str, Any]]:
-    """The events between two offsets."""
+    """Return the events between two offsets of the source."""
     rows: list[dict[str, Any]] = []
     for split in source.splits(start, end, parallelism):
         for batch in source.read(split):
@@ -135,24 +135,24 @@ def read(source: Source, start: Offset, end: Offset, parallelism: int = 2) -> li
 
 
 def everything(source: Source) -> list[dict[str, Any]]:
-    """What a bounded run reads."""
+    """Return the events that a bounded run reads."""
     start = source.start()
     return read(source, start, source.latest(start, EVERYTHING))
 
 
 def events(rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
-    """A batch with offsets."""
+    """Make a batch with offsets."""
     batch = pa.RecordBatch.from_pylist(list(rows))
     return batch.append_column("_offset", pa.array(range(batch.num_rows), pa.int64()))
 
 
 def messages_of(batches: Iterable[pa.RecordBatch | Rejects]) -> list[Any]:
-    """The column that holds values."""
+    """Return the values of the column ``message``."""
     return [text for batch in batches if isinstance(batch, pa.RecordBatch) for text in batch.column("message").to_pylist()]
 
 
 def task(broker: Broker | None, batch: pa.RecordBatch, split: str = "split", number: int = 0, query: str = "") -> Task:
-    """What writes; the same arguments are the same split."""
+    """Make a task; equal arguments give the same split."""
     schema = pa.schema([field for field in batch.schema if field.name != "_offset"])
     return Task(
         "tests",
