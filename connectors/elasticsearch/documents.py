@@ -53,6 +53,10 @@ class Documents:
         escaped = [pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), "|", "\\|") for text in texts]
         return pc.binary_join_element_wise(*escaped, "|")
 
+    def field_indices(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Each event's index; None where no field is in its name."""
+        return index_names(self._template, batch, self.time_field or TIME_FIELD) if self._template.fields else None
+
     def lines(self, batch: pa.RecordBatch) -> Lines:
         """Two lines for each event, one behind the other, with the bytes of both."""
         members = dict(self._members(batch))

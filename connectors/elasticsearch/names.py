@@ -50,6 +50,31 @@ def index_names(template: Template, batch: pa.RecordBatch, time_field: str) -> p
     return pc.binary_join_element_wise(*pieces, "")
 
 
+class IndexLimit:
+    """Counts the different indices that the events of one split go to, in the order of the events: a repetition of the split
+    finds the same ones beyond the limit."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._known: set[str] = set()
+
+    def beyond(self, names: pa.Array) -> pa.Array | None:
+        """Which events go to indices beyond the limit; None where there is none."""
+        new = [name for name in pc.unique(names).to_pylist() if name not in self._known]
+        room = self.most - len(self._known)
+        self._known.update(new[:room])
+        return pc.is_in(names, value_set=pa.array(new[room:], names.type)) if new[room:] else None
+
+
+def unbounded(index: str, incoming: Schema) -> Iterator[Finding]:
+    """Fields that may have any number of values, each of which is an index."""
+    for name in dict.fromkeys(parse_template(index).fields):
+        if name in incoming.names and not pa.types.is_boolean(incoming.field(name).type):
+            message = f"each value of {name!r} makes an index, and nothing says how many there may be"
+            hint = "add `max_indices: 100` or as many as you expect; events of further indices are then dead letters"
+            yield Finding("unbounded-indices", message, ("index",), hint, "warning", at=index.index("{" + name + "}") + 1)
+
+
 def check(index: str, time_field: FieldName | None, incoming: Schema) -> Iterator[Finding]:
     """What makes the name of an index impossible, or unsafe."""
     template = parse_template(index)

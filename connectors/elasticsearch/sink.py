@@ -32,8 +32,10 @@ class ElasticsearchSink(Cluster, Sink):
 
     In braces ``index`` takes the value of a field or a date (letters ``yyyy MM dd HH mm``, in UTC): null and empty become
     ``__null__``, capitals small letters, anything unsafe is percent-encoded, more than 64 characters are cut and told apart by
-    a hash. All names begin with the literal text in front of the first brace. A server has a limit of indices and refuses
-    documents beyond it: choose fields of few values.
+    a hash. All names begin with the literal text in front of the first brace. A server has a limit of indices (1,000 shards a
+    node, if it does not say otherwise) and refuses documents beyond it: choose fields of few values. ``max_indices`` bounds how
+    many the events of one split go to: those of further indices are dead letters (``too-many-indices``). `etl lint` warns of a
+    field in the name as long as nothing is said.
 
     Without ``template`` the server guesses the type of each new field from its first value, indexes every text twice (as words
     and as a keyword) and is slower by much. With ``template: ecs`` the pipeline puts an index template (named
@@ -92,6 +94,12 @@ class ElasticsearchSink(Cluster, Sink):
     time_field: FieldName | None = Field(
         default=None, description="Timestamp for dates in the index; without it the field `timestamp`."
     )
+    max_indices: int = Field(
+        default=1000,
+        ge=1,
+        description="Most different indices that the events of one split may go to, where the name has fields; events of further "
+        "ones are dead letters.",
+    )
     batch: Batching = Field(
         default=Batching(max_events=5000, max_bytes=5_000_000), description="When buffered events are written."
     )
@@ -102,7 +110,7 @@ class ElasticsearchSink(Cluster, Sink):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Names, fields and options that do not go together."""
         yield from self.check_access()
-        yield from names.check(self.index, self.time_field, visible(incoming))
+        yield from self._check_index(visible(incoming))
         yield from self._check_fields(visible(incoming))
         if self._template is not None:
             yield from self._template.check()
@@ -137,11 +145,20 @@ class ElasticsearchSink(Cluster, Sink):
         from connectors.http.client import client_of
 
         documents = Documents(self.action, self.index, self.id, self.routing, self.time_field)
-        return BulkWriter(client_of(self.access()), documents, self.pipeline)
+        return BulkWriter(client_of(self.access()), documents, self.pipeline, names.IndexLimit(self.max_indices))
 
     @property
     def _template(self) -> IndexTemplate | None:
         return None if self.template is None else IndexTemplate(self.template, self.index, self.data_stream)
+
+    def _check_index(self, incoming: Schema) -> Iterable[Finding]:
+        wrong = list(names.check(self.index, self.time_field, incoming))
+        yield from wrong
+        if "max_indices" not in self.model_fields_set:
+            yield from names.unbounded(self.index, incoming) if not wrong else ()
+        elif not parse_template(self.index).fields:
+            message = "the index takes no value of a field, such as {host}"
+            yield Finding("unused-option", message, ("max_indices",), severity="warning")
 
     def _check_fields(self, incoming: Schema) -> Iterable[Finding]:
         used: list[tuple[str, tuple[str | int, ...]]] = [(name, ("id", number)) for number, name in enumerate(self.id)]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from connectors.elasticsearch.answers import QUERY, Item, items, reason_in, refuse
 from connectors.elasticsearch.documents import Documents, refused_ids
+from connectors.elasticsearch.names import IndexLimit
 from connectors.http.client import Client
 from connectors.http.connection import Answer
 from etl.api import ComponentError, Rejects, Result, Staged
@@ -18,7 +19,10 @@ from etl.api import ComponentError, Rejects, Result, Staged
 MOST_REFUSED_ALONE = 20
 """Single documents that may fail a whole request before the request is thought wrong, and not they."""
 
-REJECTED, TOO_LARGE, BAD_ID = "elasticsearch-rejected", "event-too-large", "bad-id"
+REJECTED, TOO_LARGE, BAD_ID, TOO_MANY = "elasticsearch-rejected", "event-too-large", "bad-id", "too-many-indices"
+
+_Refused = tuple[pa.Array, str, pa.Array]
+"""Events that are not sent (a mask over the batch), the code, and a reason for each of them."""
 
 
 @dataclass
@@ -31,6 +35,7 @@ class BulkWriter:
     client: Client
     documents: Documents
     pipeline: str | None = None
+    limit: IndexLimit | None = None
     _most_bytes: int = 1 << 62
     """What the server is known to take."""
 
@@ -40,15 +45,34 @@ class BulkWriter:
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Send it; look what became of each document."""
+        rejected: list[Rejects] = []
+        rows: pa.Array | None = None  # where the events that are sent were in the batch; None for all of it
+        for find in (self._bad_ids, self._beyond_limit):
+            found = find(batch)
+            if found is not None:
+                bad, code, reasons = found
+                rejected.append(Rejects(batch.filter(bad), code, reasons))
+                good = pc.invert(bad)
+                kept = pc.indices_nonzero(good).cast(pa.int64())
+                rows = kept if rows is None else rows.take(kept)
+                batch = batch.filter(good)
+        result = self._written(batch)
+        retryable = result.retryable if rows is None or result.retryable is None else rows.take(result.retryable)
+        return Result(retryable, [*rejected, *result.rejected], result.cause)
+
+    def _bad_ids(self, batch: pa.RecordBatch) -> _Refused | None:
         refused = refused_ids(self.documents.ids(batch))
-        if refused is None:
-            return self._written(batch)
-        bad, reasons = refused
-        good = pc.invert(bad)
-        result = self._written(batch.filter(good))
-        rows = pc.indices_nonzero(good).cast(pa.int64())
-        retryable = None if result.retryable is None else rows.take(result.retryable)
-        return Result(retryable, [Rejects(batch.filter(bad), BAD_ID, reasons), *result.rejected], result.cause)
+        return None if refused is None else (refused[0], BAD_ID, refused[1])
+
+    def _beyond_limit(self, batch: pa.RecordBatch) -> _Refused | None:
+        names = self.documents.field_indices(batch)
+        if names is None or self.limit is None:
+            return None
+        bad = self.limit.beyond(names)
+        if bad is None:
+            return None
+        said = pc.binary_join_element_wise(names.filter(bad), f"would be more than max_indices, {self.limit.most:,}", " ")
+        return bad, TOO_MANY, said
 
     def close(self) -> Staged | None:
         """Nothing is staged."""

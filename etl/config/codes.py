@@ -154,6 +154,8 @@ _COMPONENTS = {
     "files.",
     "unbounded-paths": "A field in the path of a `file` sink makes a file or folder for each of its values, and "
     "`max_paths` does not say how many there may be.",
+    "unbounded-indices": "A field in the index of an `elasticsearch` sink makes an index for each of its values, and "
+    "`max_indices` does not say how many there may be.",
     "skipped-folder": "`--connect` found folders under the path that cannot be listed, or links to folders that are searched "
     "under another name. Files behind the first are not read; files behind the second are read once.",
     "unknown-topic": "`--connect` did not find the topic that is named.",

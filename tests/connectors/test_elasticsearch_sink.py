@@ -109,6 +109,44 @@ def test_fields_and_dates_name_the_index(cluster: FakeCluster) -> None:
     assert names == ["logs-web%2f1-1970.01.01", "logs-..-1970.01.02", "logs-__null__-__null__"]
 
 
+def test_events_of_indices_beyond_the_limit_are_dead_letters_and_their_neighbours_are_indexed(cluster: FakeCluster) -> None:
+    bulk = writer(cluster, index="logs-{host}", max_indices=2)
+    cluster.fate = lambda id_, document: (429, "busy", "later") if document["n"] == 5 else None
+
+    first = bulk.write(batch(n=[1, 2, 3], host=["a", "b", "c"]))
+    second = bulk.write(batch(n=[4, 5, 6], host=["d", "b", "a"]))
+
+    assert dead(first) == [("too-many-indices", [3], ["logs-c would be more than max_indices, 2"])]
+    assert dead(second) == [("too-many-indices", [4], ["logs-d would be more than max_indices, 2"])]
+    assert again(second) == [1]
+    assert sorted(index for index, _ in cluster.documents) == ["logs-a", "logs-a", "logs-b"]
+
+
+def test_a_bad_id_and_an_index_too_many_are_told_apart(cluster: FakeCluster) -> None:
+    events = batch(n=[1, 2, 3, 4], key=["", "x", "y", "z"], host=["new", "a", "b", "a"])
+
+    result = write(cluster, events, index="logs-{host}", id=["key"], max_indices=1)
+
+    assert [(code, numbers) for code, numbers, _ in dead(result)] == [("bad-id", [1]), ("too-many-indices", [3])]
+    assert sorted(cluster.documents) == [("logs-a", "x"), ("logs-a", "z")]
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        ({"index": "logs-{host}"}, ["unbounded-indices"]),
+        ({"index": "logs-{host}", "max_indices": 20}, []),
+        ({"index": "logs-{flag}"}, []),
+        ({"index": "logs-{hots}"}, ["unknown-field"]),
+        ({"index": "logs", "max_indices": 20}, ["unused-option"]),
+    ],
+)
+def test_a_field_in_the_index_wants_a_bound(options: dict[str, Any], codes: list[str]) -> None:
+    schema = pa.schema([("host", pa.string()), ("flag", pa.bool_()), (OFFSET, pa.int64()), (IDENTITY, pa.string())])
+
+    assert [finding.code for finding in sink("http://localhost:9200", **options).check(schema)] == codes
+
+
 @pytest.mark.parametrize(
     "hostile", ["A", "a" * 500, "é" * 300, '\\/*?"<>| ,#:', "\x00\n\x7f", "..", "_all", "*", "-x", "\ud7ff\U0010ffff"]
 )
@@ -447,7 +485,13 @@ def test_wrong_options_are_found(options: dict[str, Any], code: str, path: tuple
 
 def test_good_options_have_no_findings() -> None:
     good = sink(
-        "http://localhost:9200", index="logs-{host}-{yyyy.MM.dd}", time_field="at", id=["n", "at"], routing="host", user="u"
+        "http://localhost:9200",
+        index="logs-{host}-{yyyy.MM.dd}",
+        max_indices=50,
+        time_field="at",
+        id=["n", "at"],
+        routing="host",
+        user="u",
     )
 
     assert list(good.check(FIELDS)) == []
