@@ -34,7 +34,7 @@ def version() -> str:
     """
     here = Path(__file__).parent
     packages = (here.parent, here.parent.parent / "connectors", here.parent.parent / "parsers")
-    folders = (*(packages[0] / name for name in ("scanner", "rules", "tables")), *packages[1:])
+    folders = (*(packages[0] / name for name in ("scanner", "expressions", "rules", "tables")), *packages[1:])
     others = (path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
     seen = hashlib.sha256(os.fsencode(here))
     for code in (*(path.read_bytes() for path in sorted(here.rglob("*.py"))), *(code for code in others if COMPILED in code)):

@@ -119,6 +119,8 @@ def owned_array(array: pa.Array) -> pa.Array:
     """A view column as ``string`` (beyond 2 GiB as ``large_string``), any other as it is."""
     if array.type != pa.string_view():
         return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
     texts = Texts.of(array)
     return gathered(texts.address, texts.length)
 

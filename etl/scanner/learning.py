@@ -34,14 +34,15 @@ MOST_BYTES = 64 << 10
 """Of a text, the bytes that are learned from."""
 
 MOST_STATES = 2_000
-FIRST_SECONDS, SHARE = 0.5, 0.25
-"""Time that may be spent on learning: at the beginning, and as a share of the time spent on scanning."""
+FIRST_SECONDS, SHARE, OTHERS_SHARE = 0.5, 0.25, 0.5
+"""CPU seconds that may be spent on learning: at the beginning, and as a share of those that scanning took, and of those that
+others took for the texts that were left to them. Those cost some 100 times as much each."""
 
 KEEP_AFTER = 1_000
 """Texts after which what was learned is worth a file."""
 
 SETTLED_SECONDS = 0.3
-"""Time spent with tables that did not change, after which they are worth compiling: as much again pays for it."""
+"""CPU time spent with tables that did not change, after which they are worth compiling: as much again pays for it."""
 
 GIVE_UP_AFTER, GIVE_UP_SHARE = 2_000, 0.5
 """After so many texts of which such a share was left to others, all are."""
@@ -96,7 +97,7 @@ class Learner:
         self._tables: Tables | None = load(self._file.with_suffix(".tables"), Tables)
         self._compiler = Compiler(self._file)
         self._frozen = 0  # states of the automaton in the tables; of tables from the disk it is not known
-        self._learned = self._scanned = self._settled = 0.0
+        self._learned = self._scanned = self._settled = self._others = 0.0
         self._texts = self._left = 0
         self._kept = True
 
@@ -126,14 +127,18 @@ class Learner:
             self._compiler.ask()
         return found
 
+    def charge(self, seconds: float) -> None:
+        """Others took so much CPU time for the texts that were left to them: learning, which saves it, may take a share."""
+        self._others += seconds
+
     def _run(self, texts: Texts, found: Captured) -> None:
         code = self._compiler.code
         if code is None:
             self._run_tables(texts, found)
             return
-        began = time.perf_counter()
+        began = time.thread_time()
         code.scan(texts, found)
-        self._scanned += time.perf_counter() - began
+        self._scanned += time.thread_time() - began
         assert self._tables is not None
         unknown = np.flatnonzero(found.pattern == UNKNOWN)
         if len(unknown) and code.tables != self._tables.fingerprint:
@@ -142,7 +147,7 @@ class Learner:
             found.put(unknown, again)
 
     def _run_tables(self, texts: Texts, found: Captured) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         it = self._tables
         assert it is not None
         scan(
@@ -150,7 +155,7 @@ class Learner:
             it.kinds, it.runs, it.found, it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.places,
             np.empty(it.registers + 1, np.int32), found.pattern, np.uint64(found.views.ctypes.data), found.valid,
         )  # fmt: skip
-        seconds = time.perf_counter() - began
+        seconds = time.thread_time() - began
         self._scanned += seconds
         self._settled += seconds
 
@@ -168,18 +173,18 @@ class Learner:
         except BeyondError:
             self.given_up = True
             return False
-        began = time.perf_counter()
-        until = began + FIRST_SECONDS + SHARE * self._scanned - self._learned
+        began = time.thread_time()
+        until = began + FIRST_SECONDS + SHARE * self._scanned + OTHERS_SHARE * self._others - self._learned
 
         def may_grow() -> bool:
-            return known.expanded < MOST_STATES and time.perf_counter() < until
+            return known.expanded < MOST_STATES and time.thread_time() < until
 
         for row in rows:
             if not may_grow():
                 break
             known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MOST_BYTES)), may_grow)
         grown = known.expanded > self._frozen and self._freeze(known)
-        self._learned += time.perf_counter() - began
+        self._learned += time.thread_time() - began
         return grown
 
     def _known(self) -> Automaton:

@@ -8,6 +8,7 @@ patterns that begin with ``^`` are tried at the beginning, and searched for in t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cached_property, lru_cache
@@ -83,13 +84,19 @@ class Automata:
             open_ = self._open(found, left, captured.pattern)
             captured.forget(np.flatnonzero(open_))
             found.put(left, self.beginning.names, captured, first)
-            beyond, left = left[captured.pattern == UNKNOWN], left[open_]
+            beyond, left = left[(captured.pattern == UNKNOWN) & ~open_], left[open_]
+        self._leave(self.beginning, found, beyond, first)
         if len(left) and not self.only_at_beginning:
             captured = self.anywhere.scan(found.texts_at(left))
             found.put(left, self.anywhere.names, captured, first)
-            beyond = left[captured.pattern == UNKNOWN]
-        if len(beyond):
-            self.behind.run(found, beyond, first)
+            self._leave(self.anywhere, found, left[captured.pattern == UNKNOWN], first)
+
+    def _leave(self, learner: Learner, found: Found, rows: Array, first: int) -> None:
+        """Others answer for the texts beyond a learner, which learns more the more that costs."""
+        if len(rows):
+            began = time.thread_time()
+            self.behind.run(found, rows, first)
+            learner.charge(time.thread_time() - began)
 
     def _begins(self) -> bool:
         """Whether to try the beginning first."""
@@ -103,7 +110,7 @@ class Automata:
             return np.zeros(len(rows), bool)
         open_ = pattern != 0
         if self.only_at_lines:  # a text of one line has no other place where they may match
-            asked = np.flatnonzero(open_ & (pattern != UNKNOWN))
+            asked = np.flatnonzero(open_)
             open_[asked] = found.texts_at(rows[asked]).have(ord("\n")) if len(asked) else False
         elif self._tried < ENOUGH_TEXTS:
             self._tried += len(open_)

@@ -9,40 +9,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import Texts, gathered
+
 Array = np.ndarray[Any, Any]
 
 
 def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     """Texts and lists of texts → the values of each row in order, each once; null where a row has none, empty texts left out."""
-    parts = [_flat(column) for column in columns if column.null_count < len(column)]
-    rows = np.concatenate([np.zeros(0, np.int64), *(row for row, _ in parts)])
-    values = pa.chunked_array([pa.array([], pa.string()), *(text for _, text in parts)]).combine_chunks()
-    order = np.argsort(rows, kind="stable")
-    rows, encoded = rows[order], values.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)[order]
-    first = _firsts(rows, codes)
-    return _lists(encoded.dictionary, codes[first], rows[first], len(columns[0]) if columns else 0)
+    from etl.columns.distinct import distinct
+
+    length = len(columns[0]) if columns else 0
+    parts = [_located(column) for column in columns if column.null_count < length]
+    if not parts:
+        return pa.nulls(length, pa.list_(pa.string()))
+    address = np.concatenate([texts.address for texts, _ in parts])
+    lengths = np.concatenate([texts.length for texts, _ in parts])
+    first = np.cumsum([0, *(len(texts.address) for texts, _ in parts[:-1])])
+    found, sizes, offsets = np.empty_like(address), np.empty_like(lengths), np.empty(length + 1, np.int32)
+    count = distinct(address, lengths, first, np.stack([ends for _, ends in parts]), found, sizes, offsets)
+    return _lists(gathered(found[:count], sizes[:count]), offsets)
 
 
-def _flat(column: pa.Array) -> tuple[Array, pa.Array]:
-    """Rows and values of a column, without null and empty ones."""
-    if pa.types.is_list(column.type):
-        rows, values = pc.list_parent_indices(column), pc.list_flatten(column)
-    else:
-        rows, values = pa.array(np.arange(len(column))), column
-    wanted = pc.fill_null(pc.not_equal(values, ""), False)
-    return rows.filter(wanted).to_numpy(zero_copy_only=False).astype(np.int64), values.filter(wanted)
+def _located(column: pa.Array) -> tuple[Texts, Array]:
+    """The texts of a column, and where those of each row begin and end."""
+    if not pa.types.is_list(column.type):
+        return Texts.of(column), np.arange(len(column) + 1)
+    sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return Texts.of(column.flatten()), np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
 
-def _firsts(rows: Array, codes: Array) -> Array:
-    """Places of values that come for the first time in their row; rows are in order."""
-    keys = rows * (int(codes.max(initial=0)) + 1) + codes
-    found: Array = np.sort(np.unique(keys, return_index=True)[1])
-    return found
-
-
-def _lists(texts: pa.Array, codes: Array, rows: Array, length: int) -> pa.ListArray:
-    sizes = np.bincount(rows, minlength=length)
-    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-    mask = pa.array(sizes == 0) if (sizes == 0).any() else None
-    return pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(codes)), mask=mask)
+def _lists(values: pa.Array, offsets: Array) -> pa.ListArray:
+    empty = offsets[1:] == offsets[:-1]
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(empty) if empty.any() else None)

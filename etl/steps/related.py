@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -52,6 +52,8 @@ class Related(ArrowStep):
     icmp_code: icmp.code
     ```
     """
+
+    takes_views: ClassVar[bool] = True
 
     type: Literal["related"] = "related"
     ip: Sequence[FieldName] | None = Field(
@@ -119,12 +121,13 @@ class Related(ArrowStep):
     def _ids(self, batch: pa.RecordBatch) -> pa.Array:
         import pyarrow.compute as pc
 
+        from etl.columns.texts import owned_array
         from etl.expressions.community_id import community_ids
 
-        source, destination, transport = (batch.column(name) for name in _FLOW)
+        source, destination, transport = (owned_array(batch.column(name)) for name in _FLOW)
         port, other_port = self._ports(batch, transport)
         ids = community_ids(source, destination, port, other_port, transport, self.seed)
-        return pc.coalesce(batch.column(_ID), ids) if _ID in batch.schema.names else ids
+        return pc.coalesce(owned_array(batch.column(_ID)), ids) if _ID in batch.schema.names else ids
 
     def _ports(self, batch: pa.RecordBatch, transport: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Ports, and of ICMP type and code."""
@@ -163,5 +166,12 @@ def _addresses(incoming: Schema) -> Iterator[str]:
 def _address(batch: pa.RecordBatch, name: str) -> pa.Array:
     import pyarrow.compute as pc
 
+    from etl.columns.texts import owned_array
+
     ip = batch.column(name.replace(".address", ".ip"))
-    return pc.coalesce(batch.column(name), ip) if name in batch.schema.names else ip
+    if name not in batch.schema.names:
+        return ip
+    known = batch.column(name)
+    if known.null_count == len(known):
+        return ip
+    return pc.coalesce(owned_array(known), owned_array(ip)) if known.null_count else known

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.ip_addresses import ipv4
 from etl.columns.kernels import kernel, part
 from etl.columns.same_bytes import same_bytes
-from etl.tables.address_kernel import ipv4
 
 _ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)

@@ -1,12 +1,13 @@
-"""Community IDs: the published vectors, all at once and one by one, and SHA-1 against the standard library's."""
+"""Community IDs: the published vectors, all at once and one by one, and against the standard library's SHA-1."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import socket
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 
 from etl.expressions import analyse, compile_expression
 from etl.expressions.community_id import community_id, community_ids
-from etl.expressions.sha1 import LONGEST, digests
 
 VECTORS = yaml.safe_load((Path(__file__).parent / "community_ids.yaml").read_text())
 FIELDS = pa.schema(
@@ -65,15 +65,35 @@ def test_a_wrong_call_is_a_finding() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.binary(max_size=LONGEST), min_size=1, max_size=5))
-def test_digests_are_those_of_sha_1(texts: list[bytes]) -> None:
-    messages = np.zeros((len(texts), 64), np.uint8)
-    for row, text in enumerate(texts):
-        messages[row, : len(text)] = np.frombuffer(text, np.uint8)
+@given(st.data())
+def test_ids_are_sha_1_of_the_ordered_ends(data: st.DataObject) -> None:
+    ends = data.draw(st.sampled_from([st.ip_addresses(v=4), st.ip_addresses(v=6)]))
+    flow = sorted((data.draw(ends), data.draw(st.integers(0, 65535))) for _ in range(2))
+    seed = data.draw(st.integers(0, 65535))
 
-    found = digests(messages, np.array([len(text) for text in texts]))
+    packed = seed.to_bytes(2, "big") + b"".join(ip.packed for ip, _ in flow) + bytes([17, 0])
+    digest = hashlib.sha1(packed + b"".join(port.to_bytes(2, "big") for _, port in flow), usedforsecurity=False).digest()
 
-    assert [bytes(row) for row in found] == [hashlib.sha1(text, usedforsecurity=False).digest() for text in texts]
+    (one, port), (other, other_port) = flow
+    assert community_id(str(one), str(other), port, other_port, "udp", seed) == "1:" + base64.b64encode(digest).decode()
+
+
+@settings(deadline=None)
+@given(
+    st.from_regex(r"[0-9a-fA-F]{0,4}([:.]{1,2}[0-9a-fA-F]{0,4}){0,8}", fullmatch=True)
+    | st.text(alphabet="0123456789:.af%", max_size=20)
+)
+def test_addresses_are_those_of_the_system(text: str) -> None:
+    found = [community_id(text, other, 1, 2, "tcp") for other in ("192.0.2.1", "2001:db8::1")]
+
+    assert [one is not None for one in found] == [_is_address(text, socket.AF_INET), _is_address(text, socket.AF_INET6)]
+
+
+def _is_address(text: str, family: socket.AddressFamily) -> bool:
+    try:
+        return bool(socket.inet_pton(family, text))
+    except OSError:
+        return False
 
 
 @settings(deadline=None)

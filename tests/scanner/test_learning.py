@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -18,6 +20,8 @@ from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Captured, Learner
+from etl.scanner.scanner import Scanner
+from etl.scanner.stages import _learner
 
 PATTERN = r"(?P<key>[a-z]+)=(?:(?P<number>\d+)|(?P<word>\w+))"
 LINES = ["a=1", "key=value", "no", "x9=y", "=", "ab=12c"] * 250
@@ -62,6 +66,26 @@ def test_nothing_is_learned_without_time(own_cache: Path, monkeypatch: pytest.Mo
     assert not spans.valid.any()
 
 
+def test_what_others_took_for_its_texts_lets_it_learn_more(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "FIRST_SECONDS", -1.0)
+    of = learner()
+    scanned(of, LINES[:5])
+
+    of.charge(100.0)
+    spans = scanned(of, LINES[:5])
+
+    assert spans.pattern.tolist() == [0, 0, -1, -1, -1]
+
+
+def test_time_in_which_other_processes_run_is_not_time_for_learning(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = itertools.count(0.0, 1000.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(later))
+
+    spans = scanned(learner(), LINES[:5])
+
+    assert spans.pattern.tolist() == [0, 0, -1, -1, -1]
+
+
 def test_texts_beyond_at_the_beginning_do_not_keep_others_from_being_learned(own_cache: Path) -> None:
     of = learner(r"(?!ab)(?P<x>[a-c]+)(?P<y>[x-z]+)", "beginning")
     scanned(of, ["-"])
@@ -69,6 +93,13 @@ def test_texts_beyond_at_the_beginning_do_not_keep_others_from_being_learned(own
     spans = scanned(of, ["abx"] * 300 + ["cax"] * 300)
 
     assert spans.pattern.tolist() == [UNKNOWN] * 300 + [0] * 300
+
+
+def test_a_line_beyond_what_was_learned_of_its_beginning_is_not_searched(own_cache: Path) -> None:
+    found = Scanner([tree("^(?!ab)(?P<x>[a-c]+)")]).scan(pa.array(["abx", "cax"]))
+
+    assert found.pattern.tolist() == [-1, 0]
+    assert _learner.cache_info().currsize == 1  # that of the beginning
 
 
 def test_it_gives_up_when_most_texts_are_left_to_others(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,18 @@ def test_values_of_all_fields_of_ecs_are_collected_once() -> None:
     assert events.column("related.hosts").to_pylist() == [["example.org"], None, None]
 
 
+def test_texts_that_travel_as_views_are_collected_too() -> None:
+    texts = {name: pa.string_view() for name in BATCH.schema.names if BATCH.schema.field(name).type == pa.string()}
+    views = pa.record_batch(
+        {name: BATCH.column(name).cast(texts.get(name, BATCH.column(name).type)) for name in BATCH.schema.names}
+    )
+
+    events = Related().open(BATCH.schema)(views).events
+
+    assert Related.takes_views
+    assert events.to_pylist() == Related().open(BATCH.schema)(BATCH).events.to_pylist()
+
+
 def test_addresses_are_filled_and_kept() -> None:
     events = Related().open(BATCH.schema)(BATCH).events
 

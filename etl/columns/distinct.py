@@ -1,0 +1,35 @@
+"""The kernel that finds the different texts of each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from etl.columns.kernels import kernel
+from etl.columns.same_bytes import same_bytes
+
+
+@kernel
+def distinct(address: Any, length: Any, first: Any, ends: Any, found_address: Any, found_length: Any, offsets: Any) -> Any:
+    """Lay the texts of each row behind one another, each once and without null and empty ones; returns how many there are.
+
+    The texts of all columns lie in ``address`` and ``length``, those of column c from ``first[c]`` on. Of these, row r has
+    those from ``ends[c, r]`` up to ``ends[c, r + 1]``. ``offsets`` (int32[rows + 1]) are where each row begins in what is found.
+    """
+    count = 0
+    offsets[0] = 0
+    for row in range(offsets.shape[0] - 1):
+        begin = count
+        for column in range(first.shape[0]):
+            for at in range(first[column] + ends[column, row], first[column] + ends[column, row + 1]):
+                if length[at] <= 0:
+                    continue
+                known = False
+                for other in range(begin, count):
+                    if found_length[other] == length[at] and same_bytes(found_address[other], address[at], length[at]):
+                        known = True
+                        break
+                if not known:
+                    found_address[count], found_length[count] = address[at], length[at]
+                    count += 1
+        offsets[row + 1] = count
+    return count
