@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from etl.api import parse_type
-from etl.expressions import arithmetic, arrays, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
+from etl.expressions import arithmetic, arrays, bases, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
 from etl.expressions.arguments import no_form
 from etl.expressions.bound import Bound
 from etl.expressions.casts import cast
@@ -45,6 +45,7 @@ FUNCTIONS: dict[str, Function] = {
     "left": Function(2, 2, text_calls.left),
     "right": Function(2, 2, text_calls.right),
     "split_part": Function(3, 3, text_calls.split_part),
+    "conv": Function(3, 3, bases.conv),
     "replace": Function(2, 3, text_calls.replace),
     "startswith": Function(2, 2, text_calls.part_test(pc.starts_with, "startswith")),
     "endswith": Function(2, 2, text_calls.part_test(pc.ends_with, "endswith")),

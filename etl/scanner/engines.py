@@ -1,7 +1,8 @@
 """The engines behind the scanner: RE2 for what is beyond it, the package ``regex`` for what is beyond RE2.
 
 RE2 works in linear time. ``regex`` backtracks, one text after the other, and each text has a time limit. RE2's ``.``
-matches no byte that is not UTF-8, where the scanner's ``.*`` passes over it; so such texts go to ``regex``, too.
+matches no byte that is not UTF-8, where the scanner's ``.*`` passes over it; so such texts go to ``regex``, too, with an
+expression of their own.
 """
 
 from __future__ import annotations
@@ -33,15 +34,14 @@ Search = Callable[[pa.StringArray], Answer]
 
 def search(tree: Node, timeout: timedelta) -> Search:
     """Compile a pattern for the first engine that takes it. Raises ValueError where neither does."""
-    if not _suits_re2(tree):
-        return _backtracking(tree, timeout)
-    linear, backtracking = _linear(tree, regex_text(tree)), cache(lambda: _backtracking(tree, timeout))
+    usual = _linear(tree, regex_text(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
+    raw = cache(lambda: _backtracking(tree, timeout, raw=True))
 
     def find(texts: pa.StringArray) -> Answer:
         broken = not_utf8(texts)
         if broken is None:
-            return linear(texts)
-        return _merged(broken, backtracking()(pc.if_else(broken, texts, None)), linear(pc.if_else(broken, None, texts)))
+            return usual(texts)
+        return _merged(broken, raw()(pc.if_else(broken, texts, None)), usual(pc.if_else(broken, None, texts)))
 
     return find
 
@@ -67,7 +67,8 @@ def _is_utf8(raw: bytes) -> bool:
 def _merged(where: pa.BooleanArray, one: Answer, other: Answer) -> Answer:
     """The answer of ``one`` for the texts where it says so, of ``other`` for the rest."""
     columns = {name: pc.if_else(where, one.captures[name], other.captures[name]) for name in other.captures}
-    return Answer(pc.if_else(where, one.matched, other.matched), columns, one.timed_out)
+    timed_out = one.timed_out if other.timed_out is None else pc.if_else(where, one.timed_out, other.timed_out)
+    return Answer(pc.if_else(where, one.matched, other.matched), columns, timed_out)
 
 
 def prove(tree: Node) -> None:
@@ -122,29 +123,29 @@ def _by_name(names: list[str], found: list[pa.StringArray]) -> dict[str, pa.Stri
 # ── The package regex ─────────────────────────────────────────────────────────────────────────────
 
 
-def _compiled(tree: Node) -> Any:
+def _compiled(tree: Node, *, raw: bool = False) -> Any:
     import regex
 
     try:
-        return regex.compile(regex_text(tree, backtracking=True), regex.VERSION1)
+        return regex.compile(regex_text(tree, backtracking=True, raw=raw), regex.VERSION1)
     except regex.error as error:
         raise ValueError(str(error)) from None
 
 
-def _decoded(texts: pa.StringArray) -> Iterator[str | None]:
+def escaped_texts(texts: pa.StringArray) -> Iterator[str | None]:
     """Texts with what is no UTF-8 kept, byte by byte (PEP 383)."""
     for raw in texts.cast(pa.large_binary()).to_pylist():
         yield None if raw is None else raw.decode("utf-8", "surrogateescape")
 
 
-def _encoded(texts: Iterable[str | None]) -> pa.StringArray:
+def unescaped(texts: Iterable[str | None]) -> pa.StringArray:
     """The way back."""
     raw = [None if text is None else text.encode("utf-8", "surrogateescape") for text in texts]
     return pa.array(raw, pa.binary()).view(pa.string())
 
 
-def _backtracking(tree: Node, timeout: timedelta) -> Search:
-    compiled, seconds = _compiled(tree), timeout.total_seconds()
+def _backtracking(tree: Node, timeout: timedelta, *, raw: bool = False) -> Search:
+    compiled, seconds = _compiled(tree, raw=raw), timeout.total_seconds()
     names = [capture.field for capture in captures(tree)]
     groups = [group_name(n) for n in range(len(names))]
 
@@ -158,8 +159,8 @@ def _backtracking(tree: Node, timeout: timedelta) -> Search:
 
     def find(texts: pa.StringArray) -> Answer:
         """A loop over texts, for no engine here runs such a pattern over a column."""
-        rows = [one(text) for text in _decoded(texts)]
-        found = [_encoded((row[n] or None) if isinstance(row, tuple) else None for row in rows) for n in range(len(groups))]
+        rows = [one(text) for text in escaped_texts(texts)]
+        found = [unescaped((row[n] or None) if isinstance(row, tuple) else None for row in rows) for n in range(len(groups))]
         matched = pa.array([isinstance(row, tuple) for row in rows], pa.bool_())
         return Answer(matched, _by_name(names, found), pa.array([row is False for row in rows], pa.bool_()))
 

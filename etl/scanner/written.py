@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from etl.scanner.char_class import CharClass
+from etl.scanner.demands import one_byte
 from etl.scanner.tree import (
     Atomic,
     Backreference,
@@ -20,10 +22,14 @@ from etl.scanner.tree import (
     Sequence,
     walk,
 )
+from etl.scanner.utf8 import has_all_wide
 
 _EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
 _BACKTRACKING_EDGES = {**_EDGES, "\\z": "\\Z", "\\b": "(?a:\\b)", "\\B": "(?a:\\B)"}
 """``regex`` knows all of Unicode, for classes like ``\\p{L}``; words are of ASCII all the same."""
+
+_NO_CHARACTER, _OUTSIDE = r"\udc80-\udcff", r"(?![\udc80-\udcbf])"
+"""Bytes that are no UTF-8 as Python decodes them (PEP 383), and a place where none goes on inside a character."""
 
 _SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
 
@@ -33,12 +39,14 @@ def group_name(index: int) -> str:
     return f"c{index}"
 
 
-def regex_text(node: Node, *, backtracking: bool = False) -> str:
+def regex_text(node: Node, *, backtracking: bool = False, raw: bool = False) -> str:
     """The expression, whose n-th capture is named `group_name` of n.
 
     ``backtracking`` writes it for the package ``regex``; RE2 has no look-around, atomic groups and back-references.
+    ``raw``, for that package too, gives bytes that are no UTF-8 the meaning that they have for the scanner: no class has
+    them, loops over all characters beyond ASCII pass over them, and look-around of one character takes them for one.
     """
-    return _Writer(node, backtracking).text(node)
+    return f"(?:\\A|{_OUTSIDE})(?:{_RawWriter(node).text(node)})" if raw else _Writer(node, backtracking).text(node)
 
 
 class _Writer:
@@ -97,15 +105,46 @@ class _Writer:
         return f"(?P={name})"
 
 
+class _RawWriter(_Writer):
+    """For texts that hold bytes that are no UTF-8."""
+
+    def __init__(self, root: Node) -> None:
+        super().__init__(root, backtracking=True)
+        self.beside = False
+        """Whether a look-around of one character is written."""
+
+    def chars(self, node: Chars) -> str:
+        return super().chars(node) if self.beside or not node.of.others else _characters(node.of)
+
+    def repeat(self, node: Repeat) -> str:
+        if node.most is not None or not isinstance(node.part, Chars) or not has_all_wide(node.part.of):
+            return super().repeat(node)
+        least = f"{self.chars(node.part)}{{{node.least}}}"
+        return f"{least}{super().chars(node.part)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
+
+    def look(self, node: Look) -> str:
+        outer, self.beside = self.beside, self.beside or one_byte(node.part, ahead=node.ahead) is not None
+        try:
+            return super().look(node)
+        finally:
+            self.beside = outer
+
+
+def _characters(of: CharClass) -> str:
+    """The class without bytes that are no UTF-8."""
+    text = of.text()
+    return f"{text[:-1]}{_NO_CHARACTER}]" if text.startswith("[") else f"[^{_NO_CHARACTER}]"
+
+
 _WRITERS: dict[type, Callable[[_Writer, Any], str]] = {
-    Chars: _Writer.chars,
+    Chars: lambda writer, node: writer.chars(node),
     Sequence: _Writer.sequence,
     Choice: _Writer.choice,
-    Repeat: _Writer.repeat,
+    Repeat: lambda writer, node: writer.repeat(node),
     Capture: _Writer.capture,
     Group: _Writer.group,
     Edge: _Writer.edge,
-    Look: _Writer.look,
+    Look: lambda writer, node: writer.look(node),
     Atomic: _Writer.atomic,
     Backreference: _Writer.backreference,
 }

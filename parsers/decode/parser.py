@@ -13,6 +13,7 @@ from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size
 from parsers.decode.charsets import codec, reader
 from parsers.decode.decoded_bytes import decoder
 from parsers.decode.inflated import inflated
+from parsers.decode.parts import parts_decoder, parts_pattern
 
 
 class Decode(Parser):
@@ -27,6 +28,9 @@ class Decode(Parser):
     ``cp1252`` or ``utf-16-le``. Text in a pipeline is Unicode already, for the source decoded it (see the option
     ``charset`` of the source ``file``), and what a source replaced by U+FFFD is lost. For a file that mixes character
     sets, let the source read ``latin-1``, which keeps every byte, and decode fields with ``encoding: latin1`` here.
+
+    ``within`` decodes parts of a text: what the pattern's one capture holds, wherever it matches. The rest, and a part
+    that cannot be decoded, stay as they are. Such texts are read one by one.
 
     A text that is not in its encoding, bytes that the character set does not have (unless ``invalid: replace``) and
     what is longer than ``max_bytes`` fail; a null text gives null.
@@ -56,11 +60,21 @@ class Decode(Parser):
         default="fail", description="Whether bytes that the character set does not have fail or become U+FFFD."
     )
     max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes that a compressed text may hold.", examples=["64KiB"])
+    within: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Pattern whose one capture is what is decoded, wherever it matches; none means the whole text.",
+        examples=[r"\barg=(?<hex>[0-9A-F]{2,})\b"],
+    )
     target: FieldName | None = Field(default=None, description="The field that gets the text; none means the field itself.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: a character set that does not exist."""
+        """Beside the input field: a character set that does not exist, and a pattern that is none."""
         yield from super().check(incoming)
+        try:
+            parts_pattern(self.within or "(?<all>)")
+        except ValueError as error:
+            yield Finding("bad-regex", str(error), ("within",))
         try:
             codec(self.charset)
         except ValueError as error:
@@ -72,6 +86,13 @@ class Decode(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """Encoding, compression, character set, each over the whole column."""
+        whole = self._whole()
+        if self.within is None:
+            return whole
+        replace = parts_decoder(parts_pattern(self.within), lambda parts: whole(parts).columns[self._target])
+        return lambda texts: Parsed({self._target: replace(texts)})
+
+    def _whole(self) -> Callable[[pa.StringArray], Parsed]:
         decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid == "replace")
 
         def parse(texts: pa.Array) -> Parsed:

@@ -96,6 +96,7 @@ def test_texts(agree: Agree) -> None:
     agree(
         [
             "concat(s, t)", "concat(s, '-', i)", "s || t", "concat_ws('-', s, t, i)", "concat_ws(s, t, 'x')", "concat_ws(',')",
+            "conv(s, 16, 10)", "conv(s, 10, 16)", "conv(t, 36, 2)", "conv(i, 10, 8)", "conv('-1', 10, 16)", "conv(' 7', 8, 2)",
             "concat()", "replace(s, 'a', 'xy')", "replace(s, 'b')", "replace(s, '', 'x')", "trim(both from s)",
             "substring(s from 2 for 1)",
             "lower(i)", "length(b)", "'a' 'b'", "r'\\d' || s", "\"dq\" || s", "'it\\'s\\t\\u00e9' || s",

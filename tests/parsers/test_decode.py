@@ -198,3 +198,24 @@ def test_percent_is_that_of_urllib(texts: list[str]) -> None:
 def test_no_text_raises(texts: list[str | None], encoding: str) -> None:
     for options in ({}, {"charset": "gbk"}, {"compression": "gzip"}):
         run(Decode(encoding=encoding, **options), *texts)
+
+
+def test_parts_of_a_text_are_decoded_and_the_rest_stays() -> None:
+    """As auditd writes arguments: those in quotes are plain, the others hexadecimal."""
+    decode = Decode(encoding="hex", within=r" a\d+=(?<hex>[0-9A-F]{4,})(?= |$)", invalid="replace")
+
+    assert run(decode, ' a0="BEEF" a1=612062 a2=C3A4', "none", None, " a0=414", " a1=FFFF") == (
+        [' a0="BEEF" a1=a b a2=ä', "none", None, " a0=414", " a1=\ufffd\ufffd"],
+        [],
+    )
+
+
+def test_a_part_that_is_not_in_its_encoding_stays() -> None:
+    assert run(Decode(encoding="base64", within=r"b=(?<part>\S+)"), "b=YQ== b=? b=Yg==") == (["b=a b=? b=b"], [])
+
+
+@pytest.mark.parametrize("pattern", ["(?<a>", "x", "(?<a>x)(?<b>y)", "%{IP:ip}"])
+def test_a_pattern_of_parts_without_one_capture_is_told(pattern: str) -> None:
+    findings = list(Decode(encoding="hex", within=pattern).check(pa.schema([("message", pa.string())])))
+
+    assert [(finding.code, finding.path) for finding in findings] == [("bad-regex", ("within",))]

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from etl.scanner.learning import Captured, Learner
 from parsers.grok.parser import Grok
 
 ROWS = [
@@ -43,3 +44,13 @@ def test_pattern_reads_as_logstash_does(row: dict[str, Any]) -> None:
     found = read(row["pattern"], row["set"], texts)
 
     assert dict(zip(texts, found, strict=True)) == dict(row["cases"])
+
+
+@pytest.mark.parametrize("row", ROWS[::9], ids=lambda row: f"{row['pattern']}-{row['set']}")
+def test_pattern_reads_the_same_where_nothing_was_learned(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The automaton learns as long as there is time; RE2 and the package ``regex`` read the rest, and mean the same."""
+    monkeypatch.setattr(Learner, "scan", lambda self, texts: Captured.unknown(len(self.names), len(texts.address)))
+
+    found = read(row["pattern"], row["set"], [text for text, _ in row["cases"]])
+
+    assert found == [fields for _, fields in row["cases"]]

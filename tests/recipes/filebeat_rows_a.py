@@ -64,7 +64,13 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("redis/log", "redis", env=ZONE, no_time=True, more=("process.pid",)),  # filebeat drops [2932] of Windows
     Row("mongodb/log", "mongodb", env=ZONE, more=("mongodb.log",)),  # attributes and tags of JSON, which filebeat drops
-    Row("auditd/log", "auditd", objects={"auditd.log.other": "auditd.log"}, exceptions=AUDITD),
+    Row(  # an outcome of system calls and decoded addresses of sockets, which filebeat leaves as they are
+        "auditd/log",
+        "auditd",
+        objects={"auditd.log.other": "auditd.log"},
+        more=("event.outcome", "auditd.log.socket", "related.ip"),
+        exceptions=AUDITD,
+    ),
     Row(
         "osquery/result",
         "osquery",

@@ -34,7 +34,7 @@ from etl.scanner.tables import TooLargeError, tables
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 """Of all laws together; a case is a list of patterns and a text."""
 
-LAWS = 8
+LAWS = 9
 TEXTS = 5
 """Texts for each list of patterns."""
 
@@ -259,6 +259,32 @@ def test_small_budgets_change_nothing(budget: tuple[str, float], several: list[s
 
     wanted = [filled(expected(several, text), scanner.names) for text in column]
     check("budgets", found, wanted, (budget, several, column))
+
+
+@law
+@given(patterns, st.lists(raw_texts, min_size=TEXTS, max_size=TEXTS))
+def test_a_budget_of_nothing_changes_nothing_of_invalid_utf8(pattern: str, several: list[bytes]) -> None:
+    """What goes to RE2 or ``regex`` depends on time, so bytes that are no UTF-8 must mean the same to them."""
+    scanner = scanner_of(pattern)
+    assume(scanner.ways[0] == ("scanner", None))
+    column = array_of_bytes(without_trap(several, pattern), pa.string())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "FIRST_SECONDS", 60.0)
+        learned = raw_rows(scanner_of(pattern), column)
+        patch.setattr(learning, "MOST_STATES", 0)
+        _learner.cache_clear()
+        found = raw_rows(scanner, column)
+    _learner.cache_clear()
+
+    check("engines on invalid UTF-8", found, learned, (pattern, several))
+
+
+def raw_rows(scanner: Scanner, column: pa.Array) -> list[Any]:
+    """Of each text: the pattern's number, and the captures as bytes."""
+    scan = scanner.scan(column)
+    captured = [column.cast(pa.binary_view()).to_pylist() for column in scan.captures.values()]
+    return [(number, *(one[n] for one in captured)) for n, number in enumerate(scan.pattern.tolist())]
 
 
 # ── Where the oracle is wrong ─────────────────────────────────────────────────────────────────────

@@ -1,0 +1,61 @@
+"""``conv``: whole numbers as texts in another base.
+
+Source: Spark SQL's documentation of ``conv``: digits up to the first that the base lacks, 64 bits without sign; "0" where
+no digit is one, null for an empty text, an error beyond 64 bits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound as b
+from etl.expressions.arguments import as_text, no_form, whole_literal
+from etl.expressions.bound import Bound
+from etl.expressions.rows import Rows, broadcast
+from etl.expressions.widening import STRING
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BEYOND = 1 << 64
+
+
+def conv(text: Bound, from_base: Bound, to_base: Bound) -> Bound:
+    """``conv(text, 16, 10)``. Bases are written in the expression; a negative one, for numbers with signs, is Spark's."""
+    old, new = whole_literal(from_base), whole_literal(to_base)
+    if old is None or new is None or not (2 <= old <= len(DIGITS) and 2 <= new <= len(DIGITS)):
+        return no_form("conv() with computed or negative bases", STRING)
+    return b.apply_failing(STRING, partial(_converted, old, new), as_text(text))
+
+
+def _converted(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
+    """A loop over distinct texts: Arrow has no function for it."""
+    encoded = pc.dictionary_encode(broadcast(texts, rows.length))
+    numbers = [_number(text, old) for text in encoded.dictionary.to_pylist()]
+    too_large = pa.array([number is not None and number >= BEYOND for number in numbers], pa.bool_())
+    rows.fail(too_large.take(encoded.indices), "overflow in 'conv'")
+    return pa.array([None if one is None else _written(one % BEYOND, new) for one in numbers], STRING).take(encoded.indices)
+
+
+def _number(text: str, base: int) -> int | None:
+    """The number that a text begins with; beyond 64 bits it is as large as it is, with a sign two's complement."""
+    text = text.strip(" ")
+    if not text:
+        return None
+    negative, number = text.startswith("-"), 0
+    for character in text[negative:].upper():
+        digit = DIGITS.find(character)
+        if not 0 <= digit < base:
+            break
+        number = number * base + digit
+    return BEYOND - number if negative and 0 < number < BEYOND else number
+
+
+def _written(number: int, base: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, base)
+        digits = DIGITS[digit] + digits
+    return digits or "0"
