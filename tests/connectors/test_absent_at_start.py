@@ -18,7 +18,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 from kafka_broker import Broker
-from rocketmq_case import put, read_all, source_of, texts
+from rocketmq_broker import put, read_all, source_of, texts
 from running import Etl, wait_for
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb

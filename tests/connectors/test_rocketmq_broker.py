@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from rocketmq_case import (
+from rocketmq_broker import (
     EVERYTHING,
     delete_topic,
     events,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from rocketmq_case import EVERYTHING, events, numbered, outlet_of, put, read, read_all, sink_of, source_of, taken, texts, topic_of
+from rocketmq_broker import EVERYTHING, events, numbered, outlet_of, put, read, read_all, sink_of, source_of, taken, texts, topic_of
 from running import wait_for
 from servers import ports
 from servers.certificates import Certificates
