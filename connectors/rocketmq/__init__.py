@@ -1,1 +1,1 @@
-"""RocketMQ by its remoting protocol: source and sink, without a client library, for none that is released can pull by offset."""
+"""RocketMQ source and sink on the remoting protocol, without a client library: no released one can pull by offset."""

@@ -1,4 +1,4 @@
-"""What is known of a cluster in this process: routes of topics, connections to brokers, offsets of queues."""
+"""What this process knows of a cluster: routes of topics, connections to brokers, offsets of queues."""
 
 from __future__ import annotations
 
@@ -9,158 +9,178 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from connectors.rocketmq.codes import AT_TIME, COMMIT, COMMITTED, DONE, LARGEST, NEVER_COMMITTED, NO_GROUP, SMALLEST
-from connectors.rocketmq.connection import Access, Connection
+from connectors.rocketmq.codes import (
+    GET_MAX_OFFSET,
+    GET_MIN_OFFSET,
+    GROUP_NOT_EXIST,
+    QUERY_CONSUMER_OFFSET,
+    QUERY_NOT_FOUND,
+    SEARCH_OFFSET_BY_TIMESTAMP,
+    SUCCESS,
+    UPDATE_CONSUMER_OFFSET,
+)
+from connectors.rocketmq.connection import Connection, ConnectionSettings
 from connectors.rocketmq.frames import Answer
-from connectors.rocketmq.names import NameServers, UnknownTopicError
+from connectors.rocketmq.name_servers import NameServers, UnknownTopicError
 from connectors.rocketmq.routes import Queue, Route
 
 ROUTE_SECONDS = 5.0
-"""How long a route is believed by those who look for nothing new."""
+"""How long a cached route is used, unless the caller searches for new queues."""
 
-_CLUSTERS = 16
-"""Clusters that a process remembers, the last used ones."""
+_MAX_CLUSTERS = 16
+"""Maximum number of clusters that a process caches, the last used ones."""
 
-_known: dict[tuple[Access, int], Cluster] = {}
+_clusters: dict[tuple[ConnectionSettings, int], Cluster] = {}
 
 
-class Held(NamedTuple):
-    """What a queue holds: offsets from ``smallest`` to ``largest``, which is that of the next message."""
+class OffsetBounds(NamedTuple):
+    """Offsets of a queue: ``smallest`` is that of the first message, ``largest`` that of the next message to be stored."""
 
     smallest: int
     largest: int
     master: bool = True
-    """False when a replica says so, which may lag behind."""
+    """False if a replica gave the bounds, which may lag behind the master."""
 
 
-Question = tuple[int, dict[str, str]]
+Request = tuple[int, dict[str, str]]
 
 
-def cluster(access: Access) -> Cluster:
-    """The one of this process; a fork gets another, for two processes cannot share a socket."""
-    key = access, os.getpid()
-    known = _known.pop(key, None) or Cluster(access)
-    _known[key] = known
-    while len(_known) > _CLUSTERS:
-        _known.pop(next(iter(_known))).close()  # it connects again when somebody still uses it
+def cluster(settings: ConnectionSettings) -> Cluster:
+    """Return the cluster object of this process. A fork gets its own: two processes cannot share a socket."""
+    key = settings, os.getpid()
+    known = _clusters.pop(key, None) or Cluster(settings)
+    _clusters[key] = known
+    while len(_clusters) > _MAX_CLUSTERS:
+        _clusters.pop(next(iter(_clusters))).close()  # it reconnects if it is still in use
     return known
 
 
 class Cluster:
-    """Connections are made when they are needed, and made anew after an error."""
+    """Requests to a cluster. Connections are opened on demand, and reopened after an error."""
 
-    def __init__(self, access: Access) -> None:
-        self.access = access
-        self.names = NameServers(access)
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.names = NameServers(settings)
         self._routes: dict[str, tuple[float, Route]] = {}
         self._open: dict[str, tuple[Connection, bool]] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         self.names.close()
         while self._open:
             self._open.popitem()[1][0].close()
 
-    def route(self, topic: str, seconds: float = ROUTE_SECONDS) -> Route:
-        """Where a topic is; what is known is believed for some seconds."""
+    def find_route(self, topic: str, seconds: float = ROUTE_SECONDS) -> Route:
+        """Return the route of a topic; a cached one is used for ``seconds``."""
         known = self._routes.get(topic)
         if known is None or time.monotonic() - known[0] > seconds:
-            found = self._asked_for(topic, known[1] if known else None)
+            found = self._fetch_route(topic, known[1] if known else None)
             known = self._routes[topic] = (time.monotonic(), found)
         return known[1]
 
-    def _asked_for(self, topic: str, before: Route | None) -> Route:
-        """A topic's route; one that is gone together with its brokers may come back with them."""
+    def _fetch_route(self, topic: str, before: Route | None) -> Route:
+        """Fetch a topic's route. Raises ConnectionError if the topic disappeared together with its brokers, which may return."""
         try:
-            return self.names.route(topic)
+            return self.names.find_route(topic)
         except UnknownTopicError as error:
-            away = sorted(set(before.addresses) - self.names.brokers()) if before else []
-            if away:
-                raise ConnectionError(f"rocketmq: {', '.join(away)} with topic {topic!r} is not registered now") from error
+            missing = sorted(set(before.addresses) - self.names.fetch_brokers()) if before else []
+            if missing:
+                raise ConnectionError(f"rocketmq: {', '.join(missing)} with topic {topic!r} is not registered now") from error
             raise
 
-    def forget_routes(self) -> None:
-        """Ask again when a route is needed: something did not answer where it was."""
+    def invalidate_routes(self) -> None:
+        """Fetch routes again at the next use, because a server did not answer at its known address."""
         self._routes = {topic: (-math.inf, route) for topic, (_, route) in self._routes.items()}
 
     def reader(self, queue: Queue) -> tuple[Connection, bool]:
-        """A new connection to who has a queue's messages, the master if it is there; whether it is the master."""
+        """Open a connection for reading a queue, to the master if it is up; also return whether it is the master."""
         try:
             return self._reader(queue)
         except OSError:
-            self.forget_routes()
+            self.invalidate_routes()
             return self._reader(queue)
 
     def writer(self, queue: Queue) -> Connection:
-        """A new connection to who takes a queue's messages."""
-        route = self.route(queue.topic)
+        """Open a connection to the broker that accepts a queue's messages."""
+        route = self.find_route(queue.topic)
         if queue.broker not in route.masters:
             raise ConnectionError(f"rocketmq: broker {queue.broker!r} takes no messages of topic {queue.topic!r} now")
-        return Connection(route.addresses[queue.broker][0], self.access)
+        return Connection(route.addresses[queue.broker][0], self.settings)
 
     def _reader(self, queue: Queue) -> tuple[Connection, bool]:
-        route = self.route(queue.topic)
+        route = self.find_route(queue.topic)
         errors: list[OSError] = []
-        for number, place in enumerate(route.addresses.get(queue.broker, ())):
+        for number, address in enumerate(route.addresses.get(queue.broker, ())):
             try:
-                return Connection(place, self.access), number == 0 and queue.broker in route.masters
+                return Connection(address, self.settings), number == 0 and queue.broker in route.masters
             except OSError as error:
                 errors.append(error)
         if not errors:
             raise ConnectionError(f"rocketmq: no broker {queue.broker!r} is registered for topic {queue.topic!r} (now)")
         raise ConnectionError("; ".join(map(str, errors))) from errors[-1]
 
-    def held(self, queues: Iterable[Queue]) -> dict[Queue, Held]:
-        """What queues of one broker hold."""
+    def fetch_bounds(self, queues: Iterable[Queue]) -> dict[Queue, OffsetBounds]:
+        """Return the offset bounds of queues of one broker."""
         wanted = list(queues)
-        codes = (SMALLEST, LARGEST)
-        said = self._asked(wanted, [(code, _of(queue)) for queue in wanted for code in codes])
-        numbers = [max(0, answer.number("offset")) for answer in said]  # -1: an empty queue of the type BatchCQ
+        codes = (GET_MIN_OFFSET, GET_MAX_OFFSET)
+        answers = self._call_all(wanted, [(code, _queue_fields(queue)) for queue in wanted for code in codes])
+        numbers = [max(0, answer.number("offset")) for answer in answers]  # an empty queue of the type BatchCQ gives -1
         master = not wanted or self._open[wanted[0].broker][1]
-        return {queue: Held(numbers[2 * at], numbers[2 * at + 1], master) for at, queue in enumerate(wanted)}
+        return {queue: OffsetBounds(numbers[2 * at], numbers[2 * at + 1], master) for at, queue in enumerate(wanted)}
 
-    def at_time(self, queues: Sequence[Queue], millis: int) -> dict[Queue, int]:
-        """The first message that queues of one broker stored at a time or later."""
-        asked = [(AT_TIME, {**_of(queue), "timestamp": str(millis), "boundaryType": "LOWER"}) for queue in queues]
-        return {queue: answer.number("offset") for queue, answer in zip(queues, self._asked(queues, asked), strict=True)}
+    def fetch_offsets_at(self, queues: Sequence[Queue], millis: int) -> dict[Queue, int]:
+        """Return the offset of the first message stored at or after a time, for queues of one broker."""
+        requests = [
+            (SEARCH_OFFSET_BY_TIMESTAMP, {**_queue_fields(queue), "timestamp": str(millis), "boundaryType": "LOWER"})
+            for queue in queues
+        ]
+        return {queue: answer.number("offset") for queue, answer in zip(queues, self._call_all(queues, requests), strict=True)}
 
-    def committed(self, queues: Sequence[Queue], group: str) -> dict[Queue, int | None]:
-        """Where a consumer group stands in queues of one broker; None where it never committed."""
-        asked = [(COMMITTED, {**_of(queue), "consumerGroup": group, "setZeroIfNotFound": "false"}) for queue in queues]
-        said = self._asked(queues, asked, (DONE, NEVER_COMMITTED))
-        found = [answer.number("offset") if answer.code == DONE else None for answer in said]
+    def fetch_committed(self, queues: Sequence[Queue], group: str) -> dict[Queue, int | None]:
+        """Return the offsets that a consumer group committed in queues of one broker; None where it has not committed."""
+        requests = [
+            (QUERY_CONSUMER_OFFSET, {**_queue_fields(queue), "consumerGroup": group, "setZeroIfNotFound": "false"})
+            for queue in queues
+        ]
+        answers = self._call_all(queues, requests, (SUCCESS, QUERY_NOT_FOUND))
+        found = [answer.number("offset") if answer.code == SUCCESS else None for answer in answers]
         return dict(zip(queues, found, strict=True))
 
-    def commit(self, offsets: Mapping[Queue, int], group: str, introduce: Callable[[Connection, Queue], object]) -> None:
-        """Say where a group stands in queues of one broker. A group that no broker knows is made by its first pull
-        (``introduce``), where brokers allow that.
+    def commit(self, offsets: Mapping[Queue, int], group: str, create_group: Callable[[Connection, Queue], object]) -> None:
+        """Commit offsets of a group in queues of one broker.
 
-        The first queue is told alone: of several that are told at once for the first time, a broker of version 5.3 forgets
-        some (``ConsumerOffsetManager.commitOffset`` makes a table for each, and keeps one).
+        A group that brokers do not know is created by its first pull (``create_group``), if brokers allow that. The first
+        queue is committed alone: if several are committed at the same time for the first time, a broker of version 5.3 loses
+        some (``ConsumerOffsetManager.commitOffset`` creates a table for each and keeps one).
         """
         queues = list(offsets)
-        asked = [(COMMIT, {**_of(queue), "consumerGroup": group, "commitOffset": str(at)}) for queue, at in offsets.items()]
-        (said,) = self._asked(queues[:1], asked[:1], (DONE, NO_GROUP))
-        if said.code == NO_GROUP:
+        requests = [
+            (UPDATE_CONSUMER_OFFSET, {**_queue_fields(queue), "consumerGroup": group, "commitOffset": str(at)})
+            for queue, at in offsets.items()
+        ]
+        (answer,) = self._call_all(queues[:1], requests[:1], (SUCCESS, GROUP_NOT_EXIST))
+        if answer.code == GROUP_NOT_EXIST:
             with self._broker(queues[0]) as one:
-                introduce(one, queues[0])
-            self._asked(queues[:1], asked[:1])
-        self._asked(queues[1:], asked[1:])
+                create_group(one, queues[0])
+            self._call_all(queues[:1], requests[:1])
+        self._call_all(queues[1:], requests[1:])
 
-    def _asked(self, queues: Sequence[Queue], questions: Sequence[Question], fine: tuple[int, ...] = (DONE,)) -> list[Answer]:
-        """Ask the broker of these queues all at once."""
-        if not questions:
+    def _call_all(
+        self, queues: Sequence[Queue], requests: Sequence[Request], accepted_codes: tuple[int, ...] = (SUCCESS,)
+    ) -> list[Answer]:
+        """Send all requests to the broker of these queues, then receive the answers."""
+        if not requests:
             return []
         with self._broker(queues[0]) as one:
-            sent = [one.send(code, fields) for code, fields in questions]
-            return [one.checked(one.receive(number), fine) for number in sent]
+            sent = [one.send(code, fields) for code, fields in requests]
+            return [one.check_answer(one.receive(number), accepted_codes) for number in sent]
 
     @contextmanager
     def _broker(self, queue: Queue) -> Iterator[Connection]:
-        """The connection that is kept for questions about a broker's queues; an error ends it."""
+        """Yield the cached connection to a queue's broker; an error closes it."""
         known = self._open.get(queue.broker)
-        if known is not None and known[0].stale:
+        if known is not None and known[0].is_stale:
             self._open.pop(queue.broker)[0].close()
         if queue.broker not in self._open:
             self._open[queue.broker] = self.reader(queue)
@@ -168,23 +188,23 @@ class Cluster:
             yield self._open[queue.broker][0]
         except BaseException:
             self._open.pop(queue.broker)[0].close()
-            self.forget_routes()
+            self.invalidate_routes()
             raise
 
-    def news(self, troubles: Iterable[str]) -> list[str]:
-        """Those that were not told of before; one that is over will be told of when it comes again."""
-        there = set(troubles)
-        new, self._told = sorted(there - self._told), there
+    def new_problems(self, problems: Iterable[str]) -> list[str]:
+        """Return the problems that the last call did not have, so that each is reported once until it is over."""
+        current = set(problems)
+        new, self._reported = sorted(current - self._reported), current
         return new
 
 
-def by_broker(queues: Iterable[Queue]) -> dict[str, list[Queue]]:
-    """Queues by who holds them."""
+def group_by_broker(queues: Iterable[Queue]) -> dict[str, list[Queue]]:
+    """Group queues by their broker."""
     found: dict[str, list[Queue]] = {}
     for queue in queues:
         found.setdefault(queue.broker, []).append(queue)
     return found
 
 
-def _of(queue: Queue) -> dict[str, str]:
+def _queue_fields(queue: Queue) -> dict[str, str]:
     return {"topic": queue.topic, "queueId": str(queue.number)}

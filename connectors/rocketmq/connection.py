@@ -1,4 +1,4 @@
-"""One connection to a name server or broker: requests go out, answers come back in any order."""
+"""One connection to a name server or broker: requests are pipelined, answers arrive in any order."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from connectors.deadline import DeadlineSocket
-from connectors.rocketmq.codes import DONE, failure
-from connectors.rocketmq.frames import PREFIX, Answer, ProtocolError, answer, lengths, request
-from connectors.rocketmq.places import host_and_port
-from connectors.rocketmq.signing import Login
+from connectors.rocketmq.codes import SUCCESS, to_exception
+from connectors.rocketmq.endpoint import host_and_port
+from connectors.rocketmq.frames import PREFIX, Answer, ProtocolError, encode_request, parse_answer, parse_prefix
+from connectors.rocketmq.signature import Login
 from connectors.tls import ClientTls
 from etl.api import ComponentError
 
-_BUFFER = 1 << 18
+_BUFFER_BYTES = 1 << 18
 
-_SLOWEST = 1 << 20
-"""Bytes a second at which a frame may come or go beyond the timeout: a large one takes longer, and one that drips ends."""
+_MIN_BYTES_PER_SECOND = 1 << 20
+"""Minimum rate of a frame, added to the timeout: a large frame may take longer, and one that stalls is aborted."""
 
-_STALE_SECONDS = 60.0
-"""Servers close connections that were silent for twice as long."""
+_IDLE_SECONDS = 60.0
+"""After this time without an answer, a connection is not used again; servers close idle ones after twice the time."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How servers are reached: hashable, with the password not in its text."""
+class ConnectionSettings:
+    """Addresses and credentials. Hashable; its repr contains no password."""
 
     servers: tuple[str, ...]
     login: Login | None = None
@@ -40,73 +40,73 @@ class Access:
 
 
 class Connection:
-    """A socket with its numbers of requests. Errors name host and port."""
+    """A socket with numbered requests. Errors name host and port."""
 
-    def __init__(self, place: str, access: Access) -> None:
-        self.place = place
-        self._login = access.login
+    def __init__(self, address: str, settings: ConnectionSettings) -> None:
+        self.address = address
+        self._login = settings.login
         self._opaque = 0
-        self._heard = time.monotonic()
-        self._asked: dict[int, Answer | None] = {}
-        """What is to be answered, with answers that came before the one that was waited for."""
-        self._timeout = access.timeout
-        self._socket = DeadlineSocket(self._said(lambda: _connected(place, access)))
-        self._stream = self._socket.makefile("rb", _BUFFER)
+        self._last_answer_at = time.monotonic()
+        self._answers: dict[int, Answer | None] = {}
+        """Open requests by number, with answers that arrived before they were asked for."""
+        self._timeout = settings.timeout
+        self._socket = DeadlineSocket(self._run(lambda: _open_socket(address, settings)))
+        self._stream = self._socket.makefile("rb", _BUFFER_BYTES)
 
     @property
-    def stale(self) -> bool:
-        """Whether the server may have ended it: for its silence, or because it says something that nobody asked for."""
-        return time.monotonic() - self._heard > _STALE_SECONDS or bool(select.select([self._socket], [], [], 0)[0])
+    def is_stale(self) -> bool:
+        """Return whether the server may have closed the connection: it was idle, or the server sent unrequested data."""
+        return time.monotonic() - self._last_answer_at > _IDLE_SECONDS or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
-        """Ends it; never fails."""
+        """Close the connection; never fails."""
         self._stream.close()
         self._socket.close()
 
     def __del__(self) -> None:
-        """Whoever forgets a connection, such as a cache, has closed it."""
+        """Close the connection when its last reference is gone, for example in a cache."""
         if hasattr(self, "_stream"):
             self.close()
 
     def send(self, code: int, fields: dict[str, str], body: bytes | memoryview = b"") -> int:
-        """Ask, and get the number by which the answer will be known."""
+        """Send a request and return its number."""
         self._opaque += 1
-        signed = self._login.signed(fields, body) if self._login else fields
-        frame = request(code, self._opaque, signed, body)
-        self._socket.set_deadline(self._seconds(len(frame)))
-        self._said(lambda: self._socket.sendall(frame))
-        self._asked[self._opaque] = None
+        signed_fields = self._login.sign(fields, body) if self._login else fields
+        frame = encode_request(code, self._opaque, signed_fields, body)
+        self._socket.set_deadline(self._time_for(len(frame)))
+        self._run(lambda: self._socket.sendall(frame))
+        self._answers[self._opaque] = None
         return self._opaque
 
     def receive(self, opaque: int) -> Answer:
-        """The answer to a request."""
-        while (wanted := self._asked[opaque]) is None:
+        """Return the answer to a request."""
+        while (wanted := self._answers[opaque]) is None:
             self._socket.set_deadline(self._timeout)
-            found = self._said(self._next)
-            if found is not None and found.opaque in self._asked:
-                self._asked[found.opaque] = found
-        del self._asked[opaque]
-        self._heard = time.monotonic()
+            found = self._run(self._read_answer)
+            if found is not None and found.opaque in self._answers:
+                self._answers[found.opaque] = found
+        del self._answers[opaque]
+        self._last_answer_at = time.monotonic()
         return wanted
 
-    def call(self, code: int, fields: dict[str, str], body: bytes = b"", fine: Collection[int] = (DONE,)) -> Answer:
-        """Ask and wait; an answer whose code is not ``fine`` is an error."""
-        return self.checked(self.receive(self.send(code, fields, body)), fine)
+    def call(self, code: int, fields: dict[str, str], body: bytes = b"", accepted_codes: Collection[int] = (SUCCESS,)) -> Answer:
+        """Send a request and wait for the answer; raises if its code is not in ``accepted_codes``."""
+        return self.check_answer(self.receive(self.send(code, fields, body)), accepted_codes)
 
-    def checked(self, found: Answer, fine: Collection[int] = (DONE,)) -> Answer:
-        """The answer, when its code is one of those."""
-        if found.code not in fine:
-            raise failure(f"rocketmq {self.place}", found)
+    def check_answer(self, found: Answer, accepted_codes: Collection[int] = (SUCCESS,)) -> Answer:
+        """Return the answer; raises if its code is not in ``accepted_codes``."""
+        if found.code not in accepted_codes:
+            raise to_exception(f"rocketmq {self.address}", found)
         return found
 
-    def _next(self) -> Answer | None:
-        head, body = lengths(self._read(PREFIX.size))
-        self._socket.set_deadline(self._seconds(head + body))
-        return answer(self._read(head), self._read(body))
+    def _read_answer(self) -> Answer | None:
+        head, body = parse_prefix(self._read(PREFIX.size))
+        self._socket.set_deadline(self._time_for(head + body))
+        return parse_answer(self._read(head), self._read(body))
 
-    def _seconds(self, size: int) -> float:
-        """How long so many bytes may take."""
-        return self._timeout + size / _SLOWEST
+    def _time_for(self, size: int) -> float:
+        """Return the time limit for a frame of this size, in seconds."""
+        return self._timeout + size / _MIN_BYTES_PER_SECOND
 
     def _read(self, count: int) -> bytes:
         data = self._stream.read(count)
@@ -114,28 +114,28 @@ class Connection:
             raise ConnectionError("the server closed the connection")
         return data
 
-    def _said(self, work: Callable[[], T]) -> T:
-        """Do it; what goes wrong names the server, and says whether trying again makes sense."""
+    def _run(self, work: Callable[[], T]) -> T:
+        """Call ``work``; errors name the server, and their type says whether a retry may help."""
         try:
             return work()
         except ssl.SSLCertVerificationError as error:
-            raise ComponentError(f"rocketmq {self.place}: its certificate is not accepted: {error.verify_message}") from error
+            raise ComponentError(f"rocketmq {self.address}: its certificate is not accepted: {error.verify_message}") from error
         except TimeoutError as error:
-            raise TimeoutError(f"rocketmq {self.place}: no answer in time") from error
+            raise TimeoutError(f"rocketmq {self.address}: no answer in time") from error
         except ProtocolError as error:
-            raise ProtocolError(f"rocketmq {self.place}: {error}") from error
+            raise ProtocolError(f"rocketmq {self.address}: {error}") from error
         except OSError as error:
-            raise ConnectionError(f"rocketmq {self.place}: {_reason(error)}") from error
+            raise ConnectionError(f"rocketmq {self.address}: {_reason(error)}") from error
 
 
-def _connected(place: str, access: Access) -> socket.socket:
-    host, port = host_and_port(place)
-    plain = socket.create_connection((host, port), access.timeout)
+def _open_socket(address: str, settings: ConnectionSettings) -> socket.socket:
+    host, port = host_and_port(address)
+    plain = socket.create_connection((host, port), settings.timeout)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if access.tls is None:
+    if settings.tls is None:
         return plain
     try:
-        return access.tls.context().wrap_socket(plain, server_hostname=host)
+        return settings.tls.context().wrap_socket(plain, server_hostname=host)
     except BaseException:
         plain.close()
         raise

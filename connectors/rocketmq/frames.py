@@ -1,7 +1,7 @@
-"""Frames of RocketMQ's remoting protocol.
+"""Frames of RocketMQ's remoting protocol (``RemotingCommand`` of RocketMQ 4 and 5).
 
-A frame is the length of what follows (int32, big-endian), a byte that tells how the head is written (0: JSON) with the
-head's length in the three bytes behind it, the head, and a body of any bytes. Source: ``RemotingCommand`` of RocketMQ 4 and 5.
+A frame is the length of the rest (int32, big-endian), one byte for the header's encoding (0: JSON) and three for the header's
+length, the header, and a body of any bytes.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-LARGEST = 64 << 20
-"""Bytes of the largest frame that is taken: brokers send 4 MiB at most, unless told otherwise."""
+MAX_FRAME_BYTES = 64 << 20
+"""Largest accepted frame, in bytes; brokers send at most 4 MiB unless configured otherwise."""
 
 PREFIX = struct.Struct(">iI")
-"""Length of what follows, and of the head together with how it is written."""
+"""Length of the rest of the frame; encoding and length of the header."""
 
 _LENGTH_BYTES = 4
 _HEAD_MASK = 0xFFFFFF
-_ANSWER = 1
-"""The bit of ``flag`` that tells an answer from a request."""
+_ANSWER_FLAG = 1
+"""Bit of ``flag`` that marks an answer."""
 
-_VERSION = 435
-"""What a client of 5.0 says of itself."""
+_CLIENT_VERSION = 435
+"""Version number of a client of RocketMQ 5.0."""
 
 
 class ProtocolError(ConnectionError):
-    """What came is not RocketMQ's remoting protocol."""
+    """Received data does not follow RocketMQ's remoting protocol."""
 
 
 class Answer(NamedTuple):
-    """A broker's or name server's answer."""
+    """Answer of a broker or name server."""
 
     opaque: int
-    """The number of the request that it answers."""
+    """Number of the request that it answers."""
 
     code: int
     remark: str
@@ -42,46 +42,46 @@ class Answer(NamedTuple):
     body: bytes
 
     def number(self, name: str) -> int:
-        """A field that must be a whole number."""
+        """Return a field that must be an integer. Raises ProtocolError."""
         try:
             return int(self.fields[name])
         except (KeyError, TypeError, ValueError):
             raise ProtocolError(f"an answer lacks the number {name!r}: {dict(self.fields)!r}") from None
 
 
-def request(code: int, opaque: int, fields: Mapping[str, str], body: bytes | memoryview = b"") -> bytes:
-    """A request's frame."""
-    said = {
+def encode_request(code: int, opaque: int, fields: Mapping[str, str], body: bytes | memoryview = b"") -> bytes:
+    """Encode a request as a frame."""
+    content = {
         "code": code,
         "flag": 0,
         "language": "PYTHON",
         "opaque": opaque,
-        "version": _VERSION,
+        "version": _CLIENT_VERSION,
         "serializeTypeCurrentRPC": "JSON",
         "extFields": fields,
     }
-    head = json.dumps(said, separators=(",", ":")).encode()
+    head = json.dumps(content, separators=(",", ":")).encode()
     return b"".join((PREFIX.pack(_LENGTH_BYTES + len(head) + len(body), len(head)), head, body))
 
 
-def lengths(prefix: bytes) -> tuple[int, int]:
-    """Bytes of head and body behind the first eight of a frame."""
+def parse_prefix(prefix: bytes) -> tuple[int, int]:
+    """Return the bytes of header and body from the first eight bytes of a frame."""
     whole, mark = PREFIX.unpack(prefix)
     head = mark & _HEAD_MASK
-    if mark >> 24 or not _LENGTH_BYTES + head <= whole <= LARGEST:
-        raise ProtocolError(f"no frame of RocketMQ's remoting protocol begins with {prefix.hex(' ')}")
+    if mark >> 24 or not _LENGTH_BYTES + head <= whole <= MAX_FRAME_BYTES:
+        raise ProtocolError(f"a frame of RocketMQ's remoting protocol cannot begin with {prefix.hex(' ')}")
     return head, whole - _LENGTH_BYTES - head
 
 
-def answer(head: bytes, body: bytes) -> Answer | None:
-    """The answer of a frame; None for a request that the other side makes."""
+def parse_answer(head: bytes, body: bytes) -> Answer | None:
+    """Parse an answer; None for a request that the server sends."""
     try:
-        said = json.loads(head)
-        if not said["flag"] & _ANSWER:
+        content = json.loads(head)
+        if not content["flag"] & _ANSWER_FLAG:
             return None
-        found = Answer(said["opaque"], said["code"], said.get("remark") or "", said.get("extFields") or {}, body)
+        found = Answer(content["opaque"], content["code"], content.get("remark") or "", content.get("extFields") or {}, body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ProtocolError(f"the head of a frame is not one of RocketMQ: {head[:200]!r}") from None
+        raise ProtocolError(f"the header of a frame is not RocketMQ's: {head[:200]!r}") from None
     if not (type(found.opaque) is type(found.code) is int and isinstance(found.fields, dict)):
-        raise ProtocolError(f"the head of a frame is not one of RocketMQ: {head[:200]!r}")
+        raise ProtocolError(f"the header of a frame is not RocketMQ's: {head[:200]!r}")
     return found._replace(remark=str(found.remark))

@@ -1,6 +1,6 @@
-"""Kernels over messages as brokers store them (``MessageDecoder`` of RocketMQ 4 and 5), one behind the other in a block.
+"""Kernels for blocks of messages in the broker's storage format (``MessageDecoder`` of RocketMQ 4 and 5).
 
-Every length is checked against the block before it is believed, for blocks come from the network.
+Blocks come from the network, so every length is checked against the block before it is used.
 """
 
 from __future__ import annotations
@@ -9,17 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, FLAGS, NESTED, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED
+from connectors.rocketmq.stored_messages import (
+    BODY_BEGIN,
+    BODY_END,
+    BORN,
+    FLAGS,
+    NESTED,
+    OFFSET,
+    PROPERTIES_BEGIN,
+    PROPERTIES_END,
+    STORED,
+)
 from etl.columns.kernels import kernel, part
 
 _MAGIC, _MAGIC_LONG_TOPIC = 0xDAA320A7, 0xDAA320AB
 _BORN_HOST_BIG, _STORED_HOST_BIG = 0x10, 0x20
-_NAME_ENDS, _VALUE_ENDS = np.uint8(1), np.uint8(2)
+_NAME_END, _VALUE_END = np.uint8(1), np.uint8(2)
 
 
 @part
 def number(block: Any, at: Any, count: Any) -> Any:
-    """``count`` bytes as a number, the first counting most; 8 of them may be negative."""
+    """Read a big-endian integer of ``count`` bytes; 8 bytes may be negative."""
     number = np.int64(0)
     for byte in range(count):
         number = (number << np.int64(8)) | np.int64(block[at + byte])
@@ -35,9 +45,11 @@ def _body_length_at(at: Any, flags: Any) -> Any:
 
 @kernel
 def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
-    """Where the parts of each message lie → ``found`` (int64[8, most]); only messages whose offsets grow from ``after`` (not
-    itself) and lie before ``end``, and those that hold others, whatever their offset is below ``end``. Returns how many, or
-    -1 - position of what is no message."""
+    """Write the parts of each message to ``found`` (int64[8, most]).
+
+    Includes messages with ascending offsets after ``after`` and before ``end``, and outer messages at any offset before
+    ``end``. Returns the number of messages, or -1 - position of a malformed one.
+    """
     at, count, size = np.int64(0), 0, np.int64(block.shape[0])
     while at < size:
         if at + np.int64(48) > size:
@@ -70,15 +82,15 @@ def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
 
 
 @part
-def _until(block: Any, at: Any, end: Any, mark: Any) -> Any:
-    """Where a byte is, or ``end``."""
+def _find_byte(block: Any, at: Any, end: Any, mark: Any) -> Any:
+    """Return the position of a byte, or ``end``."""
     while at < end and block[at] != mark:
         at += 1
     return at
 
 
 @part
-def _same(block: Any, begin: Any, end: Any, name: Any) -> Any:
+def _equals(block: Any, begin: Any, end: Any, name: Any) -> Any:
     at = 0
     while at < name.shape[0] and begin + at < end and block[begin + at] == name[at]:
         at += 1
@@ -87,14 +99,14 @@ def _same(block: Any, begin: Any, end: Any, name: Any) -> Any:
 
 @kernel
 def find_property(block: Any, begins: Any, ends: Any, name: Any, starts: Any, stops: Any) -> None:
-    """Where the value of one property lies in each message (int32[n] each; -1 where it has none)."""
+    """Write the span of one property's value in each message to ``starts`` and ``stops`` (int32[n] each; -1 if absent)."""
     for row in range(begins.shape[0]):
         at, end = begins[row], ends[row]
         starts[row] = stops[row] = -1
         while at < end:
-            middle = _until(block, at, end, _NAME_ENDS)
-            last = _until(block, middle, end, _VALUE_ENDS)
-            if middle < end and _same(block, at, middle, name):
+            middle = _find_byte(block, at, end, _NAME_END)
+            last = _find_byte(block, middle, end, _VALUE_END)
+            if middle < end and _equals(block, at, middle, name):
                 starts[row], stops[row] = middle + 1, last
                 break
             at = last + 1
@@ -102,27 +114,27 @@ def find_property(block: Any, begins: Any, ends: Any, name: Any, starts: Any, st
 
 @kernel
 def count_properties(block: Any, begins: Any, ends: Any, counts: Any) -> None:
-    """How many properties each message has, before those of the messages in front of it: int32[n + 1]."""
+    """Write the cumulative number of properties before each message: int32[n + 1]."""
     total = 0
     counts[0] = 0
     for row in range(begins.shape[0]):
         at, end = begins[row], ends[row]
         while at < end:
-            middle = _until(block, at, end, _NAME_ENDS)
+            middle = _find_byte(block, at, end, _NAME_END)
             total += middle < end
-            at = _until(block, middle, end, _VALUE_ENDS) + 1
+            at = _find_byte(block, middle, end, _VALUE_END) + 1
         counts[row + 1] = total
 
 
 @kernel
 def all_properties(block: Any, begins: Any, ends: Any, spans: Any) -> None:
-    """Where names and values lie: int32[4, m], for as many as `count_properties` has counted."""
+    """Write the spans of names and values: int32[4, m], for the counts of `count_properties`."""
     count = 0
     for row in range(begins.shape[0]):
         at, end = begins[row], ends[row]
         while at < end:
-            middle = _until(block, at, end, _NAME_ENDS)
-            last = _until(block, middle, end, _VALUE_ENDS)
+            middle = _find_byte(block, at, end, _NAME_END)
+            last = _find_byte(block, middle, end, _VALUE_END)
             if middle < end:
                 spans[0, count], spans[1, count], spans[2, count], spans[3, count] = at, middle, middle + 1, last
                 count += 1

@@ -1,22 +1,22 @@
-"""Tag expressions: ``a || b``, or ``*`` for all. Brokers compare hash codes only, so what they send is looked at again."""
+"""Tag expressions: ``a || b``, or ``*`` for all. Brokers compare hash codes only, so the source compares tags again."""
 
 from __future__ import annotations
 
 ALL = "*"
 
 
-def wanted(expression: str) -> tuple[str, ...] | None:
-    """The tags of an expression, None for all. Raises ValueError."""
+def parse_tags(expression: str) -> tuple[str, ...] | None:
+    """Return the tags of an expression, None for all. Raises ValueError."""
     if expression.strip() == ALL:
         return None
     tags = tuple(part.strip() for part in expression.split("||"))
     for tag in tags:
         if not tag or ALL in tag or "|" in tag or any(letter.isspace() or letter < " " for letter in tag):
-            raise ValueError(f"{expression!r} is no tag expression; write 'a || b', or '*' for all")
+            raise ValueError(f"{expression!r} is not a tag expression; write 'a || b', or '*' for all")
     return tags
 
 
-def subscription(expression: str) -> str:
-    """As brokers take it."""
-    tags = wanted(expression)
+def to_subscription(expression: str) -> str:
+    """Return the expression in the form that brokers accept."""
+    tags = parse_tags(expression)
     return ALL if tags is None else "||".join(tags)

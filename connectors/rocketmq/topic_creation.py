@@ -1,4 +1,4 @@
-"""Creating topics that a pipeline names and no name server knows: the option ``create``."""
+"""Creates topics that a pipeline names and no name server knows: the option ``create``."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from contextlib import closing
 from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.rocketmq.cluster import Cluster
-from connectors.rocketmq.codes import UPDATE_TOPIC
+from connectors.rocketmq.codes import UPDATE_AND_CREATE_TOPIC
 from connectors.rocketmq.connection import Connection
-from connectors.rocketmq.names import UnknownTopicError
+from connectors.rocketmq.name_servers import UnknownTopicError
 
 log = logging.getLogger("sluice.rocketmq")
 
 ROUTE_SECONDS = 30.0
-"""How long name servers may take to know a new topic: brokers report every 30 s, and most at once."""
+"""How long name servers may take to know a new topic: brokers report every 30 s, mostly at once."""
 
 _POLL_SECONDS = 0.2
 _READ_AND_WRITE = "6"
 
 
 class TopicCreation(BaseModel):
-    """What a missing topic is created with."""
+    """Properties of a topic that is created."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,32 +32,34 @@ class TopicCreation(BaseModel):
 
 
 def create_missing(cluster: Cluster, topics: Sequence[str], creation: TopicCreation) -> None:
-    """Create those of the topics that do not exist, on every master, and wait for their routes; others stay as they are.
+    """Create those of the topics that do not exist, on every master, and wait for their routes; existing topics are not
+    changed.
 
-    Raises ComponentError where a broker refuses, an OSError where one does not answer."""
+    Raises ComponentError if a broker refuses, and OSError if one does not answer.
+    """
     for topic in topics:
         try:
-            cluster.route(topic, 0.0)
+            cluster.find_route(topic, 0.0)
         except UnknownTopicError:
-            masters = cluster.names.masters()
+            masters = cluster.names.fetch_masters()
             for broker in masters.values():
                 _create(cluster, broker, topic, creation)
-            _wait(cluster, topic, len(masters) * creation.queues)
+            _wait_for_route(cluster, topic, len(masters) * creation.queues)
             log.warning("rocketmq %s: created topic %r with %d queues", ", ".join(masters), topic, creation.queues)
 
 
 def _create(cluster: Cluster, broker: str, topic: str, creation: TopicCreation) -> None:
     counts = {"readQueueNums": str(creation.queues), "writeQueueNums": str(creation.queues), "perm": _READ_AND_WRITE}
     rest = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
-    with closing(Connection(broker, cluster.access)) as one:
-        one.call(UPDATE_TOPIC, {"topic": topic, **counts, **rest})
+    with closing(Connection(broker, cluster.settings)) as one:
+        one.call(UPDATE_AND_CREATE_TOPIC, {"topic": topic, **counts, **rest})
 
 
-def _wait(cluster: Cluster, topic: str, queues: int) -> None:
+def _wait_for_route(cluster: Cluster, topic: str, queues: int) -> None:
     until = time.monotonic() + ROUTE_SECONDS
     while True:
         try:
-            if len(cluster.route(topic, 0.0).writable) >= queues:
+            if len(cluster.find_route(topic, 0.0).writable) >= queues:
                 return
         except UnknownTopicError:
             pass

@@ -1,4 +1,4 @@
-"""The writer of the sink: a batch of events becomes requests of bounded size, each to one queue."""
+"""Writer of the sink: a batch of events becomes requests of bounded size, each to one queue."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.rocketmq.batch_sender import Outcome, Part, Sender
 from connectors.rocketmq.cluster import Cluster
-from connectors.rocketmq.messages import LONGEST_PROPERTIES, Form, Messages
+from connectors.rocketmq.message_encoding import MAX_PROPERTIES_BYTES, EncodedMessages, MessageEncoding
 from connectors.rocketmq.routes import Queue
-from connectors.rocketmq.sending import Outcome, Part, Sender
 from etl.api import Rejects, Result, Staged
 
 if TYPE_CHECKING:
@@ -21,79 +21,81 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 REQUEST_BYTES = 1 << 20
-"""Where a request ends that would grow."""
+"""Target size of a request, in bytes; a request ends before it would exceed this."""
 
-LARGEST = 4 << 20
-"""Bytes of the largest request that brokers take, unless told otherwise; a message is one of them or smaller."""
+MAX_REQUEST_BYTES = 4 << 20
+"""Largest request that brokers accept by default, in bytes; also the limit of a message."""
 
 
 class TopicWriter:
     """Writes to the queues of one topic."""
 
-    def __init__(self, cluster: Cluster, topic: str, form: Form, queue_field: str | None, group: str, split: str) -> None:
-        self._cluster, self._topic, self._form, self._queue_field = cluster, topic, form, queue_field
+    def __init__(
+        self, cluster: Cluster, topic: str, encoding: MessageEncoding, queue_field: str | None, group: str, split: str
+    ) -> None:
+        self._cluster, self._topic, self._encoding, self._queue_field = cluster, topic, encoding, queue_field
         self._sender = Sender(cluster, group)
         self._turn = zlib.crc32(split.encode())
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Bytes of each message."""
-        return pa.array(self._form.messages(batch).sizes)
+        """Return the encoded bytes of each message."""
+        return pa.array(self._encoding.messages(batch).sizes)
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Send the messages of a batch, and say which were not stored."""
+        """Send the events of a batch; the result names rows that were not stored."""
         import numpy as np
 
-        messages = self._form.messages(batch)
-        rejected, good = _impossible(batch, messages)
-        queues = self._cluster.route(self._topic).writable
+        messages = self._encoding.messages(batch)
+        rejected, good = _reject_unsendable(batch, messages)
+        queues = self._cluster.find_route(self._topic).writable
         if not queues:
-            raise ConnectionError(f"rocketmq: no broker takes messages of topic {self._topic!r} now")
+            raise ConnectionError(f"rocketmq: no broker accepts messages of topic {self._topic!r} now")
         retryable: list[Array] = []
         cause = ""
         todo = list(self._parts(batch, messages.sizes, good, queues))
         while todo:
             outcomes = list(self._sender.send(todo, messages))
-            todo = [part for one in outcomes for part in _again(one)]
-            rejected += [_refused(batch, one) for one in outcomes if one.illegal and len(one.part.rows) == 1]
-            retryable += [one.part.rows for one in outcomes if one.cause and not (one.illegal or one.behind)]
+            todo = [part for one in outcomes for part in _parts_to_resend(one)]
+            rejected += [_reject_refused(batch, one) for one in outcomes if one.is_permanent and len(one.part.rows) == 1]
+            retryable += [one.part.rows for one in outcomes if one.cause and not (one.is_permanent or one.is_skipped)]
             cause = next((one.cause for one in outcomes if one.cause), cause)
         left = pa.array(np.sort(np.concatenate(retryable))) if retryable else None
         return Result(left, rejected, cause)
 
     def close(self) -> Staged | None:
-        """All has been stored."""
+        """Close connections; all events are stored."""
         self._sender.close()
         return None
 
     def abort(self) -> None:
-        """What was stored stays."""
+        """Close connections; events already stored stay."""
         self._sender.close()
 
     def _parts(self, batch: pa.RecordBatch, sizes: Array, rows: Array, queues: tuple[Queue, ...]) -> Iterator[Part]:
-        """Rows cut into requests: in turn to all queues, or each to the queue of its key."""
+        """Divide rows into requests: to all queues in turn, or to the queue of each row's key."""
         import numpy as np
 
         if self._queue_field is None:
-            for part in _pieces(rows, sizes):
-                yield Part(self._next(queues), part)
+            for part in _cut_to_requests(rows, sizes):
+                yield Part(self._next_queue(queues), part)
             return
-        chosen = _chosen(batch.column(self._queue_field), len(queues), queues.index(self._next(queues)))[rows]
+        chosen = _choose_queues(batch.column(self._queue_field), len(queues), queues.index(self._next_queue(queues)))[rows]
         order = np.argsort(chosen, kind="stable")
         bounds = np.searchsorted(chosen[order], np.arange(len(queues) + 1))
         for number, queue in enumerate(queues):
-            for part in _pieces(rows[order[bounds[number] : bounds[number + 1]]], sizes):
+            for part in _cut_to_requests(rows[order[bounds[number] : bounds[number + 1]]], sizes):
                 yield Part(queue, part)
 
-    def _next(self, queues: tuple[Queue, ...]) -> Queue:
+    def _next_queue(self, queues: tuple[Queue, ...]) -> Queue:
         self._turn += 1
         return queues[self._turn % len(queues)]
 
 
-def _chosen(column: pa.Array, count: int, otherwise: int) -> Array:
-    """The number of each event's queue; null goes to any."""
+def _choose_queues(column: pa.Array, count: int, otherwise: int) -> Array:
+    """Return the queue number of each event; null keys go to ``otherwise``."""
     import numpy as np
 
-    from connectors.rocketmq.hashing import hash_codes
+    from connectors.rocketmq.java_hash import hash_codes
     from etl.columns.texts import Texts
 
     texts = Texts.of(column if column.type == pa.string() else pc.cast(column, pa.string()))
@@ -102,8 +104,8 @@ def _chosen(column: pa.Array, count: int, otherwise: int) -> Array:
     return np.where(texts.length < 0, otherwise, np.abs(np.fmod(codes.astype(np.int64), count)))
 
 
-def _pieces(rows: Array, sizes: Array) -> Iterator[Array]:
-    """Rows cut where a request would grow beyond its size."""
+def _cut_to_requests(rows: Array, sizes: Array) -> Iterator[Array]:
+    """Cut rows where a request would exceed its size."""
     import numpy as np
 
     ends = np.cumsum(sizes[rows])
@@ -114,24 +116,29 @@ def _pieces(rows: Array, sizes: Array) -> Iterator[Array]:
         first, base = last, int(ends[last - 1])
 
 
-def _again(outcome: Outcome) -> list[Part]:
-    """What is sent at once: a request that the broker refused, cut in two to find out what it does not like, and what was to
-    follow it."""
+def _parts_to_resend(outcome: Outcome) -> list[Part]:
+    """Return parts to send at once: halves of a permanently refused request, to find the refused event, and parts that were
+    skipped.
+    """
     rows = outcome.part.rows
-    if outcome.illegal and len(rows) > 1:
+    if outcome.is_permanent and len(rows) > 1:
         return [outcome.part._replace(rows=half) for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :])]
-    return [outcome.part] if outcome.behind else []
+    return [outcome.part] if outcome.is_skipped else []
 
 
-def _impossible(batch: pa.RecordBatch, messages: Messages) -> tuple[list[Rejects], Array]:
-    """Events that no broker takes; the rows of the others."""
+def _reject_unsendable(batch: pa.RecordBatch, messages: EncodedMessages) -> tuple[list[Rejects], Array]:
+    """Return rejects for events that no broker accepts, and the rows of the others."""
     import numpy as np
 
     sizes = messages.sizes
     faults = [
-        (messages.bodies.length < 0, "null-body", "the field that is the body is null"),
-        (messages.properties.length > LONGEST_PROPERTIES, "properties-too-long", "keys, tag and properties have 32 KiB at most"),
-        (sizes > LARGEST, "event-too-large", f"more than {LARGEST} bytes encoded, which is all that brokers take"),
+        (messages.bodies.length < 0, "null-body", "the body field is null"),
+        (
+            messages.properties.length > MAX_PROPERTIES_BYTES,
+            "properties-too-long",
+            "keys, tag and properties are longer than 32 KiB",
+        ),
+        (sizes > MAX_REQUEST_BYTES, "event-too-large", f"more than {MAX_REQUEST_BYTES} bytes encoded, the limit of brokers"),
     ]
     left, rejected = np.ones(len(sizes), bool), []
     for found, code, reason in faults:
@@ -142,5 +149,5 @@ def _impossible(batch: pa.RecordBatch, messages: Messages) -> tuple[list[Rejects
     return rejected, np.flatnonzero(left)
 
 
-def _refused(batch: pa.RecordBatch, outcome: Outcome) -> Rejects:
+def _reject_refused(batch: pa.RecordBatch, outcome: Outcome) -> Rejects:
     return Rejects(batch.take(pa.array(outcome.part.rows)), "rocketmq-rejected", outcome.cause)

@@ -1,4 +1,4 @@
-"""What tests with a real broker do to it: make and delete topics, send as other producers do, read with the source."""
+"""A real RocketMQ broker for tests: create and delete topics, send like other producers, read with the source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 from running import wait_for
 from servers.rocketmq_server import RocketMq
 
-from connectors.rocketmq.codes import SEND_BATCH
+from connectors.rocketmq.codes import SEND_BATCH_MESSAGE
 from connectors.rocketmq.connection import Connection
-from connectors.rocketmq.messages import Form
+from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import OFFSET, Limit, Offset, Rejects, Task
@@ -27,14 +27,14 @@ _numbers = itertools.count()
 
 
 def topic_of(server: RocketMq, queues: int = 4, attributes: str = "") -> str:
-    """A new topic."""
+    """Create a topic with a unique name."""
     topic = f"case-{time.time_ns()}-{next(_numbers)}"
     server.create_topic(topic, queues, attributes)
     return topic
 
 
-def reach(server: RocketMq) -> dict[str, Any]:
-    """Options that every component needs."""
+def connection_options(server: RocketMq) -> dict[str, Any]:
+    """Return the options for connecting."""
     servers = server.address.split(";")
     if server.account is None:
         return {"servers": servers}
@@ -42,15 +42,15 @@ def reach(server: RocketMq) -> dict[str, Any]:
 
 
 def source_of(server: RocketMq, topic: str, **options: Any) -> RocketmqSource:
-    return RocketmqSource.model_validate({**reach(server), "topics": [topic], **options})
+    return RocketmqSource.model_validate({**connection_options(server), "topics": [topic], **options})
 
 
 def sink_of(server: RocketMq, topic: str, **options: Any) -> RocketmqSink:
-    return RocketmqSink.model_validate({**reach(server), "topic": topic, **options})
+    return RocketmqSink.model_validate({**connection_options(server), "topic": topic, **options})
 
 
 def outlet_of(sink: RocketmqSink, batch: pa.RecordBatch, reject: Callable[[Rejects], None], **more: Any) -> Outlet:
-    """The sink as the engine runs it."""
+    """Open the sink as the engine does."""
     task = Task("p", "out", "split-1", "/nowhere", batch.schema, identity="case")
     return Outlet("out", sink, sink.open(task), reject, Identities("case"), **more)
 
@@ -61,8 +61,8 @@ def events(count: int, **columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({**given, OFFSET: pa.array(range(count), pa.int64())})
 
 
-def put(server: RocketMq, topic: str, batch: pa.RecordBatch, **options: Any) -> list[Rejects]:
-    """Send events through the sink; what it rejected."""
+def send_events(server: RocketMq, topic: str, batch: pa.RecordBatch, **options: Any) -> list[Rejects]:
+    """Send events through the sink; returns its rejects."""
     rejected: list[Rejects] = []
     outlet = outlet_of(sink_of(server, topic, **options), batch, rejected.append)
     try:
@@ -75,7 +75,7 @@ def put(server: RocketMq, topic: str, batch: pa.RecordBatch, **options: Any) -> 
 
 
 def send_one(server: RocketMq, topic: str, body: bytes, flags: int = 0, properties: str = "", queue: int = 0) -> None:
-    """A message as producers send one that they have compressed."""
+    """Send one message like a producer that compressed it."""
     fields = {
         "a": "case",
         "b": topic,
@@ -87,32 +87,33 @@ def send_one(server: RocketMq, topic: str, body: bytes, flags: int = 0, properti
         "h": "0",
         "i": properties,
     }
-    connection = Connection(server.broker, source_of(server, topic).access())
+    connection = Connection(server.broker, source_of(server, topic).settings())
     connection.call(SEND, {**fields, "j": "0", "k": "false", "m": "false"}, body)
     connection.close()
 
 
 def send_at_once(server: RocketMq, topic: str, batch: pa.RecordBatch, queue: int = 0, **form: Any) -> None:
-    """Messages as Java's producers send several at once: the request has an id, by which brokers keep them together where the
-    topic's type is BatchCQ."""
-    body = Form(body="message", **form).messages(batch).joined(np.arange(len(batch)))
+    """Send messages in one request like Java producers: with a request id, by which brokers store them together in topics of
+    the type BatchCQ.
+    """
+    body = MessageEncoding(body="message", **form).messages(batch).concatenate(np.arange(len(batch)))
     fields = {"a": "case", "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": "0", "h": "0"}
     fields |= {"i": f"UNIQ_KEY\x01{time.time_ns():032X}\x02", "j": "0", "k": "false", "m": "true"}
-    connection = Connection(server.broker, source_of(server, topic).access())
-    connection.call(SEND_BATCH, fields, bytes(body))
+    connection = Connection(server.broker, source_of(server, topic).settings())
+    connection.call(SEND_BATCH_MESSAGE, fields, bytes(body))
     connection.close()
 
 
 def delete_topic(server: RocketMq, topic: str) -> None:
-    access = source_of(server, topic).access()
+    access = source_of(server, topic).settings()
     for place, code in ((server.broker, DELETE_TOPIC), *((names.address, DELETE_ROUTE) for names in server.names)):
         connection = Connection(place, access)
         connection.call(code, {"topic": topic})
         connection.close()
 
 
-def taken(source: RocketmqSource, start: Offset, count: int) -> Offset:
-    """Where a micro-batch ends that holds so many messages; brokers need a moment to list what they have stored."""
+def wait_for_messages(source: RocketmqSource, start: Offset, count: int) -> Offset:
+    """Return the end of a micro-batch with ``count`` messages; brokers list stored messages after a delay."""
     begun = sum(start["queues"].values())
     ends: list[Offset] = []
 
@@ -125,7 +126,7 @@ def taken(source: RocketmqSource, start: Offset, count: int) -> Offset:
 
 
 def read(source: RocketmqSource, start: Offset, end: Offset, parallelism: int = 2) -> list[Any]:
-    """Rows of events, and rejects."""
+    """Return the events as rows, and the rejects."""
     found: list[Any] = []
     for split in source.splits(start, end, parallelism):
         for batch in source.read(split):
@@ -134,9 +135,9 @@ def read(source: RocketmqSource, start: Offset, end: Offset, parallelism: int = 
 
 
 def read_all(source: RocketmqSource, count: int) -> list[Any]:
-    """Everything there is in a new topic."""
+    """Return all events of a new topic."""
     start = source.start()
-    return read(source, start, taken(source, start, count))
+    return read(source, start, wait_for_messages(source, start, count))
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:

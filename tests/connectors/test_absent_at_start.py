@@ -18,7 +18,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 from kafka_broker import Broker
-from rocketmq_broker import put, read_all, source_of, texts
+from rocketmq_broker import read_all, send_events, source_of, texts
 from running import Etl, wait_for
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
@@ -83,7 +83,7 @@ class Systems:
             self.rocketmq.create_topic(f"{self.name}-{way}", 1)
         broker.produce(f"{self.name}-in", [line.encode() for line in LINES])
         sent = pa.RecordBatch.from_pydict({"message": LINES, OFFSET: pa.array(range(len(LINES)), pa.int64())})
-        put(self.rocketmq, f"{self.name}-in", sent, body_field="message", identity_key=False)
+        send_events(self.rocketmq, f"{self.name}-in", sent, body_field="message", identity_key=False)
         self.sql(f"CREATE TABLE {self.table}_in (message VARCHAR(20))")
         self.sql(f"INSERT INTO {self.table}_in VALUES ('one'), ('two'), ('three')")
         body = "".join(f'{{"index":{{}}}}\n{json.dumps({"message": line})}\n' for line in LINES)

@@ -10,14 +10,22 @@ from contextlib import contextmanager
 
 import pytest
 
-from connectors.rocketmq.codes import CLUSTER, DONE, NO_PERMISSION, NO_TOPIC, ROUTE, TOPIC_CONFIG, UNKNOWN_REQUEST
-from connectors.rocketmq.columns import Columns
-from connectors.rocketmq.connection import Access, Connection
+from connectors.rocketmq.codes import (
+    GET_CLUSTER,
+    GET_ROUTE,
+    GET_TOPIC_CONFIG,
+    NO_PERMISSION,
+    REQUEST_NOT_SUPPORTED,
+    SUCCESS,
+    TOPIC_NOT_EXIST,
+)
+from connectors.rocketmq.connection import Connection, ConnectionSettings
 from connectors.rocketmq.frames import PREFIX, ProtocolError
-from connectors.rocketmq.names import NameServers, UnknownTopicError
-from connectors.rocketmq.nested import is_nesting
-from connectors.rocketmq.pulling import SQL, TAG
-from connectors.rocketmq.reading import Reading
+from connectors.rocketmq.message_columns import MessageColumns
+from connectors.rocketmq.name_servers import NameServers, UnknownTopicError
+from connectors.rocketmq.nested_messages import has_nested_messages
+from connectors.rocketmq.puller import SQL, TAG
+from connectors.rocketmq.range_reader import RangeReader
 from connectors.rocketmq.routes import Queue
 
 QUEUE = Queue("broker-a", "web", 0)
@@ -63,8 +71,8 @@ def frame(opaque: object, code: int = 0, body: bytes = b"", **more: object) -> b
     return PREFIX.pack(4 + len(head) + len(body), len(head)) + head + body
 
 
-def opened(place: str, timeout: float = 5.0) -> Connection:
-    return Connection(place, Access((place,), timeout=timeout))
+def opened(address: str, timeout: float = 5.0) -> Connection:
+    return Connection(address, ConnectionSettings((address,), timeout=timeout))
 
 
 def test_answers_in_another_order_find_their_requests() -> None:
@@ -74,37 +82,37 @@ def test_answers_in_another_order_find_their_requests() -> None:
         asked.append(said["opaque"])
         return b"" if len(asked) < 3 else b"".join(frame(number, body=str(number).encode()) for number in reversed(asked))
 
-    with server(last_first) as place:
-        connection = opened(place)
-        numbers = [connection.send(ROUTE, {}) for _ in range(3)]
+    with server(last_first) as address:
+        connection = opened(address)
+        numbers = [connection.send(GET_ROUTE, {}) for _ in range(3)]
 
         assert [connection.receive(number).body for number in numbers] == [str(number).encode() for number in numbers]
         connection.close()
 
 
 def test_answers_that_nobody_asked_for_are_dropped() -> None:
-    with server(lambda said: frame(77) + frame(1, flag=0) + frame(said["opaque"], body=b"mine") + frame(78)) as place:
-        connection = opened(place)
+    with server(lambda said: frame(77) + frame(1, flag=0) + frame(said["opaque"], body=b"mine") + frame(78)) as address:
+        connection = opened(address)
 
-        assert connection.call(ROUTE, {}).body == b"mine"
-        assert connection._asked == {}
+        assert connection.call(GET_ROUTE, {}).body == b"mine"
+        assert connection._answers == {}
         connection.close()
 
 
 @pytest.mark.parametrize(
     ("reply", "error", "said"),
     [
-        (lambda said: b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "no frame of RocketMQ"),
-        (lambda said: PREFIX.pack(6, 2) + b"[]", ProtocolError, "the head of a frame is not one"),
+        (lambda said: b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "a frame of RocketMQ"),
+        (lambda said: PREFIX.pack(6, 2) + b"[]", ProtocolError, "the header of a frame is not"),
         (lambda said: b"", TimeoutError, "no answer in time"),
     ],
     ids=["http", "list", "silence"],
 )
 def test_a_server_of_another_kind_is_named(reply: Reply, error: type[Exception], said: str) -> None:
-    with server(reply) as place:
-        connection = opened(place, 0.2)
-        with pytest.raises(error, match=f"rocketmq {place}: {said}"):
-            connection.call(ROUTE, {})
+    with server(reply) as address:
+        connection = opened(address, 0.2)
+        with pytest.raises(error, match=f"rocketmq {address}: {said}"):
+            connection.call(GET_ROUTE, {})
         connection.close()
 
 
@@ -112,21 +120,21 @@ def test_a_connection_that_ends_is_temporary() -> None:
     def cut(said: dict[str, object]) -> bytes:
         raise OSError
 
-    with server(cut) as place:
-        connection = opened(place)
-        with pytest.raises(ConnectionError, match=f"rocketmq {place}: "):
-            connection.call(ROUTE, {})
+    with server(cut) as address:
+        connection = opened(address)
+        with pytest.raises(ConnectionError, match=f"rocketmq {address}: "):
+            connection.call(GET_ROUTE, {})
         connection.close()
 
 
 def test_a_connection_in_which_the_server_speaks_first_is_stale() -> None:
-    with server(lambda said: frame(said["opaque"])) as place:
-        connection = opened(place)
-        connection.call(ROUTE, {})
-        assert not connection.stale
+    with server(lambda said: frame(said["opaque"])) as address:
+        connection = opened(address)
+        connection.call(GET_ROUTE, {})
+        assert not connection.is_stale
         connection._socket._socket.shutdown(socket.SHUT_RD)
 
-        assert connection.stale
+        assert connection.is_stale
         connection.close()
 
 
@@ -139,12 +147,12 @@ def knows(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
     def reply(said: dict[str, object]) -> bytes:
         fields = said["extFields"]
         assert isinstance(fields, dict)
-        if said["code"] == CLUSTER:
+        if said["code"] == GET_CLUSTER:
             return frame(said["opaque"], body=brokers)
-        if said["code"] == ROUTE and fields["topic"] in topics:
+        if said["code"] == GET_ROUTE and fields["topic"] in topics:
             return frame(said["opaque"], body=topics[fields["topic"]])
         body = json.dumps({"topicList": ["TBW102", "%RETRY%x", *topics]}).encode()
-        return frame(said["opaque"], 17) if said["code"] == ROUTE else frame(said["opaque"], body=body)
+        return frame(said["opaque"], 17) if said["code"] == GET_ROUTE else frame(said["opaque"], body=body)
 
     return reply
 
@@ -154,64 +162,64 @@ WEB = b'{"brokerDatas":[{"brokerAddrs":{"0":"127.0.0.1:1"},"brokerName":"broker-
 
 def test_the_next_name_server_is_asked_when_one_is_away_or_does_not_know() -> None:
     with server(knows({})) as forgetful, server(knows({"web": WEB})) as knowing:
-        names = NameServers(Access(("127.0.0.1:1", forgetful, knowing), timeout=5.0))
+        names = NameServers(ConnectionSettings(("127.0.0.1:1", forgetful, knowing), timeout=5.0))
 
-        assert names.route("web").addresses == {"broker-a": ("127.0.0.1:1",)}
+        assert names.find_route("web").addresses == {"broker-a": ("127.0.0.1:1",)}
         assert names._order[0] == knowing, "who knew is asked first from now on"
         names.close()
 
 
 def test_a_topic_that_nobody_knows_is_told_with_those_there_are() -> None:
-    with server(knows({"web-logs": WEB, "orders": WEB})) as place:
-        names = NameServers(Access((place,), timeout=5.0))
+    with server(knows({"web-logs": WEB, "orders": WEB})) as address:
+        names = NameServers(ConnectionSettings((address,), timeout=5.0))
         with pytest.raises(UnknownTopicError, match=r"there is no topic 'web-log'; did you mean 'web-logs'\?"):
-            names.route("web-log")
+            names.find_route("web-log")
         with pytest.raises(UnknownTopicError, match=r"there are orders, web-logs; the option create: \{queues: 8\} creates it"):
-            names.route("zzz")
+            names.find_route("zzz")
         names.close()
 
 
 def test_no_broker_yet_is_temporary() -> None:
-    with server(knows({}, b'{"brokerAddrTable":{}}')) as place:
-        names = NameServers(Access((place,), timeout=5.0))
+    with server(knows({}, b'{"brokerAddrTable":{}}')) as address:
+        names = NameServers(ConnectionSettings((address,), timeout=5.0))
         with pytest.raises(ConnectionError, match="no broker has registered"):
-            names.route("web")
+            names.find_route("web")
         names.close()
 
 
 @pytest.mark.parametrize(
     ("code", "body", "nesting"),
     [
-        (DONE, b'{"attributes": {"queue.type": "BatchCQ"}}', True),
-        (DONE, b'{"attributes": {}}', False),
-        (DONE, b"no JSON", False),
-        (UNKNOWN_REQUEST, b"", False),
-        (NO_TOPIC, b"", False),
+        (SUCCESS, b'{"attributes": {"queue.type": "BatchCQ"}}', True),
+        (SUCCESS, b'{"attributes": {}}', False),
+        (SUCCESS, b"no JSON", False),
+        (REQUEST_NOT_SUPPORTED, b"", False),
+        (TOPIC_NOT_EXIST, b"", False),
         (NO_PERMISSION, b"", None),
         (1, b"", None),
     ],
 )
 def test_what_a_broker_tells_of_a_topics_type(code: int, body: bytes, nesting: bool | None) -> None:
-    with server(lambda asked: frame(asked["opaque"], code, body)) as place:
-        assert is_nesting(opened(place), "web") is nesting
+    with server(lambda asked: frame(asked["opaque"], code, body)) as address:
+        assert has_nested_messages(opened(address), "web") is nesting
 
 
-@pytest.mark.parametrize(("code", "asked"), [(DONE, "a||b"), (NO_PERMISSION, "*")])
+@pytest.mark.parametrize(("code", "asked"), [(SUCCESS, "a||b"), (NO_PERMISSION, "*")])
 def test_all_messages_are_asked_for_where_the_topics_type_is_not_told(code: int, asked: str) -> None:
-    reading = Reading(Columns(), "group", "a || b", None, "fail")
+    reading = RangeReader(MessageColumns(), "group", "a || b", None, "fail")
 
-    with server(lambda said: frame(said["opaque"], code, b"{}")) as place:
-        assert reading._asked(opened(place), QUEUE) == (asked, TAG)
+    with server(lambda said: frame(said["opaque"], code, b"{}")) as address:
+        assert reading._subscription(opened(address), QUEUE) == (asked, TAG)
 
 
 def test_a_filter_where_the_topics_type_is_not_told_warns_once(caplog: pytest.LogCaptureFixture) -> None:
     def reply(said: dict[str, object]) -> bytes:
-        return frame(said["opaque"], NO_PERMISSION if said["code"] == TOPIC_CONFIG else DONE)
+        return frame(said["opaque"], NO_PERMISSION if said["code"] == GET_TOPIC_CONFIG else SUCCESS)
 
-    reading = Reading(Columns(), "group", "*", "a > 1", "fail")
-    with server(reply) as place:
+    reading = RangeReader(MessageColumns(), "group", "*", "a > 1", "fail")
+    with server(reply) as address:
         for _ in range(2):
-            assert reading._asked(opened(place), QUEUE) == ("a > 1", SQL)
+            assert reading._subscription(opened(address), QUEUE) == ("a > 1", SQL)
 
     (told,) = caplog.messages
-    assert told.startswith(f"rocketmq {place} does not tell the type of topic 'web'")
+    assert told.startswith(f"rocketmq {address} does not give the type of topic 'web'")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.rocketmq.connection import Access
-from connectors.rocketmq.messages import Form
+from connectors.rocketmq.batch_sender import Outcome, Part
+from connectors.rocketmq.connection import ConnectionSettings
+from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.routes import Queue, Route
-from connectors.rocketmq.sending import Outcome, Part
 from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
-from connectors.rocketmq.writer import LARGEST, REQUEST_BYTES, TopicWriter, _chosen
+from connectors.rocketmq.writer import MAX_REQUEST_BYTES, REQUEST_BYTES, TopicWriter, _choose_queues
 from etl.api import Result
 
 QUEUES = tuple(Queue("broker-a", "web", number) for number in range(4))
@@ -41,17 +41,17 @@ def decoded(data: bytes) -> list[tuple[bytes, str]]:
     return found
 
 
-def encoded(batch: pa.RecordBatch, form: Form) -> list[tuple[bytes, str]]:
+def encoded(batch: pa.RecordBatch, form: MessageEncoding) -> list[tuple[bytes, str]]:
     messages = form.messages(batch)
-    data = bytes(messages.joined(np.arange(len(batch))))
+    data = bytes(messages.concatenate(np.arange(len(batch))))
     assert len(data) == messages.sizes.sum()
     return decoded(data)
 
 
 def test_a_message_byte_by_byte() -> None:
-    messages = Form("message", "tag").messages(events(message=["hello"], tag=["login"]))
+    messages = MessageEncoding("message", "tag").messages(events(message=["hello"], tag=["login"]))
 
-    assert bytes(messages.joined(np.arange(1))) == (
+    assert bytes(messages.concatenate(np.arange(1))) == (
         b"\x00\x00\x00\x31" + bytes(12) + b"\x00\x00\x00\x05hello" + b"\x00\x16KEYS\x01run-0\x02TAGS\x01login\x02"
     )
 
@@ -59,7 +59,7 @@ def test_a_message_byte_by_byte() -> None:
 def test_the_event_is_the_body_as_json() -> None:
     batch = events(message=["a\nb", "ü"], **{"source.ip": ["10.0.0.1", None]})
 
-    assert encoded(batch, Form(identity=False)) == [
+    assert encoded(batch, MessageEncoding(identity=False)) == [
         (b'{"message":"a\\nb","source":{"ip":"10.0.0.1"}}', ""),
         ('{"message":"ü","source":{"ip":null}}'.encode(), ""),
     ]
@@ -68,14 +68,14 @@ def test_the_event_is_the_body_as_json() -> None:
 def test_bytes_are_a_body_as_they_are() -> None:
     batch = events(body=pa.array([b"\x00\xff\n", b"", b"x" * 5000], pa.binary()))
 
-    assert [body for body, _ in encoded(batch, Form("body"))] == [b"\x00\xff\n", b"", b"x" * 5000]
-    assert [body for body, _ in encoded(batch.slice(1, 1), Form("body"))] == [b""]
+    assert [body for body, _ in encoded(batch, MessageEncoding("body"))] == [b"\x00\xff\n", b"", b"x" * 5000]
+    assert [body for body, _ in encoded(batch.slice(1, 1), MessageEncoding("body"))] == [b""]
 
 
 def test_keys_tags_and_properties_of_any_type_and_of_none() -> None:
     batch = events(message=["a", "b"], tag=["t", None], user=["root", None], port=[22, None], trace=["", "x y"])
 
-    found = encoded(batch, Form("message", "tag", ("user", "port"), True, {"trace": "traceId"}))
+    found = encoded(batch, MessageEncoding("message", "tag", ("user", "port"), True, {"trace": "traceId"}))
 
     assert [properties for _, properties in found] == [
         "KEYS\x01run-0 root 22\x02TAGS\x01t\x02",
@@ -86,7 +86,7 @@ def test_keys_tags_and_properties_of_any_type_and_of_none() -> None:
 def test_no_value_is_two_properties() -> None:
     batch = events(message=["a"], tag=["t\x02DELAY\x0118\x02"])
 
-    assert encoded(batch, Form("message", "tag", identity=False)) == [(b"a", "TAGS\x01t\ufffdDELAY\ufffd18\ufffd\x02")]
+    assert encoded(batch, MessageEncoding("message", "tag", identity=False)) == [(b"a", "TAGS\x01t\ufffdDELAY\ufffd18\ufffd\x02")]
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=20))
@@ -99,41 +99,43 @@ def test_hash_codes_are_those_of_java(texts: list[str]) -> None:
             code = (31 * code + unit) & 0xFFFFFFFF
         return code - (1 << 32) if code >> 31 else code
 
-    found = _chosen(pa.array(texts), 1 << 31, 0)
+    found = _choose_queues(pa.array(texts), 1 << 31, 0)
 
     assert found.tolist() == [abs(int(np.fmod(java(text), 1 << 31))) for text in texts]
 
 
 def test_known_hash_codes() -> None:
-    assert _chosen(pa.array(["Aa", "BB", "", None]), 1 << 31, 77).tolist() == [2112, 2112, 0, 77]
+    assert _choose_queues(pa.array(["Aa", "BB", "", None]), 1 << 31, 77).tolist() == [2112, 2112, 0, 77]
 
 
 class Recorder:
     """In place of a cluster and its connections: keeps requests; refuses the bodies that it does not like."""
 
-    def __init__(self, illegal: bytes = b"?", busy: int = -1) -> None:
-        self.illegal, self.busy = illegal, busy
+    def __init__(self, is_permanent: bytes = b"?", busy: int = -1) -> None:
+        self.is_permanent, self.busy = is_permanent, busy
         self.requests: list[tuple[Queue, bytes]] = []
 
-    def route(self, topic: str) -> Route:
+    def find_route(self, topic: str) -> Route:
         return Route({"broker-a": ("h:1",)}, frozenset(["broker-a"]), QUEUES, QUEUES)
 
     def send(self, parts: list[Part], messages: object) -> list[Outcome]:
         found = []
         for part in parts:
-            data = bytes(messages.joined(part.rows))  # type: ignore[attr-defined]
+            data = bytes(messages.concatenate(part.rows))  # type: ignore[attr-defined]
             self.requests.append((part.queue, data))
-            illegal = any(body == self.illegal for body, _ in decoded(data))
+            is_permanent = any(body == self.is_permanent for body, _ in decoded(data))
             busy = part.queue.number == self.busy
-            found.append(Outcome(part, "no" if illegal or busy else "", illegal))
+            found.append(Outcome(part, "no" if is_permanent or busy else "", is_permanent))
         return found
 
     def close(self) -> None:
         pass
 
 
-def written(batch: pa.RecordBatch, recorder: Recorder, queue_field: str | None = None, form: Form | None = None) -> Result:
-    writer = TopicWriter(recorder, "web", form or Form("message"), queue_field, "sluice", "split")  # type: ignore[arg-type]
+def written(
+    batch: pa.RecordBatch, recorder: Recorder, queue_field: str | None = None, form: MessageEncoding | None = None
+) -> Result:
+    writer = TopicWriter(recorder, "web", form or MessageEncoding("message"), queue_field, "sluice", "split")  # type: ignore[arg-type]
     writer._sender = recorder  # type: ignore[assignment]
     return writer.write(batch)
 
@@ -170,9 +172,9 @@ def test_events_of_a_key_are_in_one_queue_in_order() -> None:
 
 def test_what_no_broker_takes_is_rejected_and_the_rest_is_sent() -> None:
     recorder = Recorder()
-    batch = events(message=["a", None, "x" * LARGEST, "b", "c"], tag=["t", "t", "t", "t" * 40_000, "t"])
+    batch = events(message=["a", None, "x" * MAX_REQUEST_BYTES, "b", "c"], tag=["t", "t", "t", "t" * 40_000, "t"])
 
-    result = written(batch, recorder, form=Form("message", "tag"))
+    result = written(batch, recorder, form=MessageEncoding("message", "tag"))
 
     assert sorted((r.code, r.events.column("_offset").to_pylist()) for r in result.rejected) == [
         ("event-too-large", [2]),
@@ -183,7 +185,7 @@ def test_what_no_broker_takes_is_rejected_and_the_rest_is_sent() -> None:
 
 
 def test_a_request_that_is_refused_is_cut_until_the_culprit_is_found() -> None:
-    recorder = Recorder(illegal=b"bad")
+    recorder = Recorder(is_permanent=b"bad")
 
     result = written(events(message=["a", "b", "bad", "c", "d"]), recorder)
 
@@ -200,14 +202,14 @@ def test_only_what_was_not_stored_is_tried_again() -> None:
 
     result = written(batch, Recorder(busy=2), "key")
 
-    wanted = np.flatnonzero(_chosen(batch.column("key"), 4, 0) == 2)
+    wanted = np.flatnonzero(_choose_queues(batch.column("key"), 4, 0) == 2)
     assert result.retryable is not None
     assert result.retryable.to_pylist() == wanted.tolist()
     assert result.cause == "no"
 
 
 def test_sizes_are_those_of_encoded_messages() -> None:
-    writer = TopicWriter(Recorder(), "web", Form("message"), None, "sluice", "split")  # type: ignore[arg-type]
+    writer = TopicWriter(Recorder(), "web", MessageEncoding("message"), None, "sluice", "split")  # type: ignore[arg-type]
 
     sizes = writer.sizes(events(message=["a", "bcd"]))
 
@@ -284,9 +286,9 @@ def test_ways_to_start_need_what_they_start_from(start: str) -> None:
 def test_the_password_goes_where_it_is_needed_and_nowhere_else() -> None:
     source = RocketmqSource.model_validate({"servers": ["h:1"], "topics": ["web"], "user": "etl", "password": "secret"})
 
-    access = source.access()
+    access = source.settings()
 
-    assert isinstance(access, Access)
+    assert isinstance(access, ConnectionSettings)
     assert access.login is not None
     assert access.login.password == "secret"
     assert "secret" not in f"{source!r} {access!r} {source.model_dump_json()}"

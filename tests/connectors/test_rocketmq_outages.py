@@ -9,7 +9,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from rocketmq_broker import EVERYTHING, events, numbered, outlet_of, put, read, read_all, sink_of, source_of, taken, texts, topic_of
+from rocketmq_broker import (
+    EVERYTHING,
+    events,
+    numbered,
+    outlet_of,
+    read,
+    read_all,
+    send_events,
+    sink_of,
+    source_of,
+    texts,
+    topic_of,
+    wait_for_messages,
+)
 from running import wait_for
 from servers import ports
 from servers.certificates import Certificates
@@ -42,7 +55,7 @@ def test_nobody_there_is_temporary_and_says_who_was_asked() -> None:
     for ask in (source.start, lambda: list(source.probe())):
         with pytest.raises(ConnectionError) as told:
             ask()
-        assert all(f"rocketmq {place}: Connection refused" in str(told.value) for place in places)
+        assert all(f"rocketmq {address}: Connection refused" in str(told.value) for address in places)
 
 
 def test_a_certificate_that_nobody_knows_ends_the_run(server: RocketMq, tmp_path: Path) -> None:
@@ -63,7 +76,7 @@ def test_a_certificate_of_another_name_ends_the_run(server: RocketMq, tls: dict[
 
 def test_events_come_back_over_tls(server: RocketMq, tls: dict[str, Any]) -> None:
     topic = topic_of(server)
-    put(server, topic, events(300), body_field="message", tls=tls)
+    send_events(server, topic, events(300), body_field="message", tls=tls)
 
     assert texts(read_all(source_of(server, topic, tls=tls), 300)) == numbered(300)
 
@@ -73,7 +86,7 @@ def test_what_a_broker_refuses_is_found_out_and_its_neighbours_are_stored(server
     topic = topic_of(server)
     batch = events(200, message=["x" * 70_000 if n == 50 else f"event {n}" + "." * 1000 for n in range(200)])
 
-    rejected = put(server, topic, batch, body_field="message")
+    rejected = send_events(server, topic, batch, body_field="message")
 
     assert [(r.code, r.events.column("_offset").to_pylist()) for r in rejected] == [("rocketmq-rejected", [50])]
     found = read_all(source_of(server, topic), 199)
@@ -82,10 +95,10 @@ def test_what_a_broker_refuses_is_found_out_and_its_neighbours_are_stored(server
 
 def test_a_broker_that_restarts_is_waited_for_by_source_and_sink(server: RocketMq, tls: dict[str, Any]) -> None:
     topic = topic_of(server, 1)
-    put(server, topic, events(100), body_field="message", tls=tls)
+    send_events(server, topic, events(100), body_field="message", tls=tls)
     source = source_of(server, topic, tls=tls, discovery="1ms", timeout="3s")
     start = source.start()
-    end = taken(source, start, 100)
+    end = wait_for_messages(source, start, 100)
     rejected: list[Rejects] = []
     slept: list[float] = []
 
@@ -127,10 +140,10 @@ def taken_when_it_is_back(source: RocketmqSource, start: dict[str, Any], count: 
 
 def test_a_broker_replaced_by_an_empty_one_at_another_place(server: RocketMq) -> None:
     topic = topic_of(server, 1)
-    put(server, topic, events(20), body_field="message")
+    send_events(server, topic, events(20), body_field="message")
     source = source_of(server, topic, discovery="1ms", on_data_loss="earliest")
     start = source.start()
-    end = taken(source, start, 20)
+    end = wait_for_messages(source, start, 20)
 
     server.kill()
     shutil.rmtree(server.folder / "store")
@@ -139,17 +152,17 @@ def test_a_broker_replaced_by_an_empty_one_at_another_place(server: RocketMq) ->
     server.prepare()
     server.start()
     server.create_topic(topic, 1)
-    put(server, topic, events(3), body_field="message")
+    send_events(server, topic, events(3), body_field="message")
 
-    wait_for(lambda: held(source, end) == 3, 60, "what the new broker holds")
-    with pytest.raises(ComponentError, match=r"its topic was made anew, or its broker was replaced or lost messages"):
+    wait_for(lambda: fetch_bounds(source, end) == 3, 60, "what the new broker holds")
+    with pytest.raises(ComponentError, match=r"its topic was created again, or its broker was replaced or lost messages"):
         source_of(server, topic).latest(end, EVERYTHING)
     lost, *rows = read(source, end, source.latest(end, EVERYTHING))
     assert isinstance(lost, Rejects)
     assert (lost.code, texts(rows)) == ("data-lost", numbered(3))
 
 
-def held(source: RocketmqSource, start: dict[str, Any]) -> int:
+def fetch_bounds(source: RocketmqSource, start: dict[str, Any]) -> int:
     try:
         return int(sum(source.latest(start, EVERYTHING)["queues"].values()))
     except OSError:
@@ -158,11 +171,11 @@ def held(source: RocketmqSource, start: dict[str, Any]) -> int:
 
 def test_another_name_server_is_asked(server: RocketMq) -> None:
     topic = topic_of(server)
-    put(server, topic, events(10), body_field="message")
+    send_events(server, topic, events(10), body_field="message")
 
     server.names[0].kill()
 
-    put(server, topic, events(10), body_field="message")
+    send_events(server, topic, events(10), body_field="message")
     assert texts(read_all(source_of(server, topic), 20)) == sorted([*numbered(10), *numbered(10)])
     fresh = source_of(server, topic, timeout="9s")  # other options: another client, which has asked nobody yet
     assert len(read_all(fresh, 20)) == 20

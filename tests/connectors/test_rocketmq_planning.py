@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.rocketmq import planning
-from connectors.rocketmq.cluster import Held
+from connectors.rocketmq import batch_planner
+from connectors.rocketmq.cluster import OffsetBounds
 from connectors.rocketmq.codes import BusyError
 from connectors.rocketmq.frames import Answer
-from connectors.rocketmq.positions import Position
-from connectors.rocketmq.pulling import DEPTH, Lost, Puller
+from connectors.rocketmq.puller import MAX_PENDING, LostRange, Puller
+from connectors.rocketmq.queue_offsets import QueueOffsets
 from connectors.rocketmq.routes import Queue
 from etl.api import Limit
 
@@ -22,116 +22,122 @@ A, B, C = (Queue("broker-a", "web", number) for number in range(3))
 ALL = Limit(1 << 60)
 
 
-def reached(start: Position, held: dict[Queue, Held], limit: Limit = ALL) -> Position:
+def plan_batch(start: QueueOffsets, held: dict[Queue, OffsetBounds], limit: Limit = ALL) -> QueueOffsets:
     """Through JSON, as checkpoints keep it."""
-    found = planning.reached(start, held, limit)
-    return Position.of(json.loads(json.dumps(found.to_json())))
+    found = batch_planner.plan_batch(start, held, limit)
+    return QueueOffsets.from_json(json.loads(json.dumps(found.to_json())))
 
 
-def ranges(start: Position, end: Position, parallelism: int = 1) -> list[tuple[str, int, int]]:
-    return [(split.partition, split.start, split.end) for split in planning.splits(start, end, parallelism)]
+def ranges(start: QueueOffsets, end: QueueOffsets, parallelism: int = 1) -> list[tuple[str, int, int]]:
+    return [(split.partition, split.start, split.end) for split in batch_planner.plan_splits(start, end, parallelism)]
 
 
 def test_a_batch_takes_what_is_there() -> None:
-    start = Position({A: 5, B: 0})
+    start = QueueOffsets({A: 5, B: 0})
 
-    end = reached(start, {A: Held(0, 9), B: Held(0, 0)})
+    end = plan_batch(start, {A: OffsetBounds(0, 9), B: OffsetBounds(0, 0)})
 
-    assert end == Position({A: 9, B: 0})
+    assert end == QueueOffsets({A: 9, B: 0})
     assert ranges(start, end) == [("broker-a/web/0", 5, 9)]
 
 
 def test_nothing_new_is_the_same_position() -> None:
-    start = Position({A: 9, B: 3}, {B: 1}, {B: 1})
+    start = QueueOffsets({A: 9, B: 3}, {B: 1}, {B: 1})
 
-    assert planning.reached(start, {A: Held(0, 9), B: Held(2, 3)}, ALL) is start
+    assert batch_planner.plan_batch(start, {A: OffsetBounds(0, 9), B: OffsetBounds(2, 3)}, ALL) is start
 
 
 def test_a_new_queue_is_read_from_its_first_message() -> None:
-    start = Position({A: 9})
+    start = QueueOffsets({A: 9})
 
-    end = reached(start, {A: Held(0, 9), B: Held(4, 6), C: Held(0, 0)})
+    end = plan_batch(start, {A: OffsetBounds(0, 9), B: OffsetBounds(4, 6), C: OffsetBounds(0, 0)})
 
-    assert end == Position({A: 9, B: 6}, {B: 4})
+    assert end == QueueOffsets({A: 9, B: 6}, {B: 4})
     assert ranges(start, end) == [("broker-a/web/1", 4, 6)]
 
 
 def test_a_queue_of_a_broker_that_is_away_stays_where_it_is() -> None:
-    assert reached(Position({A: 9, B: 3}), {A: Held(0, 10)}).queues == {A: 10, B: 3}
+    assert plan_batch(QueueOffsets({A: 9, B: 3}), {A: OffsetBounds(0, 10)}).queues == {A: 10, B: 3}
 
 
 def test_messages_that_were_deleted_before_they_were_read_are_told_of_once() -> None:
-    start, held = Position({A: 5, B: 0}), {A: Held(8, 20), B: Held(0, 0)}
+    start, held = QueueOffsets({A: 5, B: 0}), {A: OffsetBounds(8, 20), B: OffsetBounds(0, 0)}
 
-    end = reached(start, held)
+    end = plan_batch(start, held)
 
-    assert list(planning.begins(start, held).lost) == [A]
-    (split,) = planning.splits(start, end, 1)
+    assert list(batch_planner.find_read_starts(start, held).lost) == [A]
+    (split,) = batch_planner.plan_splits(start, end, 1)
     assert (split.partition, split.start, split.end) == ("broker-a/web/0", 8, 20)
-    assert split.detail == (A, Lost(5, 8, planning.expired(5, 8)))
-    assert planning.splits(end, reached(end, {A: Held(8, 21)}), 1)[0].detail == (A, None)
+    assert split.detail == (A, LostRange(5, 8, batch_planner.expired_message(5, 8)))
+    assert batch_planner.plan_splits(end, plan_batch(end, {A: OffsetBounds(8, 21)}), 1)[0].detail == (A, None)
 
 
 def test_a_queue_that_was_made_anew_is_another_partition() -> None:
     """Its offsets come again, and are other messages."""
-    start = Position({A: 50})
+    start = QueueOffsets({A: 50})
 
-    end = reached(start, {A: Held(0, 3)})
-    after = reached(end, {A: Held(0, 7)})
+    end = plan_batch(start, {A: OffsetBounds(0, 3)})
+    after = plan_batch(end, {A: OffsetBounds(0, 7)})
 
     assert ranges(start, end) == [("broker-a/web/0#1", 0, 3)]
-    assert planning.splits(start, end, 1)[0].detail[1] == Lost(50, 0, planning.remade(50))
+    assert batch_planner.plan_splits(start, end, 1)[0].detail[1] == LostRange(50, 0, batch_planner.recreated_message(50))
     assert ranges(end, after) == [("broker-a/web/0#1", 3, 7)]
 
 
 def test_a_replica_that_lags_has_nothing_new() -> None:
-    start = Position({A: 50})
+    start = QueueOffsets({A: 50})
 
-    assert planning.reached(start, {A: Held(0, 48, master=False)}, ALL) is start
-    assert not planning.begins(start, {A: Held(0, 48, master=False)}).lost
+    assert batch_planner.plan_batch(start, {A: OffsetBounds(0, 48, master=False)}, ALL) is start
+    assert not batch_planner.find_read_starts(start, {A: OffsetBounds(0, 48, master=False)}).lost
 
 
 def test_a_loss_without_messages_behind_it_has_a_split_for_its_dead_letter() -> None:
-    start = Position({A: 50})
+    start = QueueOffsets({A: 50})
 
-    end = reached(start, {A: Held(0, 0)})
+    end = plan_batch(start, {A: OffsetBounds(0, 0)})
 
     assert ranges(start, end) == [("broker-a/web/0#1", 0, 0)]
-    assert planning.reached(end, {A: Held(0, 0)}, ALL) is end
+    assert batch_planner.plan_batch(end, {A: OffsetBounds(0, 0)}, ALL) is end
 
 
 def test_a_bounded_run_ends_at_its_target() -> None:
-    start = Position({A: 0, B: 0})
-    until = reached(start, {A: Held(0, 10), B: Held(0, 20)}).to_json()
+    start = QueueOffsets({A: 0, B: 0})
+    until = plan_batch(start, {A: OffsetBounds(0, 10), B: OffsetBounds(0, 20)}).to_json()
 
-    first = reached(start, {A: Held(0, 90), B: Held(0, 90), C: Held(0, 90)}, Limit(1 << 60, 25, until=until))
-    second = reached(first, {A: Held(0, 90), B: Held(0, 90), C: Held(0, 90)}, Limit(1 << 60, 25, until=until))
+    first = plan_batch(
+        start, {A: OffsetBounds(0, 90), B: OffsetBounds(0, 90), C: OffsetBounds(0, 90)}, Limit(1 << 60, 25, until=until)
+    )
+    second = plan_batch(
+        first, {A: OffsetBounds(0, 90), B: OffsetBounds(0, 90), C: OffsetBounds(0, 90)}, Limit(1 << 60, 25, until=until)
+    )
 
     assert (first.queues, second.queues) == ({A: 10, B: 15}, {A: 10, B: 20})
-    assert planning.reached(second, {A: Held(0, 95), B: Held(0, 90)}, Limit(1 << 60, until=until)) is second
+    assert (
+        batch_planner.plan_batch(second, {A: OffsetBounds(0, 95), B: OffsetBounds(0, 90)}, Limit(1 << 60, until=until)) is second
+    )
 
 
 def test_bytes_are_counted_by_the_mean_of_events() -> None:
-    end = reached(Position({A: 0}), {A: Held(0, 1000)}, Limit(5000, event_bytes=100.0))
+    end = plan_batch(QueueOffsets({A: 0}), {A: OffsetBounds(0, 1000)}, Limit(5000, event_bytes=100.0))
 
     assert end.queues == {A: 50}
 
 
 @given(st.dictionaries(st.builds(Queue, st.just("b"), st.just("t"), st.integers(0, 9)), st.integers(0, 50)), st.integers(0, 200))
 def test_messages_are_dealt_out_fairly(there: dict[Queue, int], most: int) -> None:
-    taken = planning.shares(there, most)
+    granted = batch_planner.share_fairly(there, most)
 
-    assert sum(taken.values()) == min(most, sum(there.values()))
-    assert all(0 <= taken[queue] <= there[queue] for queue in there)
-    hungry = [taken[queue] for queue in there if taken[queue] < there[queue]]
-    assert not hungry or max(taken.values()) - min(hungry) <= 1, "a queue that has more got less than another"
+    assert sum(granted.values()) == min(most, sum(there.values()))
+    assert all(0 <= granted[queue] <= there[queue] for queue in there)
+    hungry = [granted[queue] for queue in there if granted[queue] < there[queue]]
+    assert not hungry or max(granted.values()) - min(hungry) <= 1, "a queue that has more got less than another"
 
 
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 100_000)), min_size=1, max_size=6), st.integers(1, 8))
 def test_splits_cover_a_batch_once_and_in_order(bounds: list[tuple[int, int]], parallelism: int) -> None:
     queues = [Queue("b", "t", number) for number in range(len(bounds))]
-    start = Position({queue: min(pair) for queue, pair in zip(queues, bounds, strict=True)})
-    end = Position({queue: max(pair) for queue, pair in zip(queues, bounds, strict=True)})
+    start = QueueOffsets({queue: min(pair) for queue, pair in zip(queues, bounds, strict=True)})
+    end = QueueOffsets({queue: max(pair) for queue, pair in zip(queues, bounds, strict=True)})
 
     found = ranges(start, end, parallelism)
 
@@ -147,7 +153,7 @@ class FakeBroker:
     """A connection to a broker whose queue holds offsets in some range, and which gives at most so many at once; with
     ``filtered`` it skips over what is not a multiple of five. A body is the offsets that it holds."""
 
-    place = "fake:1"
+    address = "fake:1"
 
     def __init__(self, smallest: int, largest: int, most: int, filtered: bool = False) -> None:
         self.smallest, self.largest, self.most, self.filtered = smallest, largest, most, filtered
@@ -175,12 +181,12 @@ class FakeBroker:
         return Answer(number, 0 if given else 20, "", fields, " ".join(map(str, given)).encode())
 
 
-def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> list[int | Lost]:
+def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> list[int | LostRange]:
     """What a reader makes of it: offsets that grow, within the range."""
-    found: list[int | Lost] = []
+    found: list[int | LostRange] = []
     after = start - 1
-    for body in Puller(broker, A, {}, master).bodies(start, end):  # type: ignore[arg-type]
-        if isinstance(body, Lost):
+    for body in Puller(broker, A, {}, master).pull(start, end):  # type: ignore[arg-type]
+        if isinstance(body, LostRange):
             found.append(body)
             continue
         for at in map(int, body.split()):
@@ -205,13 +211,13 @@ def test_several_requests_are_under_way_and_few_are_wasted() -> None:
     broker = FakeBroker(0, 10_000, 32)
 
     assert pulled(broker, 0, 10_000) == list(range(10_000))
-    assert broker.deepest <= DEPTH + 1
+    assert broker.deepest <= MAX_PENDING + 1
     assert broker.requests < 10_000 / 32 * 1.05
 
 
 def test_what_expired_meanwhile_is_told_and_the_rest_is_read() -> None:
     assert pulled(FakeBroker(20, 100, 32), 10, 40) == [
-        Lost(10, 20, "the broker has deleted what lies before offset 20"),
+        LostRange(10, 20, "the broker has deleted the messages before offset 20"),
         *range(20, 40),
     ]
 
@@ -220,12 +226,12 @@ def test_a_queue_that_ends_too_early_is_told() -> None:
     found = pulled(FakeBroker(0, 20, 32), 10, 40)
 
     assert found[:-1] == list(range(10, 20))
-    assert isinstance(found[-1], Lost)
+    assert isinstance(found[-1], LostRange)
     assert (found[-1].begin, found[-1].end) == (20, 40)
 
 
 def test_a_replica_that_lags_is_waited_for() -> None:
-    with pytest.raises(BusyError, match="does not give offset 20 now"):
+    with pytest.raises(BusyError, match="does not deliver offset 20 now"):
         pulled(FakeBroker(0, 20, 32), 10, 40, master=False)
 
 
@@ -235,5 +241,5 @@ def test_a_broker_that_does_not_get_on_is_busy() -> None:
             begin, _ = self.asked.pop(number)
             return Answer(number, 20, "", {"nextBeginOffset": str(begin)}, b"")
 
-    with pytest.raises(BusyError, match="is stuck at 10"):
+    with pytest.raises(BusyError, match="does not advance from offset 10"):
         pulled(Stuck(0, 100, 32), 10, 40)

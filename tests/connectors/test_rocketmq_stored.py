@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.rocketmq import bodies
-from connectors.rocketmq.columns import Columns
+from connectors.rocketmq import compression
 from connectors.rocketmq.frames import ProtocolError
-from connectors.rocketmq.pulling import Lost
-from connectors.rocketmq.reading import Reading
+from connectors.rocketmq.message_columns import MessageColumns
+from connectors.rocketmq.puller import LostRange
+from connectors.rocketmq.range_reader import RangeReader
 from connectors.rocketmq.routes import Queue
-from connectors.rocketmq.stored import OFFSET, Stored
+from connectors.rocketmq.stored_messages import OFFSET, StoredMessages
 from etl.api import Rejects
 
 QUEUE = Queue("broker-a", "web", 3)
@@ -62,9 +62,9 @@ def properties(pairs: dict[str, str]) -> bytes:
     return "".join(f"{name}\x01{value}\x02" for name, value in pairs.items()).encode()
 
 
-def read(found: list[bytes | Lost], start: int = 0, end: int = 1 << 40, tags: str = "*", **options: object) -> list[object]:
+def read(found: list[bytes | LostRange], start: int = 0, end: int = 1 << 40, tags: str = "*", **options: object) -> list[object]:
     """What a reading makes of answers: rows, and codes of rejects."""
-    reading = Reading(Columns(**options), "sluice", tags, None, "earliest")  # type: ignore[arg-type]
+    reading = RangeReader(MessageColumns(**options), "sluice", tags, None, "earliest")  # type: ignore[arg-type]
     rows: list[object] = []
     for batch in reading._events(iter(found), QUEUE, start, end):
         rows += [batch.code] if isinstance(batch, Rejects) else owned(batch).to_pylist()
@@ -136,8 +136,8 @@ def test_hostile_bytes_raise_one_error_only(messages: list[Message], data: st.Da
 
 @pytest.mark.parametrize("block", [b"\x00" * 200, b"\xff" * 200, GOLDEN[:-1], GOLDEN + b"\x00", b"HTTP/1.1 200 OK\r\n"])
 def test_what_is_no_message_is_named(block: bytes) -> None:
-    with pytest.raises(ProtocolError, match="is no message of RocketMQ"):
-        Stored.located(block, -1, 1 << 40)
+    with pytest.raises(ProtocolError, match="is not a RocketMQ message"):
+        StoredMessages.locate(block, -1, 1 << 40)
 
 
 def test_bytes_that_are_not_utf8_are_repaired_and_bytes_stay() -> None:
@@ -199,18 +199,18 @@ def test_a_body_that_cannot_be_unpacked_is_a_dead_letter_and_its_neighbours_are_
 
 
 def test_a_body_that_grows_without_bound_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "LARGEST_BODY", 10_000)
+    monkeypatch.setattr(compression, "MAX_BODY_BYTES", 10_000)
     for flags, pack in PACKED.values():
         assert read([Message(1, pack(bytes(10_001)), flags=flags).encoded()]) == ["corrupt-body"]
         assert len(read([Message(1, pack(bytes(10_000)), flags=flags).encoded()])[0]["message"]) == 10_000  # type: ignore[index]
 
 
 def test_batches_end_where_unpacked_bodies_fill_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.rocketmq.stored._UNPACKED_AT_ONCE", 1000)
-    stored = Stored.located(b"".join(Message(n, zlib.compress(bytes(600)), flags=1).encoded() for n in range(5)), -1, 9)
+    monkeypatch.setattr("connectors.rocketmq.stored_messages._MAX_PIECE_BYTES", 1000)
+    stored = StoredMessages.locate(b"".join(Message(n, zlib.compress(bytes(600)), flags=1).encoded() for n in range(5)), -1, 9)
 
-    assert [len(piece) for piece, _, _ in stored.plain()] == [2, 2, 1]
-    assert [int(n) for piece, _, _ in stored.plain() for n in piece.parts[OFFSET]] == [0, 1, 2, 3, 4]
+    assert [len(piece) for piece, _, _ in stored.decompressed()] == [2, 2, 1]
+    assert [int(n) for piece, _, _ in stored.decompressed() for n in piece.parts[OFFSET]] == [0, 1, 2, 3, 4]
 
 
 def nested(offset: int, *inside: Message, pack: Callable[[bytes], bytes] = bytes, flags: int = 0) -> bytes:
@@ -269,7 +269,7 @@ def test_a_message_that_only_says_that_it_holds_others_is_a_dead_letter(flags: i
 
 
 def test_what_is_lost_is_told_where_it_was() -> None:
-    found = [Message(1, b"a").encoded(), Lost(2, 5, "deleted"), Message(5, b"b").encoded()]
+    found = [Message(1, b"a").encoded(), LostRange(2, 5, "deleted"), Message(5, b"b").encoded()]
 
     assert [row if isinstance(row, str) else row["_offset"] for row in read(found, 1, 9)] == [1, "data-lost", 5]  # type: ignore[index]
 

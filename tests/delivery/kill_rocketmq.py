@@ -33,7 +33,7 @@ class RocketmqFeed:
 
     def fill(self, first: int, last: int) -> None:
         sink = RocketmqSink(servers=(self.server.address,), topic=self.topic, body_field="body", identity_key=False)
-        cluster(sink.access()).close()
+        cluster(sink.settings()).close()
         bodies = lines(first, last)
         batch = pa.record_batch({"body": bodies, "_offset": pa.array(range(len(bodies)), pa.int64())})
         writer = sink.open(Task("kills", "in", f"{first}", "/nowhere", batch.schema))
@@ -61,7 +61,7 @@ class RocketmqCatch:
 
     def _held(self) -> Iterator[tuple[int, str]]:
         source = RocketmqSource(servers=(self.server.address,), topics=(self.topic,), keys_field="keys")
-        cluster(source.access()).close()
+        cluster(source.settings()).close()
         start = source.start()
         for split in source.splits(start, source.latest(start, Limit(1 << 62)), 1):
             for batch in source.read(split):

@@ -1,4 +1,4 @@
-"""Who asks: the signature that brokers with access control want in each request (ACL 1 and 2)."""
+"""Signatures of requests, for brokers with access control (ACL 1 and 2)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Login(NamedTuple):
     user: str
     password: str
 
-    def signed(self, fields: dict[str, str], body: bytes | memoryview = b"") -> dict[str, str]:
-        """The fields with the user and an HMAC-SHA1 over all values in the order of their names, and the body."""
+    def sign(self, fields: dict[str, str], body: bytes | memoryview = b"") -> dict[str, str]:
+        """Return the fields with the user and an HMAC-SHA1 over all values, ordered by field name, and the body."""
         named = {**fields, "AccessKey": self.user}
         text = "".join(named[name] for name in sorted(named)).encode()
         mac = hmac.new(self.password.encode(), text, hashlib.sha1)

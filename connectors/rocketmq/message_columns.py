@@ -1,4 +1,4 @@
-"""What of a message becomes which field of an event."""
+"""Stored messages → columns of a record batch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Any
 import pyarrow as pa
 
 from connectors.rocketmq.routes import Queue
-from connectors.rocketmq.stored import BODY_BEGIN, BODY_END, BORN, OFFSET, PROPERTIES_BEGIN, PROPERTIES_END, STORED, Stored
+from connectors.rocketmq.stored_messages import (
+    BODY_BEGIN,
+    BODY_END,
+    BORN,
+    OFFSET,
+    PROPERTIES_BEGIN,
+    PROPERTIES_END,
+    STORED,
+    StoredMessages,
+)
 from etl.api import OFFSET as OFFSET_COLUMN
 from etl.api import TIMESTAMP, Schema
 
 TAGS, KEYS = "TAGS", "KEYS"
-"""The properties that hold a message's tag, and its keys with blanks between them."""
+"""Properties with a message's tag, and with its keys separated by blanks."""
 
 _MICROS = 1000
 _LATEST_MILLIS = 253_402_300_799_999
-"""The last of the year 9999, beyond which no time is believed."""
+"""End of the year 9999, in milliseconds; later times count as invalid."""
 
 
 METADATA: Schema = pa.schema(
@@ -31,12 +40,12 @@ METADATA: Schema = pa.schema(
         ("rocketmq.stored", TIMESTAMP),
     ]
 )
-"""Where a message lies, when its producer made it and when the broker stored it."""
+"""Where a message is stored, when its producer created it, and when the broker stored it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Which fields events have."""
+class MessageColumns:
+    """Which fields of an event take which part of a message."""
 
     body: str = "message"
     binary: bool = False
@@ -47,24 +56,24 @@ class Columns:
     metadata: bool = False
 
     def schema(self) -> Schema:
-        """The fields in order."""
+        """Return the fields in order."""
         text = pa.string()
         own = [(self.body, pa.binary() if self.binary else text), *((name, text) for name in self.texts)]
         own += [(self.properties, pa.map_(text, text))] if self.properties else []
         return pa.schema([*(pa.field(*one) for one in own), *(METADATA if self.metadata else ())])
 
-    def batch(self, stored: Stored, queue: Queue) -> pa.RecordBatch:
-        """The events of some messages of a queue."""
+    def batch(self, stored: StoredMessages, queue: Queue) -> pa.RecordBatch:
+        """Return the events of messages of a queue."""
         columns = {self.body: self._bodies(stored)}
         columns |= {name: property_texts(stored, wanted) for name, wanted in self.texts.items()}
         if self.properties:
-            columns[self.properties] = _maps(stored)
+            columns[self.properties] = _property_maps(stored)
         if self.metadata:
             columns |= dict(zip(METADATA.names, _metadata(stored, queue), strict=True))
         columns[OFFSET_COLUMN] = pa.array(stored.parts[OFFSET])
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def _bodies(self, stored: Stored) -> pa.Array:
+    def _bodies(self, stored: StoredMessages) -> pa.Array:
         begins, ends = stored.parts[BODY_BEGIN], stored.parts[BODY_END]
         if not self.binary:
             return stored.texts(begins, ends)
@@ -73,35 +82,35 @@ class Columns:
         return owned_array(stored.views(begins, ends)).cast(pa.binary())
 
 
-def _metadata(stored: Stored, queue: Queue) -> list[pa.Array]:
-    same = [
+def _metadata(stored: StoredMessages, queue: Queue) -> list[pa.Array]:
+    constants = [
         pa.scalar(value, type_) for value, type_ in zip((queue.topic, queue.broker, queue.number), METADATA.types, strict=False)
     ]
     parts = stored.parts
-    own = [pa.array(parts[OFFSET]), _times(parts[BORN]), _times(parts[STORED])]
-    return [*(pa.repeat(value, len(stored)) for value in same), *own]
+    own = [pa.array(parts[OFFSET]), _to_timestamps(parts[BORN]), _to_timestamps(parts[STORED])]
+    return [*(pa.repeat(value, len(stored)) for value in constants), *own]
 
 
-def property_texts(stored: Stored, name: str) -> pa.Array:
-    """The values of a property, null where a message has none."""
+def property_texts(stored: StoredMessages, name: str) -> pa.Array:
+    """Return the values of a property, null for messages without it."""
     import numpy as np
 
     from connectors.rocketmq.stored_kernel import find_property
 
-    block, wanted = _bytes(stored), np.frombuffer(name.encode(), np.uint8)
+    block, wanted = _as_uint8(stored), np.frombuffer(name.encode(), np.uint8)
     starts, stops = np.empty(len(stored), np.int32), np.empty(len(stored), np.int32)
     find_property(block, stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END], wanted, starts, stops)
     return stored.texts(starts, stops)
 
 
-def _maps(stored: Stored) -> pa.Array:
-    """All properties of each message. Spans that are not UTF-8 are repaired, which may make two names equal."""
+def _property_maps(stored: StoredMessages) -> pa.Array:
+    """Return all properties of each message. Bytes that are not UTF-8 are repaired, which may make two names equal."""
     import numpy as np
 
     from connectors.rocketmq.stored_kernel import all_properties, count_properties
     from etl.columns.texts import owned_array
 
-    block, counts = _bytes(stored), np.empty(len(stored) + 1, np.int32)
+    block, counts = _as_uint8(stored), np.empty(len(stored) + 1, np.int32)
     begins, ends = stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END]
     count_properties(block, begins, ends, counts)
     spans = np.empty((4, int(counts[-1])), np.int32)
@@ -110,14 +119,14 @@ def _maps(stored: Stored) -> pa.Array:
     return pa.MapArray.from_arrays(pa.array(counts), names, values)
 
 
-def _bytes(stored: Stored) -> Any:
+def _as_uint8(stored: StoredMessages) -> Any:
     import numpy as np
 
     return np.frombuffer(stored.buffer, np.uint8)
 
 
-def _times(millis: Any) -> pa.Array:
-    """Milliseconds since 1970 as times; null where they are none."""
+def _to_timestamps(millis: Any) -> pa.Array:
+    """Convert milliseconds since 1970 to times; null for invalid ones."""
     import numpy as np
 
     wrong = (millis < 0) | (millis > _LATEST_MILLIS)

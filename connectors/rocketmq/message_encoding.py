@@ -1,8 +1,8 @@
-"""Events as messages in the form of a batch (``MessageDecoder.encodeMessage`` of RocketMQ 5.3).
+"""Events → messages in the batch format (``MessageDecoder.encodeMessage`` of RocketMQ 5.3).
 
-A message is its whole length, a magic number and a checksum that are not looked at, flags (int32 each, big-endian), body and
-properties, each behind its length (int32, int16). A batch is messages end to end; it is not compressed, for brokers do not
-unpack one.
+A message is its total length, a magic number and a checksum that brokers ignore, flags (int32 each, big-endian), then body
+and properties, each preceded by its length (int32, int16). A batch is a concatenation of messages. It is not compressed:
+brokers do not decompress batches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors import json_lines
-from connectors.rocketmq.columns import KEYS, TAGS
+from connectors.rocketmq.message_columns import KEYS, TAGS
 from etl.api import IDENTITY
 
 if TYPE_CHECKING:
@@ -25,58 +25,58 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-OVERHEAD = 22
-"""Bytes of a message beside its body and properties."""
+MESSAGE_OVERHEAD_BYTES = 22
+"""Bytes of a message besides body and properties."""
 
-LONGEST_PROPERTIES = (1 << 15) - 1
+MAX_PROPERTIES_BYTES = (1 << 15) - 1
 
-_HEAD, _SLACK = 20, 16
-_NAME_ENDS, _VALUE_ENDS = "\x01", "\x02"
+_HEAD_BYTES, _GATHER_PADDING_BYTES = 20, 16
+_NAME_END, _VALUE_END = "\x01", "\x02"
 _NEWLINE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
-    """Some events, ready to be laid side by side."""
+class EncodedMessages:
+    """Bodies and properties of events, ready to be concatenated."""
 
     bodies: Texts
     properties: Texts
 
     @property
     def sizes(self) -> Array:
-        """int64[n]: encoded bytes of each; of one without a body (null) too."""
+        """int64[n]: encoded bytes of each message, including those without a body (null)."""
         import numpy as np
 
-        return np.maximum(self.bodies.length, 0) + self.properties.length + OVERHEAD
+        return np.maximum(self.bodies.length, 0) + self.properties.length + MESSAGE_OVERHEAD_BYTES
 
-    def joined(self, rows: Array) -> memoryview:
-        """The messages of some rows, end to end."""
+    def concatenate(self, rows: Array) -> memoryview:
+        """Return the messages of some rows as one block."""
         import numpy as np
 
         from etl.columns.views import gather
 
         bodies, properties = self.bodies.at(rows), self.properties.at(rows)
         heads = np.zeros((len(rows), 5), ">i4")
-        heads[:, 0], heads[:, 4] = bodies.length + properties.length + OVERHEAD, bodies.length
+        heads[:, 0], heads[:, 4] = bodies.length + properties.length + MESSAGE_OVERHEAD_BYTES, bodies.length
         widths = properties.length.astype(">i2")
         address, length = np.empty((len(rows), 4), np.uint64), np.empty((len(rows), 4), np.int64)
         each = np.arange(len(rows), dtype=np.uint64)
-        address[:, 0], length[:, 0] = heads.ctypes.data + each * _HEAD, _HEAD
+        address[:, 0], length[:, 0] = heads.ctypes.data + each * _HEAD_BYTES, _HEAD_BYTES
         address[:, 1], length[:, 1] = bodies.address, bodies.length
         address[:, 2], length[:, 2] = widths.ctypes.data + each * 2, 2
         address[:, 3], length[:, 3] = properties.address, properties.length
         total = int(length.sum())
-        target = np.empty(total + _SLACK, np.uint8)
+        target = np.empty(total + _GATHER_PADDING_BYTES, np.uint8)
         gather(address.reshape(-1), length.reshape(-1), np.uint64(target.ctypes.data))
         return target[:total].data
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What of an event becomes which part of a message."""
+class MessageEncoding:
+    """How an event becomes a message."""
 
     body: str | None = None
-    """The field that is the body; None for the whole event as JSON."""
+    """Field that is the body; None for the whole event as JSON."""
 
     tag: str | None = None
     keys: tuple[str, ...] = ()
@@ -84,15 +84,15 @@ class Form:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Field → property."""
 
-    def messages(self, batch: pa.RecordBatch) -> Messages:
-        """The messages of a batch."""
+    def messages(self, batch: pa.RecordBatch) -> EncodedMessages:
+        """Encode the events of a batch."""
         from etl.columns.texts import Texts
 
-        bodies = self._json(batch) if self.body is None else Texts.of(_column(batch.column(self.body)))
-        return Messages(bodies, Texts.of(self._properties(batch)))
+        bodies = self._json(batch) if self.body is None else Texts.of(_as_text_layout(batch.column(self.body)))
+        return EncodedMessages(bodies, Texts.of(self._properties(batch)))
 
     def _json(self, batch: pa.RecordBatch) -> Texts:
-        """Lines of JSON without their ends: no newline is inside of one."""
+        """Return one JSON text an event; JSON lines are split at their newlines, which occur nowhere else."""
         import numpy as np
 
         from etl.columns.texts import Texts
@@ -114,15 +114,15 @@ class Form:
 
 
 def _property(name: str, values: pa.Array) -> pa.Array:
-    """``name value`` with the marks that end each; nothing where the value is null or empty."""
-    whole = pc.binary_join_element_wise(name, values, _NAME_ENDS)
-    whole = pc.binary_join_element_wise(whole, "", _VALUE_ENDS)
-    given = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
-    return whole if given.false_count == 0 else pc.if_else(given, whole, "")
+    """Return ``name value`` with their end marks; empty where the value is null or empty."""
+    whole = pc.binary_join_element_wise(name, values, _NAME_END)
+    whole = pc.binary_join_element_wise(whole, "", _VALUE_END)
+    is_set = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
+    return whole if is_set.false_count == 0 else pc.if_else(is_set, whole, "")
 
 
 def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A field as text; the two characters that end names and values become U+FFFD, so that no value is two properties."""
+    """Return a field as text. The end marks of names and values become U+FFFD, so that no value can forge a property."""
     column = batch.column(name)
     texts = column if column.type == pa.string() else pc.cast(column, pa.string())
     if pc.any(pc.match_substring_regex(texts, "[\x01\x02]")).as_py():
@@ -130,8 +130,8 @@ def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
     return texts
 
 
-def _column(column: pa.Array) -> pa.Array:
-    """A body: texts and bytes lie in memory in the same way."""
+def _as_text_layout(column: pa.Array) -> pa.Array:
+    """Return a body column as text: text and bytes have the same layout in memory."""
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         text = pa.string() if pa.types.is_binary(column.type) else pa.large_string()
         return pa.Array.from_buffers(text, len(column), column.buffers(), offset=column.offset)
