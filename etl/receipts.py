@@ -100,7 +100,7 @@ class Receipt:
     """One split of one micro-batch, done.
 
     ``order`` sorts receipts as their events are to be delivered. ``steps`` are counts in the order in which
-    `etl.segment.runner.steps_of` walks the root's steps. ``sinks`` are by occurrence, in walking order.
+    `etl.segment.segment_run.steps_of` walks the root's steps. ``sinks`` are by occurrence, in walking order.
     """
 
     source: str

@@ -13,7 +13,7 @@ import click
 from etl.cli.progress import Progress, count
 from etl.plan.model import Plan, StepNode, segments
 from etl.receipts import Rejected
-from etl.segment.warming import nodes
+from etl.segment.kernel_warmup import step_nodes
 from etl.spark.run import PipelineRun
 from etl.spark.totals import Totals
 
@@ -152,7 +152,7 @@ def _shown(text: str) -> str:
 
 def _node(plan: Plan, at: str) -> StepNode | None:
     parts = [part for query in plan.queries for part in (query.segment, *(part for part, _ in segments(query.frame)))]
-    return next((node for part in parts for node in nodes(part) if node.id == at), None)
+    return next((node for part in parts for node in step_nodes(part) if node.id == at), None)
 
 
 def _position(plan: Plan, at: str) -> str:

@@ -7,8 +7,8 @@ from functools import partial
 
 from etl.api import Finding, Source
 from etl.cli.progress import Progress
-from etl.delivery.abandonable import CallThread
-from etl.delivery.waiting import RunEnds
+from etl.delivery.backoff import RunStopping
+from etl.delivery.call_thread import CallThread
 from etl.spark.run import PipelineRun
 
 
@@ -41,5 +41,5 @@ def _errors(source: Source) -> list[Finding]:
 def _silence(one: PipelineRun, name: str, source: Source) -> str:
     try:
         return CallThread(lambda: one.stopped).run(lambda: source.silence(one.reached.get(name)))
-    except RunEnds:
+    except RunStopping:
         return "the run ended before it was found out why"

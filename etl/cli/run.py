@@ -27,11 +27,11 @@ from etl.cli.receiving import receiving
 from etl.cli.several import chosen_files, errors_named, load_all
 from etl.cli.signals import signals
 from etl.config.model import Pipeline
-from etl.delivery.waiting import RunEnds
+from etl.delivery.backoff import RunStopping
 from etl.file_modes import private_files
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
-from etl.segment import opening, warming
+from etl.segment import kernel_warmup, preopened_steps
 from etl.spark import session as spark
 from etl.spark import tables
 from etl.spark.errors import jvm_gone
@@ -146,7 +146,7 @@ def run(pipelines: Sequence[Pipeline], options: Options, several: bool = False) 
         stack.enter_context(signals(runs, progress))
         try:
             _prepared(runs, options, master, progress, ear, stack, shares)
-        except RunEnds as error:
+        except RunStopping as error:
             progress.say("stopped", str(error))
     sum_up(runs, progress, time.monotonic() - began, options.verbose)
     say_what_died(runs, shares, progress)
@@ -177,18 +177,20 @@ def _prepared(
         forbid("pandas")
     progress.say("starting", f"starting Spark ({master})", master=master)
     for one in runs:
-        looking = [node.step for segment in _segments([one]) for node in warming.nodes(segment) if node.step.named_tables()]
+        looking = [
+            node.step for segment in _segments([one]) for node in kernel_warmup.step_nodes(segment) if node.step.named_tables()
+        ]
         wanted = tables_of(looking) if looking else {}  # what reads tables loads the compiler of kernels
         say = partial(_say_of_table, progress, one.plan.pipeline)
         with errors_named(one.plan.pipeline, progress.several):
             stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
-    compiler = warming.begin(_segments(runs)) if spark.is_local(master) else None
+    compiler = kernel_warmup.start_compiling(_segments(runs)) if spark.is_local(master) else None
     if compiler is not None:
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")
         stack.callback(compiler.wait)
     log = runs[0].state.spark_log
     segments_by_pipeline = ((one.plan.pipeline, segment) for one in runs for segment in _segments([one]))
-    opening.leave(segments_by_pipeline if compiler is None else (), log.with_name("open-first.pickle"))
+    preopened_steps.save_steps_to_open(segments_by_pipeline if compiler is None else (), log.with_name("open-first.pickle"))
     session = _session(master, options, log, compiler is None, progress)
     stack.callback(spark.stop, session)
     if compiler is not None:

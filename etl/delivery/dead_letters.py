@@ -1,4 +1,4 @@
-"""Rejected events as events: where, why, when, which, and the text they came as."""
+"""Dead letters: rejected events with the time, the step that rejected them, the reason, their offset and their text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
 
 
 def dead_letters(rejects: Rejects, pipeline: str, at: str, source: str, partition: str) -> pa.RecordBatch:
-    """Rejects → a batch of `SCHEMA` and the events' offsets as ``_offset``."""
+    """Rejected events → a batch with the columns of `SCHEMA` and the events' offsets in ``_offset``."""
     events = rejects.events
     rows = events.num_rows
     offsets = events.column(OFFSET) if OFFSET in events.schema.names else pa.nulls(rows, pa.int64())

@@ -1,4 +1,4 @@
-"""A text of its own for every event that a sink gets, the same each time the event is read."""
+"""Event identities: a unique text for each event of a sink, which stays the same when the event is read again."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from etl.api import IDENTITY, OFFSET
 
 
 @dataclass
-class Identities:
-    """Names the events of one sink in one split: ``begin-offset``, and ``begin-offset.n`` for the n-th after the first of the
-    events that one event became. They come one behind the other, but perhaps in several batches."""
+class EventIdentities:
+    """Identities of the events of one sink in one split: ``prefix-offset``.
 
-    begin: str
+    Where a step made several events of one, they follow each other, perhaps over several batches, with the same offset: those
+    after the first get ``prefix-offset.n``, n counting from 1.
+    """
+
+    prefix: str
     _last: int | None = None
-    _again: int = 0
+    _repeat_number: int = 0
 
-    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the column `IDENTITY`."""
+    def add_to(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Append the column `IDENTITY`."""
         offsets = batch.column(OFFSET)
-        texts = pc.binary_join_element_wise(self.begin, pc.cast(offsets, pa.string()), "-")
+        texts = pc.binary_join_element_wise(self.prefix, pc.cast(offsets, pa.string()), "-")
         again = self._repeats(offsets)
         if again is not None:
             numbered = pc.binary_join_element_wise(texts, pc.cast(again, pa.string()), ".")
@@ -31,7 +34,7 @@ class Identities:
         return batch.append_column(IDENTITY, texts)
 
     def _repeats(self, offsets: pa.Array) -> pa.Array | None:
-        """How many events with the same offset stand before each; None where there is none."""
+        """For each event the number of earlier ones with the same offset; None if all offsets differ."""
         import numpy as np
 
         numbers = offsets.to_numpy()
@@ -39,23 +42,23 @@ class Identities:
             return None
         same = np.append(numbers[0] == self._last, numbers[1:] == numbers[:-1])
         rows = np.arange(len(numbers))
-        began = np.maximum.accumulate(np.where(same, -1 - self._again, rows))  # the row where its run of equal offsets began
+        began = np.maximum.accumulate(np.where(same, -1 - self._repeat_number, rows))  # first row with this offset
         again = rows - began
-        self._last, self._again = int(numbers[-1]), int(again[-1])
+        self._last, self._repeat_number = int(numbers[-1]), int(again[-1])
         return pa.array(again) if same.any() else None
 
 
 @dataclass
-class LetterIdentities:
-    """Names the dead letters of one split: of one event there may be several, each from another step or sink."""
+class DeadLetterIdentities:
+    """Identities of the dead letters of one split; an event may have several, each from another step or sink."""
 
-    begin: str
-    _places: dict[tuple[str, str], Identities] = field(default_factory=dict)
+    prefix: str
+    _by_origin: dict[tuple[str, str], EventIdentities] = field(default_factory=dict)
 
-    def added(self, letters: pa.RecordBatch, at: str, code: str) -> pa.RecordBatch:
-        """The batch with the column `IDENTITY`; all of it was rejected at one place with one code."""
-        place = self._places.get((at, code))
-        if place is None:
+    def add_to(self, letters: pa.RecordBatch, at: str, code: str) -> pa.RecordBatch:
+        """Append the column `IDENTITY`; all letters come from the step, sink or source ``at`` and have the same code."""
+        identities = self._by_origin.get((at, code))
+        if identities is None:
             digest = hashlib.sha256(f"{at}\0{code}".encode()).hexdigest()[:8]
-            place = self._places[at, code] = Identities(f"{self.begin}-{digest}")
-        return place.added(letters)
+            identities = self._by_origin[at, code] = EventIdentities(f"{self.prefix}-{digest}")
+        return identities.add_to(letters)

@@ -1,4 +1,4 @@
-"""A sink's spool: events that it did not take, on disk, in the order of their micro-batches.
+"""A sink's spool: events on disk that the sink has not accepted yet, in the order of their micro-batches.
 
 ::
 
@@ -7,9 +7,9 @@
     NUMBER.json       an entry: one micro-batch, with its files in the order of delivery
     NUMBER-PLACE.arrow
 
-The driver adds an entry when the micro-batch is committed, as it does with any staged output, and removes it when the sink
-has it. An entry counts from its JSON on: files without one are of a run that was killed, and so of a micro-batch that will
-be run again. A micro-batch that is in the spool, or was, is not taken a second time.
+The driver adds an entry when it commits the micro-batch, like any staged output, and removes it when the sink has the events.
+An entry exists from the moment its JSON file does: Arrow files without one come from a killed run, which will run that
+micro-batch again. A micro-batch that is or was in the spool is not added a second time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from etl.receipts import Spooled
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One micro-batch that waits."""
+class SpoolEntry:
+    """One micro-batch in the spool."""
 
     number: int
     batch: BatchId
@@ -37,7 +37,7 @@ class Entry:
 
 
 class SinkSpool:
-    """A folder. Tasks look whether events go there; the driver alone changes it, but for `begin`."""
+    """The spool's folder. Tasks only check `is_active` and call `activate`; the driver makes all other changes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,17 +45,17 @@ class SinkSpool:
     # ── Tasks ──
 
     @property
-    def detour(self) -> bool:
-        """Whether events go to the spool instead of to the sink."""
+    def is_active(self) -> bool:
+        """Whether events go to the spool instead of the sink."""
         return (self.folder / "detour").exists()
 
-    def begin(self) -> None:
-        """From now on they do, until the spool was empty once."""
+    def activate(self) -> None:
+        """Send events to the spool from now on, until it has been emptied."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "detour").touch()
 
     def bytes(self) -> int:
-        """What it takes on disk."""
+        """Bytes on disk."""
         if not self.folder.is_dir():
             return 0
         with os.scandir(self.folder) as files:
@@ -64,7 +64,7 @@ class SinkSpool:
     # ── The driver ──
 
     def recover(self) -> None:
-        """After a run that was perhaps killed: files that belong to no entry go, and the detour stays if there are entries."""
+        """Repair the spool after a killed run: remove files without an entry, and deactivate a spool without entries."""
         if not self.folder.is_dir():
             return
         entries = list(self.entries())
@@ -73,68 +73,68 @@ class SinkSpool:
             if path.name not in known:
                 path.unlink()
         for entry in entries:
-            self._remember(entry.number, entry.batch)
+            self._record(entry.number, entry.batch)
         if not entries:
-            self.end()
+            self.deactivate()
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing waits."""
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
         return next(self._numbers(), None) is None
 
     @property
-    def waiting(self) -> int:
-        """Events that wait."""
+    def pending_events(self) -> int:
+        """Number of events in all entries."""
         return sum(item.events for entry in self.entries() for item in entry.items if Path(item.path).exists())
 
-    def entries(self) -> Iterator[Entry]:
-        """All that waits, in order."""
+    def entries(self) -> Iterator[SpoolEntry]:
+        """All entries, in order."""
         return (self._entry(number) for number in sorted(self._numbers()))
 
-    def first(self) -> Entry | None:
-        """What is next."""
+    def first_entry(self) -> SpoolEntry | None:
+        """The oldest entry, or None."""
         number = min(self._numbers(), default=None)
         return None if number is None else self._entry(number)
 
-    def holds(self, batch: BatchId) -> bool:
-        """Whether this micro-batch is here, or was."""
+    def has_batch(self, batch: BatchId) -> bool:
+        """Whether this micro-batch is or was in the spool."""
         return bool(batch.number <= self._ledger()["taken"].get(batch.query, -1))
 
     def add(self, batch: BatchId, items: Sequence[Spooled]) -> None:
-        """Take over the files of a micro-batch, durably."""
-        self.begin()
+        """Move the files of a micro-batch into the spool, durably (fsync)."""
+        self.activate()
         number = self._ledger()["next"]
-        taken = [self._take(item, f"{number:012d}-{place}") for place, item in enumerate(items)]
+        moved = [self._move_in(item, f"{number:012d}-{place}") for place, item in enumerate(items)]
         _sync_folder(self.folder)
-        self._write(f"{number:012d}.json", {"query": batch.query, "batch": batch.number, "items": [_plain(i) for i in taken]})
-        self._remember(number, batch)
+        self._write(f"{number:012d}.json", {"query": batch.query, "batch": batch.number, "items": [_to_json(i) for i in moved]})
+        self._record(number, batch)
 
-    def remove(self, entry: Entry) -> None:
-        """The sink has it."""
+    def remove(self, entry: SpoolEntry) -> None:
+        """Remove an entry whose events the sink has."""
         self._path(entry.number).unlink()
         for item in entry.items:
             Path(item.path).unlink(missing_ok=True)
 
-    def end(self) -> None:
-        """Events go to the sink again."""
+    def deactivate(self) -> None:
+        """Send events to the sink again."""
         (self.folder / "detour").unlink(missing_ok=True)
 
     @property
     def id(self) -> str:
-        """Another one for every spool, for ledgers of others."""
+        """A unique id of this spool, which sinks put into their ledgers."""
         ledger = self._ledger()
         if not (self.folder / "ledger.json").exists():
             self._write("ledger.json", ledger)
         return str(ledger["id"])
 
-    def _take(self, item: Spooled, name: str) -> Spooled:
+    def _move_in(self, item: Spooled, name: str) -> Spooled:
         path = self.folder / f"{name}.arrow"
         os.rename(item.path, path)
         with path.open("rb") as file:
             os.fsync(file.fileno())
         return replace(item, path=str(path))
 
-    def _remember(self, number: int, batch: BatchId) -> None:
+    def _record(self, number: int, batch: BatchId) -> None:
         ledger = self._ledger()
         taken = {**ledger["taken"], batch.query: max(batch.number, ledger["taken"].get(batch.query, -1))}
         self._write("ledger.json", {**ledger, "next": max(number + 1, ledger["next"]), "taken": taken})
@@ -145,12 +145,12 @@ class SinkSpool:
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:012d}.json"
 
-    def _entry(self, number: int) -> Entry:
+    def _entry(self, number: int) -> SpoolEntry:
         path = self._path(number)
         data = self._read(path)
         try:
-            items = tuple(_item(self.folder, each) for each in data["items"])
-            return Entry(number, BatchId(data["query"], data["batch"]), items)
+            items = tuple(_from_json(self.folder, each) for each in data["items"])
+            return SpoolEntry(number, BatchId(data["query"], data["batch"]), items)
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged(path, error) from error
 
@@ -178,17 +178,17 @@ class SinkSpool:
         replace_file(self.folder / name, json.dumps(value).encode())
 
 
-def discard(items: Iterable[Spooled]) -> None:
-    """Remove files that go to no spool."""
+def discard_files(items: Iterable[Spooled]) -> None:
+    """Remove files that are not needed for a spool."""
     for item in items:
         Path(item.path).unlink(missing_ok=True)
 
 
-def _plain(item: Spooled) -> dict[str, Any]:
+def _to_json(item: Spooled) -> dict[str, Any]:
     return {**asdict(item), "path": Path(item.path).name, "schema": b64encode(item.schema).decode()}
 
 
-def _item(folder: Path, data: dict[str, Any]) -> Spooled:
+def _from_json(folder: Path, data: dict[str, Any]) -> Spooled:
     return Spooled(**{**data, "path": str(folder / data["path"]), "schema": b64decode(data["schema"])})
 
 

@@ -1,4 +1,4 @@
-"""Events in a file: Arrow IPC streams, one behind the other where the schema changes."""
+"""A file of events: Arrow IPC streams, a new one after each change of the schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPRESSION = "lz4"
 
 
 class SpoolFile:
-    """Takes batches until it is closed. Memory: one batch."""
+    """Writes batches to a file until it is closed. Memory: one batch."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -24,7 +24,7 @@ class SpoolFile:
         self._stream: Any = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch without views."""
+        """Append a batch, which has no string views. Raises ComponentError."""
         try:
             if self._stream is None or not batch.schema.equals(self._stream_schema):
                 self._begin(batch.schema)
@@ -33,7 +33,7 @@ class SpoolFile:
             raise ComponentError(f"cannot write {self.path}: {error}; nothing is lost: make room and start again") from error
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Finish the file. Raises ComponentError."""
         try:
             self._end()
             if self._file is not None:
@@ -42,7 +42,7 @@ class SpoolFile:
             raise ComponentError(f"cannot write {self.path}: {error}; nothing is lost: make room and start again") from error
 
     def discard(self) -> None:
-        """Nobody needs it."""
+        """Remove the file."""
         with suppress(OSError, ComponentError):
             self.close()
         self.path.unlink(missing_ok=True)
@@ -61,7 +61,7 @@ class SpoolFile:
 
 
 def batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """What a `SpoolFile` was given, a batch at a time."""
+    """Read the batches of a `SpoolFile`, one at a time."""
     with pa.OSFile(os.fspath(path), "rb") as file:
         end = file.size()
         while file.tell() < end:

@@ -30,11 +30,11 @@ def times_compiled() -> Iterator[None]:
 
 
 def _compile() -> None:
-    from etl.segment.warming import attempt
+    from etl.segment.kernel_warmup import run_on_samples
 
     step = installed().families["step"]["timestamp"].model_validate({})
     assert isinstance(step, ArrowStep)
-    attempt(step, _COLUMN)
+    run_on_samples(step, _COLUMN)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Commits:
     @contextmanager
     def draining(self, staging: Path, totals: Totals) -> Iterator[list[Drain]]:
         """Empty the spools while the body runs."""
-        ends = [end for end in self._ends.values() if end.output.sink.on_failure == "spool" or not end.spool.empty]
+        ends = [end for end in self._ends.values() if end.output.sink.on_failure == "spool" or not end.spool.is_empty]
         drains = [Drain(self._pipeline, end, self._dead, staging, totals) for end in ends]
         for drain in drains:
             drain.start()
@@ -60,16 +60,16 @@ class Commits:
 
     def waiting(self) -> dict[str, int]:
         """Sink → events that wait in its spool, where there are any."""
-        return {name: events for name, end in self._ends.items() if (events := end.spool.waiting)}
+        return {name: events for name, end in self._ends.items() if (events := end.spool.pending_events)}
 
     def left_behind(self) -> list[str]:
         """What waits for sinks that the pipeline no longer has."""
         folders = sorted(self._spools.iterdir()) if self._spools.is_dir() else []
         spools = [SinkSpool(folder) for folder in folders if folder.name not in self._ends]
         return [
-            f"{spool.waiting} events wait in {spool.folder} for a sink that this pipeline no longer has; they stay there"
+            f"{spool.pending_events} events wait in {spool.folder} for a sink that this pipeline no longer has; they stay there"
             for spool in spools
-            if not spool.empty
+            if not spool.is_empty
         ]
 
     def tick(self) -> None:

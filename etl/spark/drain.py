@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from etl.api import BatchId, EtlError, Rejects, Staged, Task
 from etl.delivery import spool_file
+from etl.delivery.backoff import Backoff, RunStopping
 from etl.delivery.dead_letters import dead_letters
-from etl.delivery.identities import Identities, LetterIdentities
-from etl.delivery.outlet import Outlet
-from etl.delivery.spool import Entry
-from etl.delivery.waiting import Patience, RunEnds
+from etl.delivery.identities import DeadLetterIdentities, EventIdentities
+from etl.delivery.sink_writer import SinkWriter
+from etl.delivery.spool import SpoolEntry
 from etl.receipts import Delivered, Spooled
 from etl.spark.query_context import made
 from etl.spark.sink_end import SinkEnd
 from etl.spark.totals import Totals
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 @dataclass
@@ -66,30 +66,30 @@ class Drain:
     def settled(self) -> bool:
         """Whether nothing waits any more, or the sink has not taken it in as many tries as it has."""
         gives_up = self.tries >= self.end.output.sink.retry.attempts
-        return gives_up or self.failure is not None or self.end.spool.empty
+        return gives_up or self.failure is not None or self.end.spool.is_empty
 
     @property
     def stopping(self) -> bool:
         """Whether it is to end."""
         return self._stop.is_set()
 
-    def folder(self, entry: Entry) -> Path:
+    def folder(self, entry: SpoolEntry) -> Path:
         """Where what an entry's tasks stage lies."""
         return self.staging / f"spool of {self.name}" / str(entry.number)
 
-    def letters_batch(self, entry: Entry) -> BatchId:
+    def letters_batch(self, entry: SpoolEntry) -> BatchId:
         """The micro-batch of an entry's dead letters: no other has its name."""
         return BatchId(f"spool-{self.name}-{self.end.spool.id}", entry.number)
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                entry = self.end.spool.first()
+                entry = self.end.spool.first_entry()
                 if entry is None:
-                    self._stop.wait(LOOK_SECONDS)
+                    self._stop.wait(POLL_SECONDS)
                 else:
                     self._deliver(entry)
-        except RunEnds:
+        except RunStopping:
             pass
         except EtlError as error:
             self.failure = error
@@ -97,43 +97,43 @@ class Drain:
             self.failure = EtlError(f"sink {self.name!r}: {type(error).__name__}: {error}")
             self.failure.__cause__ = error
 
-    def _deliver(self, entry: Entry) -> None:
+    def _deliver(self, entry: SpoolEntry) -> None:
         """All of a micro-batch, then its commit."""
         staged: list[Staged] = []
         letters: list[Staged] = []
         for place, item in enumerate(entry.items):
             if not Path(item.path).exists():
                 continue
-            done = self._patiently(entry, place, item)
+            done = self._deliver_with_retries(entry, place, item)
             staged += done.staged
             letters += done.letters
             self.totals.drained(self.name, done.delivered, item.events)
             if not done.staged and not done.letters:
                 Path(item.path).unlink()
-        self._patience().until(lambda: self.end.commit_once(entry.batch, staged))
-        self._patience().until(lambda: self.dead.commit_once(self.letters_batch(entry), letters))
+        self._backoff().retry_until_done(lambda: self.end.commit_once(entry.batch, staged))
+        self._backoff().retry_until_done(lambda: self.dead.commit_once(self.letters_batch(entry), letters))
         self.end.spool.remove(entry)
         shutil.rmtree(self.folder(entry), ignore_errors=True)
 
-    def _patiently(self, entry: Entry, place: int, item: Spooled) -> _Attempt:
-        patience = self._patience()
+    def _deliver_with_retries(self, entry: SpoolEntry, place: int, item: Spooled) -> _Attempt:
+        backoff = self._backoff()
         while True:
-            attempt = _Attempt(self, entry, place, item, patience)
+            attempt = _Attempt(self, entry, place, item, backoff)
             try:
                 attempt.run()
             except OSError as error:
-                patience.wait(error)
+                backoff.wait(error)
             else:
-                patience.over()
+                backoff.succeeded()
                 return attempt
 
-    def _patience(self) -> Patience:
-        usual = self.end.patience()
-        return _Noted(usual.about, lambda: self.stopping or usual.ending(), usual.retry, drain=self)
+    def _backoff(self) -> Backoff:
+        usual = self.end.backoff()
+        return _Noted(usual.subject, lambda: self.stopping or usual.is_stopping(), usual.retry, drain=self)
 
 
 @dataclass
-class _Noted(Patience):
+class _Noted(Backoff):
     """Tells the drain how long it has been waiting."""
 
     drain: Drain | None = None
@@ -142,14 +142,14 @@ class _Noted(Patience):
         assert self.drain is not None
         self.drain.tries = self.tries + 1
         self.drain.end.stuck.set()
-        told = f"{cause}; {self.drain.end.spool.waiting} events wait in the spool" if not self.tries else cause
+        told = f"{cause}; {self.drain.end.spool.pending_events} events wait in the spool" if not self.tries else cause
         super().wait(told, least)
 
     def over(self) -> None:
         assert self.drain is not None
         self.drain.tries = 0
         self.drain.end.stuck.clear()
-        super().over()
+        super().succeeded()
 
 
 @dataclass
@@ -157,40 +157,47 @@ class _Attempt:
     """One file on its way to the sink, and what the sink refuses on its way to the dead letters."""
 
     drain: Drain
-    entry: Entry
+    entry: SpoolEntry
     place: int
     item: Spooled
-    patience: Patience
+    backoff: Backoff
     delivered: Delivered = field(default_factory=Delivered)
     staged: list[Staged] = field(default_factory=list)
     letters: list[Staged] = field(default_factory=list)
-    _refused: Outlet | None = None
+    _refused: SinkWriter | None = None
 
     def __post_init__(self) -> None:
-        self._letters = LetterIdentities(self._letters_task().identity)
+        self._letters = DeadLetterIdentities(self._letters_task().identity)
 
     def run(self) -> None:
         """Raises OSError when the sink breaks off, and RunEnds with the run."""
         self.drain.end.make_ready()
-        outlet = self._open(self.drain.end, self._task(), self._reject, self.delivered)
+        sink_writer = self._open(self.drain.end, self._task(), self._reject, self.delivered)
         try:
             for batch in spool_file.batches(Path(self.item.path)):
                 if self.drain.stopping:
-                    raise RunEnds(f"the run ends while the spool of sink {self.drain.name!r} is delivered")
-                outlet.take(batch)
-            self.staged = [staged for staged in [outlet.close()] if staged is not None]
+                    raise RunStopping(f"the run ends while the spool of sink {self.drain.name!r} is delivered")
+                sink_writer.write(batch)
+            self.staged = [staged for staged in [sink_writer.close()] if staged is not None]
             if self._refused is not None:
                 self.letters = [staged for staged in [self._refused.close()] if staged is not None]
         except BaseException:
-            for one in [outlet, *([self._refused] if self._refused else [])]:
+            for one in [sink_writer, *([self._refused] if self._refused else [])]:
                 with suppress(OSError):
                     one.abort()
             raise
 
-    def _open(self, end: SinkEnd, task: Task, reject: Callable[[Rejects], None], delivered: Delivered) -> Outlet:
+    def _open(self, end: SinkEnd, task: Task, reject: Callable[[Rejects], None], delivered: Delivered) -> SinkWriter:
         sink = end.output.sink
-        return Outlet(
-            end.output.name, sink, sink.open(task), reject, Identities(task.identity), None, self.patience, delivered=delivered
+        return SinkWriter(
+            end.output.name,
+            sink,
+            sink.open(task),
+            reject,
+            EventIdentities(task.identity),
+            None,
+            self.backoff,
+            delivered=delivered,
         )
 
     def _task(self) -> Task:
@@ -208,7 +215,7 @@ class _Attempt:
             self._refused = self._open(drain.dead, self._letters_task(), lambda _: None, Delivered())
         at, identified = f"sink {drain.name}", drain.dead.output.sink.identified
         letters = dead_letters(rejects, drain.pipeline, at, item.source, item.partition)
-        self._refused.take(self._letters.added(letters, at, rejects.code) if identified else letters)
+        self._refused.write(self._letters.add_to(letters, at, rejects.code) if identified else letters)
 
     def _letters_task(self) -> Task:
         output, split = self.drain.dead.output, f"{self.drain.name}-{self.entry.number:012d}-{self.place}"

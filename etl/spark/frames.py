@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, EtlError, Schema, SparkStep, visible
-from etl.delivery.kept import Kept
-from etl.delivery.waiting import Ending, Patience, RunEnds
+from etl.delivery.backoff import Backoff, RunStopping, StopFile
+from etl.delivery.replay_buffer import ReplayBuffer
 from etl.expressions import quoted
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Read, Segment, Union, Watermark
-from etl.segment.anew import Anew
-from etl.segment.runner import SegmentRun, SplitContext
+from etl.segment.restartable_segment import RestartableSegment
+from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark import relay
 from etl.spark.errors import refused
 from etl.spark.query_context import QueryContext, current_batch, made, report
@@ -152,7 +152,7 @@ def _tail(
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, "result", number)
     with _anew(segment, query, context, None, _numbered(batches, names)) as whole:
-        receipt = whole.finished()
+        receipt = whole.run_to_end()
     yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
 
@@ -169,14 +169,14 @@ def _middle(
 @contextmanager
 def _anew(
     segment: Segment, query: QueryContext, context: SplitContext, emits: Schema | None, batches: Iterator[pa.RecordBatch]
-) -> Iterator[Anew]:
+) -> Iterator[RestartableSegment]:
     """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
     relay.send(query.pipeline)
-    kept = Kept(batches, made(_staging(query) / "kept") / context.split)
+    kept = ReplayBuffer(batches, made(_staging(query) / "kept") / context.split)
     begin = lambda: SegmentRun(segment, "", context, query.dead_letters, emits)  # noqa: E731
     try:
-        yield Anew(begin, lambda: kept, Patience(f"query {query.query!r}", context.ending))
-    except RunEnds:
+        yield RestartableSegment(begin, lambda: kept, Backoff(f"query {query.query!r}", context.stop_file))
+    except RunStopping:
         raise
     except Exception as error:
         report(_staging(query), error)
@@ -200,7 +200,7 @@ def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
         staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
         segment_number=number,
         batch=current_batch(query),
-        ending=Ending(query.state.stopping),
+        stop_file=StopFile(query.state.stopping),
         spool_folder=query.state.spools,
         row_numbered=True,
     )

@@ -10,7 +10,7 @@ def prepare() -> None:
     """Load kernels; a fork of a process that did so has them."""
     import pyarrow.compute  # noqa: F401
 
-    import etl.segment.runner
+    import etl.segment.segment_run
     import etl.spark.splits  # noqa: F401
     from etl.columns.compiler_memory import shed_compiler
     from etl.scanner.warm import compile_apart, warm

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.api import NO_BATCH, BatchId, Split
-from etl.delivery.waiting import Ending, Patience
+from etl.delivery.backoff import Backoff, StopFile
 from etl.plan.model import Output
 from etl.spark.state import StateFolder
 
@@ -38,9 +38,9 @@ class QueryContext:
     whole_batch: BatchId = NO_BATCH
     """The micro-batch where Spark gives none: a source that is read once as a whole."""
 
-    def patience(self, source: str) -> Patience:
+    def backoff(self, source: str) -> Backoff:
         """For a source that may be down."""
-        return Patience(f"source {source!r}", Ending(self.state.stopping))
+        return Backoff(f"source {source!r}", StopFile(self.state.stopping))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.api import NOTICE
-from etl.delivery.told import Rarely, Trouble
+from etl.delivery.notices import Notice, NoticeLimiter
 
 MARK = "\x1esluice "
 
@@ -30,8 +30,8 @@ POLL_SECONDS = 0.2
 
 class _Marked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        trouble = getattr(record, "trouble", None)
-        more = {"trouble": trouble.as_dict()} if trouble else {}
+        notice = getattr(record, "notice", None)
+        more = {"notice": notice.as_dict()} if notice else {}
         known = {"level": record.levelno, "text": record.getMessage(), "process": record.process, **_of_process}
         if pipeline := getattr(record, "pipeline", ""):
             known["pipeline"] = pipeline  # of a step that was opened before this process worked for anybody
@@ -67,21 +67,21 @@ class Ear:
 
     level: int
     say: Callable[[str, str, str], None]
-    limiters: dict[str, Rarely] = field(default_factory=dict)
+    limiters: dict[str, NoticeLimiter] = field(default_factory=dict)
     """By pipeline: two of them may have a source of one name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, level: int, text: str, trouble: Trouble | None = None, process: int = 0, pipeline: str = "") -> None:
+    def hear(self, level: int, text: str, notice: Notice | None = None, process: int = 0, pipeline: str = "") -> None:
         """A message of a process that works for a pipeline."""
         with self._lock:
-            limiter = self.limiters.setdefault(pipeline, Rarely())
-            told = level >= self.level and _worth_telling(limiter, text, trouble, process)
+            limiter = self.limiters.setdefault(pipeline, NoticeLimiter())
+            told = level >= self.level and _worth_telling(limiter, text, notice, process)
         if told:
             self.say("info" if level == NOTICE else logging.getLevelName(level).lower(), text, pipeline)
 
 
-def _worth_telling(limiter: Rarely, text: str, trouble: Trouble | None, process: int) -> bool:
-    return limiter.worth_telling(trouble) if trouble else not limiter.is_echo(text, process)
+def _worth_telling(limiter: NoticeLimiter, text: str, notice: Notice | None, process: int) -> bool:
+    return limiter.should_show(notice) if notice else not limiter.is_duplicate(text, process)
 
 
 class _Here(logging.Handler):
@@ -92,7 +92,7 @@ class _Here(logging.Handler):
         self._ear = ear
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "trouble", None), pipeline=_pipeline.get())
+        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "notice", None), pipeline=_pipeline.get())
 
 
 @contextmanager
@@ -143,6 +143,6 @@ def _pass(line: bytes, ear: Ear) -> None:
         message = json.loads(line.removeprefix(mark))
     except ValueError:
         return
-    trouble = message.get("trouble")
-    about = Trouble(**trouble) if trouble else None
+    notice = message.get("notice")
+    about = Notice(**notice) if notice else None
     ear.hear(message["level"], message["text"], about, message["process"], message["pipeline"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from etl.api import Offset
-from etl.delivery.waiting import RunEnds
+from etl.delivery.backoff import RunStopping
 from etl.plan.model import Plan, QueryPlan, spark_nodes
 from etl.spark import checkpoint, fingerprint
 from etl.spark.commit import Commits
@@ -217,7 +217,7 @@ class PipelineRun:
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
         """Note a failure, unless it is how a query that waits or has yet to begin a micro-batch ends with the run."""
-        if self._stop.is_set() and any(end.__name__ in str(error) for end in (RunStops, RunEnds)):
+        if self._stop.is_set() and any(end.__name__ in str(error) for end in (RunStops, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
         steps = list(spark_nodes(plan.frame))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from etl.api import BatchId, Committer, Staged
-from etl.delivery.outlet import NotTakenError
-from etl.delivery.spool import SinkSpool, discard
-from etl.delivery.waiting import Ending, Patience
+from etl.delivery.backoff import Backoff, StopFile
+from etl.delivery.sink_writer import DeliveryFailedError
+from etl.delivery.spool import SinkSpool, discard_files
 from etl.plan.model import Output
 from etl.receipts import Spooled
 from etl.spark.query_context import made
@@ -23,7 +23,7 @@ log = logging.getLogger("sluice.sink")
 CATCH_UP_SECONDS = 5.0
 """How long a micro-batch that finds the spool empty waits for its own events to leave it: then the next goes straight."""
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 @dataclass
@@ -49,15 +49,15 @@ class SinkEnd:
         if not self._spools:
             self._try(self.make_ready)
         elif not self._can_be_ready():
-            self.spool.begin()
+            self.spool.activate()
 
     @property
     def _spools(self) -> bool:
         return self.output.sink.on_failure == "spool"
 
-    def patience(self) -> Patience:
+    def backoff(self) -> Backoff:
         """For this sink."""
-        return Patience(f"sink {self.output.name!r}", Ending(self.state.stopping), self.output.sink.retry)
+        return Backoff(f"sink {self.output.name!r}", StopFile(self.state.stopping), self.output.sink.retry)
 
     def make_ready(self) -> None:
         """Prepare the sink and open its committer, once, before anything is written. Raises OSError when the sink is down."""
@@ -72,13 +72,13 @@ class SinkEnd:
         sink took wait nevertheless, until what it staged may be committed behind what waits."""
         with self._lock:
             nothing_to_do = not (staged or spooled or self._ready)
-            if nothing_to_do or self.spool.holds(batch):
+            if nothing_to_do or self.spool.has_batch(batch):
                 return 0
-            was_empty = self.spool.empty
+            was_empty = self.spool.is_empty
             straight = was_empty and all(item.delivered for item in spooled) and self._straight(batch, staged)
             if straight:
-                discard(spooled)
-                self.spool.end()
+                discard_files(spooled)
+                self.spool.deactivate()
                 return 0
             if spooled:
                 self.spool.add(batch, spooled)
@@ -116,7 +116,7 @@ class SinkEnd:
         """Commit what went to the sink without a detour; False when the spool has to do it."""
         try:
             self._try(lambda: self.commit_once(batch, staged))
-        except NotTakenError as error:
+        except DeliveryFailedError as error:
             if not self._spools:
                 raise
             log.warning("%s; its events wait in the spool", error)
@@ -125,7 +125,7 @@ class SinkEnd:
 
     def _try(self, attempt: Callable[[], None]) -> None:
         """Until it works, or raises NotTakenError when tries are counted."""
-        patience, sink = self.patience(), self.output.sink
+        backoff, sink = self.backoff(), self.output.sink
         for tries in itertools.count(1):
             try:
                 attempt()
@@ -134,9 +134,9 @@ class SinkEnd:
                 if sink.on_failure != "block" and tries >= sink.retry.attempts:
                     name = f"sink {self.output.name!r}"
                     text = f"{name} could not be opened or committed in {tries} attempts: {error}; nothing is lost"
-                    raise NotTakenError(text) from error
-                patience.wait(error)
-        patience.over()
+                    raise DeliveryFailedError(text) from error
+                backoff.wait(error)
+        backoff.succeeded()
 
     def _can_be_ready(self) -> bool:
         try:
@@ -147,10 +147,10 @@ class SinkEnd:
 
     def _catch_up(self) -> None:
         """Give the drain a moment. Between two micro-batches is the only time at which the detour can end in order."""
-        end, ending = time.monotonic() + CATCH_UP_SECONDS, Ending(self.state.stopping)
+        end, ending = time.monotonic() + CATCH_UP_SECONDS, StopFile(self.state.stopping)
         while time.monotonic() < end and not self.stuck.is_set() and not ending():
             with self._lock:
-                if self.spool.empty and self._ready:
-                    self.spool.end()
+                if self.spool.is_empty and self._ready:
+                    self.spool.deactivate()
                     return
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)

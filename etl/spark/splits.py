@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from etl.api import Limit, Offset, Source
-from etl.delivery.abandonable import CallThread
-from etl.delivery.waiting import Ending, Patience, RunEnds, patiently
+from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
+from etl.delivery.call_thread import CallThread
 from etl.plan.model import Read, Segment
-from etl.segment.anew import Anew
 from etl.segment.event_time import heartbeat
-from etl.segment.runner import SegmentRun, SplitContext
+from etl.segment.restartable_segment import RestartableSegment
+from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark import pace, relay
 from etl.spark.query_context import Part, QueryContext, current_batch, made, report
 from etl.spark.state import read_json, read_numbers, write_json
@@ -70,7 +70,7 @@ class Reader:
         try:
             self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
             return self._next(start)
-        except RunEnds:
+        except RunStopping:
             return start
 
     def _next(self, start: dict[str, Any]) -> dict[str, Any]:
@@ -113,9 +113,9 @@ class Reader:
     def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
         """A source's answer; while it is down it is asked again. Raises RunEnds when the run ends before the answer comes."""
         if self._calls is None:
-            self._calls = CallThread(Ending(self._query.state.stopping))
+            self._calls = CallThread(StopFile(self._query.state.stopping))
         calls = self._calls
-        return self._query.patience(name).until(lambda: calls.run(lambda: ask(*given)))
+        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
 
     def _left(self) -> int | None:
         if not self._query.limited:
@@ -171,19 +171,19 @@ class Reader:
         staging = self._staging()
         try:
             yield from self._events(part, staging) if self._read else self._receipt(part, staging)
-        except RunEnds:
+        except RunStopping:
             raise
         except Exception as error:
             report(staging, error)
             raise
 
     def _receipt(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
-        receipt = self._anew(part, staging).finished()
+        receipt = self._anew(part, staging).run_to_end()
         yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
-    def _anew(self, part: Part, staging: Path) -> Anew:
-        patience = Patience(f"query {self._query.query!r}", Ending(self._query.state.stopping))
-        return Anew(partial(self._run, part, staging), partial(self._batches, part), patience)
+    def _anew(self, part: Part, staging: Path) -> RestartableSegment:
+        backoff = Backoff(f"query {self._query.query!r}", StopFile(self._query.state.stopping))
+        return RestartableSegment(partial(self._run, part, staging), partial(self._batches, part), backoff)
 
     def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
         assert self._read is not None
@@ -207,7 +207,7 @@ class Reader:
             staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
             segment_number=self._number,
             batch=current_batch(self._query),
-            ending=Ending(self._query.state.stopping),
+            stop_file=StopFile(self._query.state.stopping),
             spool_folder=self._query.state.spools,
             ordered=self._sources[part.source].ordered,
         )
@@ -220,7 +220,7 @@ class Reader:
     def _batches(self, part: Part) -> Iterator[Any]:
         assert part.split is not None
         read = partial(self._sources[part.source].read, part.split)
-        return patiently(read, self._query.patience(part.source))
+        return read_with_retries(read, self._query.backoff(part.source))
 
     def _staging(self) -> Path:
         return self._query.state.staging(self._query.run_id, self._query.query, current_batch(self._query).number)

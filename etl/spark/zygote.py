@@ -5,8 +5,8 @@ planner for each query that streams. Each would load the same modules for half a
 this process and `etl.spark.launcher` asks it. A fork is what that program is asked to be: it has its variables, folder and
 streams, and is killed when it is. The zygote ends with the driver; its forks end as they would without it.
 
-The daemon of workers opens what takes long, such as thousands of rules (`etl.segment.opening`). It is forked before Spark asks
-for it, and opens while the JVM starts.
+The daemon of workers opens steps that take long, such as thousands of rules (`etl.segment.preopened_steps`). It is forked before
+Spark asks for it, so that it opens them while the JVM starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from etl.lean import obey
-from etl.segment.opening import is_left, open_ahead
+from etl.segment.preopened_steps import has_steps_to_open, open_early
 from etl.spark.becoming import STREAMS, Wanted, become, received, send
 from etl.spark.prepared import prepare
 
@@ -41,7 +41,7 @@ MODULES = (
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.python_streaming_source_runner",
-    "etl.segment.runner",
+    "etl.segment.segment_run",
     "etl.spark.datasource",
     "etl.spark.relay",
     "etl.spark.splits",
@@ -183,7 +183,7 @@ def begin(listener: socket.socket) -> Ahead | Wanted:
     here.close()
     listener.close()
     _silence()
-    open_ahead()
+    open_early()
     try:
         with there:
             return received(there)
@@ -216,7 +216,7 @@ if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     load(sys.stdin.readline().split(), compiled=sys.argv[2] == COMPILED)
     folder = os.path.dirname(listening.getsockname())
-    daemon = begin(listening) if is_left() else None
+    daemon = begin(listening) if has_steps_to_open() else None
     asked_for = daemon if isinstance(daemon, Wanted) else Zygote(listening, daemon).serve()
     if asked_for is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan
 from etl.plan.planner import plan as planned
-from etl.segment.runner import SegmentRun, SplitContext
+from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.testing.capture import Capture, captured
 from etl.testing.given import GivenSource, given_source, moment
 from etl.testing.values import rows
@@ -145,7 +145,7 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         order=order,
         staging_folder=lambda _: "",
     )
-    for _ in SegmentRun(query.segment, name, context, plan.dead_letters).over(source.all()):
+    for _ in SegmentRun(query.segment, name, context, plan.dead_letters).process(source.all()):
         raise AssertionError("a segment without Spark behind it emits nothing")
 
 

@@ -18,8 +18,8 @@ from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import OFFSET, Limit, Offset, Rejects, Task
-from etl.delivery.identities import Identities
-from etl.delivery.outlet import Outlet
+from etl.delivery.identities import EventIdentities
+from etl.delivery.sink_writer import SinkWriter
 
 SEND, DELETE_TOPIC, DELETE_ROUTE = 310, 215, 216
 EVERYTHING = Limit(1 << 62)
@@ -49,10 +49,10 @@ def sink_of(server: RocketMq, topic: str, **options: Any) -> RocketmqSink:
     return RocketmqSink.model_validate({**connection_options(server), "topic": topic, **options})
 
 
-def outlet_of(sink: RocketmqSink, batch: pa.RecordBatch, reject: Callable[[Rejects], None], **more: Any) -> Outlet:
+def outlet_of(sink: RocketmqSink, batch: pa.RecordBatch, reject: Callable[[Rejects], None], **more: Any) -> SinkWriter:
     """Open the sink as the engine does."""
     task = Task("p", "out", "split-1", "/nowhere", batch.schema, identity="case")
-    return Outlet("out", sink, sink.open(task), reject, Identities("case"), **more)
+    return SinkWriter("out", sink, sink.open(task), reject, EventIdentities("case"), **more)
 
 
 def events(count: int, **columns: Any) -> pa.RecordBatch:
@@ -64,13 +64,13 @@ def events(count: int, **columns: Any) -> pa.RecordBatch:
 def send_events(server: RocketMq, topic: str, batch: pa.RecordBatch, **options: Any) -> list[Rejects]:
     """Send events through the sink; returns its rejects."""
     rejected: list[Rejects] = []
-    outlet = outlet_of(sink_of(server, topic, **options), batch, rejected.append)
+    sink_writer = outlet_of(sink_of(server, topic, **options), batch, rejected.append)
     try:
-        outlet.take(batch)
+        sink_writer.write(batch)
     except BaseException:
-        outlet.abort()
+        sink_writer.abort()
         raise
-    outlet.close()
+    sink_writer.close()
     return rejected
 
 

@@ -16,7 +16,7 @@ from connectors.elasticsearch.names import LONGEST_NAME, safe_value
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.writer import BulkWriter
 from etl.api import IDENTITY, OFFSET, ComponentError, Rejects, Result, Task
-from etl.delivery.outlet import Outlet
+from etl.delivery.sink_writer import SinkWriter
 
 TASK = Task("p", "out", "split", "/nowhere", pa.schema([]))
 SECRET = "hunter2-cluster"
@@ -195,13 +195,13 @@ def test_no_request_exceeds_the_limits(cluster: FakeCluster) -> None:
     dice, rejected = random.Random(6), list[Rejects]()
     limits = {"max_events": 40, "max_bytes": 4000}
     one = sink(cluster, index="logs-{text}", batch=limits)
-    outlet = Outlet("out", one, one.open(TASK), rejected.append)
+    sink_writer = SinkWriter("out", one, one.open(TASK), rejected.append)
 
     for first in range(0, 600, 100):
         numbers = list(range(first, first + 100))
         texts = ['x"\\\n' * dice.choice([0, 1, 5, 50, 700]) for _ in numbers]
-        outlet.take(pa.RecordBatch.from_pydict({"n": numbers, "text": texts, OFFSET: numbers}))
-    outlet.close()
+        sink_writer.write(pa.RecordBatch.from_pydict({"n": numbers, "text": texts, OFFSET: numbers}))
+    sink_writer.close()
 
     assert max(len(request.lines) // 2 for request in cluster.requests) <= 40
     assert max(len(request.body) for request in cluster.requests) <= 4000

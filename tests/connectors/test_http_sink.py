@@ -19,7 +19,7 @@ from connectors.http.sink import HttpSink
 from connectors.http.writer import RequestWriter, asked_wait
 from etl.api import IDENTITY, OFFSET, ComponentError, Rejects, Result, Task
 from etl.config.build import secrets
-from etl.delivery.outlet import Outlet
+from etl.delivery.sink_writer import SinkWriter
 
 TASK = Task("p", "out", "split", "/nowhere", pa.schema([]))
 SECRET = "hunter2-hook"
@@ -107,12 +107,12 @@ def test_the_same_events_have_the_same_key(server: FakeServer) -> None:
 def test_no_request_exceeds_the_limits(server: FakeServer, format_: str) -> None:
     dice, rejected = random.Random(6), list[Rejects]()
     one = sink(server.url, format=format_, batch={"max_events": 40, "max_bytes": 3000})
-    outlet = Outlet("out", one, one.open(TASK), rejected.append)
+    sink_writer = SinkWriter("out", one, one.open(TASK), rejected.append)
 
     for first in range(0, 400, 100):
         texts = ['x"\\\n' * dice.choice([0, 1, 5, 50, 700]) for _ in range(100)]
-        outlet.take(pa.RecordBatch.from_pydict({"n": range(first, first + 100), "t": texts, OFFSET: range(100)}))
-    outlet.close()
+        sink_writer.write(pa.RecordBatch.from_pydict({"n": range(first, first + 100), "t": texts, OFFSET: range(100)}))
+    sink_writer.close()
 
     bodies = [request.body for request in server.requests]
     sent = [json.loads(body) if format_ == "json" else [json.loads(line) for line in body.splitlines()] for body in bodies]

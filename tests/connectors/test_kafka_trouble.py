@@ -16,7 +16,7 @@ from servers.ports import free
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
 from etl.api import ComponentError, Writer
-from etl.delivery.waiting import Patience, patiently
+from etl.delivery.backoff import Backoff, read_with_retries
 
 pytestmark = pytest.mark.servers
 
@@ -137,11 +137,11 @@ def test_a_cluster_that_was_replaced_by_another_is_told_of(guarded: Kafka, kafka
     strict, lenient = (source(guarded.listeners["PLAIN"], topic, on_data_loss=how, **login) for how in ("fail", "earliest"))
 
     with pytest.raises(ComponentError, match=rf"topic '{topic}' was deleted and created again"):
-        Patience("source").until(lambda: strict.latest(end, EVERYTHING))
-    assert Patience("source").until(lambda: lenient.latest(end, EVERYTHING)) == end, "nothing is there yet"
+        Backoff("source").retry_until_done(lambda: strict.latest(end, EVERYTHING))
+    assert Backoff("source").retry_until_done(lambda: lenient.latest(end, EVERYTHING)) == end, "nothing is there yet"
     writer = sink(guarded.listeners["PLAIN"], topic, value_field="text", **login).open(task(None, NEW))
     writer.write(NEW)
-    again = Patience("source").until(lambda: lenient.latest(end, EVERYTHING))
+    again = Backoff("source").retry_until_done(lambda: lenient.latest(end, EVERYTHING))
 
     assert [row["message"] for row in read(lenient, end, again)] == ["new", "newer"]
 
@@ -173,12 +173,12 @@ def test_a_broker_that_restarts_is_waited_for_and_nothing_is_lost() -> None:
         reader = source(server.address, topic)
         start = reader.start()
         (split, *_) = reader.splits(start, reader.latest(start, EVERYTHING), 1)
-        patience = Patience("source 'in'")
+        backoff = Backoff("source 'in'")
         writers = [sink(server.address, other, delivery=how, timeout="60s").open(task(broker, EVENTS)) for how in DELIVERIES]
         for writer in writers:
             writer.write(EVENTS)
 
-        found = patiently(lambda: reader.read(split), patience)
+        found = read_with_retries(lambda: reader.read(split), backoff)
         rows = messages_of([next(found)])
         server.kill()
         starting = threading.Thread(target=server.start)
@@ -186,12 +186,12 @@ def test_a_broker_that_restarts_is_waited_for_and_nothing_is_lost() -> None:
         rows += messages_of(found)
         starting.join()
         for writer in writers:
-            assert patience.until(lambda writer=writer: writer.write(EVENTS)).retryable is None
+            assert backoff.retry_until_done(lambda writer=writer: writer.write(EVENTS)).retryable is None
         for writer in writers:
             writer.close()
 
         assert rows == [f"{number}" for number in range(30_000)]
-        assert patience.until(lambda: reader.latest(start, EVERYTHING)) == reader.latest(start, EVERYTHING)
+        assert backoff.retry_until_done(lambda: reader.latest(start, EVERYTHING)) == reader.latest(start, EVERYTHING)
         assert len(broker.values(other)) == 4 * 1000
 
 

@@ -30,7 +30,7 @@ from servers.rocketmq_server import NEIGHBOURS, RocketMq
 
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import ComponentError, Rejects
-from etl.delivery.waiting import Patience
+from etl.delivery.backoff import Backoff
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
@@ -113,13 +113,13 @@ def test_a_broker_that_restarts_is_waited_for_by_source_and_sink(server: RocketM
     with pytest.raises(ConnectionError, match="rocketmq"):
         source.latest(end, EVERYTHING)
     sink = sink_of(server, topic, body_field="message", tls=tls, timeout="3s", retry={"attempts": 30})
-    outlet = outlet_of(sink, events(50), rejected.append, patience=Patience("sink", sleep=meanwhile))
-    outlet.take(events(50))
-    outlet.close()
+    sink_writer = outlet_of(sink, events(50), rejected.append, backoff=Backoff("sink", sleep=meanwhile))
+    sink_writer.write(events(50))
+    sink_writer.close()
 
     after = taken_when_it_is_back(source, end, 50)
     assert slept
-    assert (rejected, outlet.delivered.taken) == ([], 50)
+    assert (rejected, sink_writer.delivered.taken) == ([], 50)
     assert texts(read(source, start, after)) == sorted([*numbered(100), *numbered(50)])
 
 

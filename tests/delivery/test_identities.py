@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.api import IDENTITY, OFFSET
-from etl.delivery.identities import Identities
+from etl.delivery.identities import EventIdentities
 
 
 def names(offsets: list[int], cuts: list[int]) -> list[str]:
-    identities = Identities("p")
+    identities = EventIdentities("p")
     found: list[str] = []
     for first, last in zip([0, *cuts], [*cuts, len(offsets)], strict=True):
         batch = pa.RecordBatch.from_pydict({OFFSET: pa.array(offsets[first:last], pa.int64())})
-        found += identities.added(batch).column(IDENTITY).to_pylist()
+        found += identities.add_to(batch).column(IDENTITY).to_pylist()
     return found
 
 

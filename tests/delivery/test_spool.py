@@ -50,17 +50,17 @@ def test_entries_are_delivered_in_the_order_of_their_commits(tmp_path: Path) -> 
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1, 2), item(tmp_path / "staged", "b", 3)])
     spool.add(BatchId("q", 8), [item(tmp_path / "staged", "a", 4)])
 
-    first = spool.first()
+    first = spool.first_entry()
 
     assert first is not None
-    assert (first.batch, read(first.items), spool.waiting) == (BatchId("q", 7), [1, 2, 3], 4)
+    assert (first.batch, read(first.items), spool.pending_events) == (BatchId("q", 7), [1, 2, 3], 4)
     assert pa.ipc.read_schema(pa.py_buffer(first.items[0].schema)) == SCHEMA
     spool.remove(first)
-    second = spool.first()
+    second = spool.first_entry()
     assert second is not None
     assert read(second.items) == [4]
     spool.remove(second)
-    assert spool.empty
+    assert spool.is_empty
     assert spool.bytes() <= 4096
 
 
@@ -68,12 +68,12 @@ def test_a_micro_batch_is_taken_once_also_after_it_was_delivered(tmp_path: Path)
     spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
 
-    assert spool.holds(BatchId("q", 7))
-    assert not spool.holds(BatchId("q", 8))
-    assert not spool.holds(BatchId("other", 7))
+    assert spool.has_batch(BatchId("q", 7))
+    assert not spool.has_batch(BatchId("q", 8))
+    assert not spool.has_batch(BatchId("other", 7))
 
     spool.remove(next(spool.entries()))
-    assert SinkSpool(tmp_path / "spool").holds(BatchId("q", 7))
+    assert SinkSpool(tmp_path / "spool").has_batch(BatchId("q", 7))
 
 
 def test_files_of_a_killed_commit_are_removed_and_its_batch_is_taken_again(tmp_path: Path) -> None:
@@ -94,23 +94,23 @@ def test_a_kill_between_an_entry_and_the_ledger_is_mended(tmp_path: Path) -> Non
 
     spool.recover()
 
-    assert spool.holds(BatchId("q", 7))
+    assert spool.has_batch(BatchId("q", 7))
     spool.add(BatchId("q", 8), [item(tmp_path / "staged", "b", 2)])
     assert [read(entry.items) for entry in spool.entries()] == [[1], [2]]
 
 
 def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
-    assert not spool.detour
-    spool.begin()
-    assert spool.detour
+    assert not spool.is_active
+    spool.activate()
+    assert spool.is_active
 
     spool.recover()
-    assert not spool.detour
+    assert not spool.is_active
 
     spool.add(BatchId("q", 1), [item(tmp_path / "staged", "a", 1)])
     spool.recover()
-    assert spool.detour
+    assert spool.is_active
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"items": [1], "query": "q", "batch": 1}'])
@@ -120,7 +120,7 @@ def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
     (spool.folder / "000000000000.json").write_text(text)
 
     with pytest.raises(ComponentError, match=r"000000000000\.json cannot be read .* restore it from a backup"):
-        spool.first()
+        spool.first_entry()
 
 
 def test_what_a_sink_took_and_waits_nevertheless_keeps_its_mark(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def drained(state: StateFolder) -> Callable[..., Totals]:
         drain = Drain("p", end, dead, state.root / "staging" / "run", totals)
         drain.start()
         try:
-            wait_for(done or (lambda: drain.settled and end.spool.empty), 20)
+            wait_for(done or (lambda: drain.settled and end.spool.is_empty), 20)
         finally:
             drain.stop()
         assert drain.failure is None, drain.failure
@@ -151,7 +151,7 @@ def test_a_micro_batch_that_went_straight_is_committed_at_once(state: StateFolde
 
     assert shown(state) == ["q 0 [1, 2]"]
     assert not Path(item.path).exists()
-    assert end.spool.empty
+    assert end.spool.is_empty
 
 
 def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: StateFolder, drained: Callable[..., Totals]) -> None:
@@ -180,7 +180,7 @@ def test_a_batch_that_is_run_again_changes_nothing(state: StateFolder, drained: 
     end.commit(BatchId("q", 0), [Staged("", 0, 1, [1])], [spooled(state, "a", 1, delivered=True)])
 
     assert shown(state) == ["q 0 [1]"]
-    assert end.spool.empty
+    assert end.spool.is_empty
 
 
 def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(
@@ -191,10 +191,10 @@ def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(
     end.stuck.set()
     end.commit(BatchId("q", 0), [], [spooled(state, "a", 1), spooled(state, "b", 2)])
     drained(end, dead, done=end.stuck.is_set)
-    assert end.spool.waiting == 2
+    assert end.spool.pending_events == 2
 
     again, dead = ends(state)
-    assert again.spool.detour
+    assert again.spool.is_active
     down(state, False)
     drained(again, dead)
 
@@ -206,7 +206,7 @@ def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: StateFolder)
 
     end, _ = ends(state)
 
-    assert end.spool.detour
+    assert end.spool.is_active
     assert end.commit(BatchId("q", 0), [], []) == 0
     end.tick()
     end.close()

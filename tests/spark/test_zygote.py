@@ -43,12 +43,12 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from etl.plan.model import Branch, Segment, StepNode
-from etl.segment import opening
+from etl.segment import preopened_steps
 from slow import Slow
 
 schema = pa.schema([("message", pa.string())])
 node = StepNode("main[0]", Slow(place=sys.argv[1]), schema, schema)
-opening.leave([("main", Segment({"main": Branch((node,), schema)}, {}))], Path("open-first.pickle"))
+preopened_steps.save_steps_to_open([("main", Segment({"main": Branch((node,), schema)}, {}))], Path("open-first.pickle"))
 """
 
 LOOK = """

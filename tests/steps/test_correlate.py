@@ -21,7 +21,7 @@ from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
 from etl.rules.correlation_names import PART, parted
-from etl.segment import opening
+from etl.segment import preopened_steps
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents, _compiled
 
@@ -301,10 +301,10 @@ def test_rules_are_compiled_before_workers_are_forked(rules: Path, tmp_path: Pat
     matching = step(rules).parts(SCHEMA)[0]
     assert isinstance(matching, CorrelateEvents)
     node = StepNode("main[0]", matching, SCHEMA, matching.fields(SCHEMA))
-    opening.leave([("main", Segment({"main": Branch((node,), node.outgoing)}, {}))], tmp_path / "open-first.pickle")
+    preopened_steps.save_steps_to_open([("main", Segment({"main": Branch((node,), node.outgoing)}, {}))], tmp_path / "open-first.pickle")
 
     # when
-    assert opening.open_first() == 1
+    assert preopened_steps.open_steps() == 1
     before = _compiled.cache_info()
     pickle.loads(pickle.dumps(matching)).open(SCHEMA)
 

@@ -1,7 +1,7 @@
-"""Compiling the kernels of a pipeline's steps before its workers need them: once on a machine, in a process of its own.
+"""Compiling the kernels of a pipeline's steps before its workers need them: once on a machine, in a separate process.
 
-Which kernels a step calls depends on its type and options, and on what the texts look like: so each step is given a few
-lines of every kind of format, and what it makes of them is thrown away.
+Which kernels a step calls depends on its type, its options and its texts, so each step is run on sample lines of every format;
+the results are discarded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from etl.api import OFFSET, ArrowStep, Schema
 from etl.columns.cache_folder import kernels
 from etl.plan.model import Segment, StepNode
 
-LINES = (
+SAMPLE_LINES = (
     "one line",
     '{"a": 1, "b": {"c": "d\\u00e9\\n"}, "e": [1, 2.5, null, true]}',
     'a=1 b="two \\" words" c=[3]',
@@ -34,13 +34,13 @@ LINES = (
     "68656c6c6f",
     "https://example.com/a?b=c%20d&e=f",
 )
-"""One for each way that texts take through the kernels of parsers."""
+"""One line for each code path through the parsers' kernels."""
 
 
-def begin(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
-    """Start compiling what the steps of these segments need and this machine has not compiled yet; None if there is nothing."""
-    wanted = {_mark(node): node for segment in segments for node in nodes(segment)}
-    missing = [(mark, node) for mark, node in wanted.items() if not mark.exists()]
+def start_compiling(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
+    """Start a process that compiles the kernels missing on this machine for these segments; None if there are none."""
+    wanted = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
+    missing = [(marker, node) for marker, node in wanted.items() if not marker.exists()]
     if not missing and kernels().exists():
         return None
     process = subprocess.Popen(
@@ -52,13 +52,13 @@ def begin(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
     return process
 
 
-def nodes(segment: Segment) -> Iterable[StepNode]:
+def step_nodes(segment: Segment) -> Iterable[StepNode]:
     """The steps of a segment."""
     return (node for root in segment.roots.values() for branch in root.walk() for node in branch.steps)
 
 
-def _mark(node: StepNode) -> Path:
-    """A file that says that kernels for such a step have been compiled; which depends on the options that are given."""
+def _marker_file(node: StepNode) -> Path:
+    """The file that marks a step's kernels as compiled; its name depends on the step's type and on which options are given."""
     step = node.step
     given = sorted(name for name in step.model_fields_set if getattr(step, name) is not None)
     name = hashlib.sha256("\0".join([step.type, *given]).encode()).hexdigest()[:12]
@@ -69,24 +69,24 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
     from etl.scanner import warm
 
     warm.warm()
-    for mark, node in missing:
+    for marker, node in missing:
         if isinstance(node.step, ArrowStep):
-            attempt(node.step, node.incoming)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+            run_on_samples(node.step, node.incoming)
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
 
 
-def attempt(step: ArrowStep, incoming: Schema) -> None:
-    """Run a step on the lines. What it raises would come again in the run, where it is reported."""
+def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
+    """Run a step on the sample lines. Errors are ignored: the run gets them again and reports them."""
     for text in [pa.string(), pa.string_view()] if step.takes_views else [pa.string()]:
         columns = {field.name: _column(field.type, text) for field in incoming}
-        columns[OFFSET] = pa.array(range(len(LINES)), pa.int64())
+        columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
         with suppress(Exception):
             step.open(incoming)(pa.RecordBatch.from_pydict(columns))
 
 
 def _column(wanted: pa.DataType, text: pa.DataType) -> pa.Array:
-    return pa.array(LINES, text) if wanted == pa.string() else pa.nulls(len(LINES), wanted)
+    return pa.array(SAMPLE_LINES, text) if wanted == pa.string() else pa.nulls(len(SAMPLE_LINES), wanted)
 
 
 if __name__ == "__main__":

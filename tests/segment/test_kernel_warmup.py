@@ -9,7 +9,7 @@ import pytest
 
 from etl.catalogue import installed
 from etl.plan.model import Branch, Segment, StepNode
-from etl.segment import warming
+from etl.segment import kernel_warmup
 
 TEXT = pa.schema([("message", pa.string()), ("seen", pa.timestamp("us", tz="UTC"))])
 
@@ -17,7 +17,7 @@ TEXT = pa.schema([("message", pa.string()), ("seen", pa.timestamp("us", tz="UTC"
 @pytest.fixture(autouse=True)
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Marks of this test's own; kernels are those of the machine."""
-    monkeypatch.setattr(warming, "kernels", lambda: tmp_path)
+    monkeypatch.setattr(kernel_warmup, "kernels", lambda: tmp_path)
     return tmp_path / "steps"
 
 
@@ -30,20 +30,20 @@ def segment(*steps: Mapping[str, Any]) -> Segment:
 def test_steps_are_compiled_once(marks: Path) -> None:
     work = [segment({"type": "json", "fields": {"a": "int"}}, {"type": "filter", "where": "message like 'a%'"})]
 
-    process = warming.begin(work)
+    process = kernel_warmup.start_compiling(work)
 
     assert process is not None
     assert process.wait() == 0
     assert sorted(path.name.partition("-")[0] for path in marks.iterdir()) == ["filter", "json"]
-    assert warming.begin(work) is None
+    assert kernel_warmup.start_compiling(work) is None
 
 
 def test_options_that_were_never_given_are_looked_at_again(marks: Path) -> None:
     marks.mkdir()
-    for node in warming.nodes(segment({"type": "json", "fields": {"a": "int"}})):
-        warming._mark(node).touch()
+    for node in kernel_warmup.step_nodes(segment({"type": "json", "fields": {"a": "int"}})):
+        kernel_warmup._marker_file(node).touch()
 
-    process = warming.begin([segment({"type": "json", "fields": {"a": "int"}, "rest": "others"})])
+    process = kernel_warmup.start_compiling([segment({"type": "json", "fields": {"a": "int"}, "rest": "others"})])
 
     assert process is not None
     assert process.wait() == 0
@@ -51,7 +51,9 @@ def test_options_that_were_never_given_are_looked_at_again(marks: Path) -> None:
 
 
 def test_a_step_that_fails_does_not_keep_others_from_it(marks: Path) -> None:
-    process = warming.begin([segment({"type": "set", "fields": {"b": "no_such_field"}}, {"type": "url", "field": "message"})])
+    process = kernel_warmup.start_compiling(
+        [segment({"type": "set", "fields": {"b": "no_such_field"}}, {"type": "url", "field": "message"})]
+    )
 
     assert process is not None
     assert process.wait() == 0

@@ -1,4 +1,4 @@
-"""A branch of a segment, compiled: steps with their counts, and what lies behind them."""
+"""A branch of a segment, ready to run: its opened steps with their counts, its sinks and the branches below."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pyarrow.compute as pc
 
 from etl.api import OFFSET, ArrowStep, Counting, Outcome, with_columns
 from etl.columns.texts import owned
-from etl.delivery.detour import Detour
-from etl.delivery.outlet import Outlet
+from etl.delivery.sink_writer import SinkWriter
+from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.plan.model import Branch, StepNode
 from etl.receipts import Counts
 
 if TYPE_CHECKING:
-    from etl.segment.runner import SegmentRun
+    from etl.segment.segment_run import SegmentRun
 
 
-class Compiled:
-    """A compiled branch: called with a batch, it runs its steps and everything below."""
+class CompiledBranch:
+    """A branch whose steps and sinks are open. A call runs a batch through its steps, then to sinks, branches below and Spark."""
 
     def __init__(self, branch: Branch, run: SegmentRun) -> None:
         self._run = run
         self._steps = [_Step(node, run) for node in branch.steps]
-        self._outlets = [run.outlet(name) for name in branch.sinks]
-        self._below = [Compiled(below, run) for below in branch.branches]
+        self._sink_writers = [run.open_sink_writer(name) for name in branch.sinks]
+        self._branches = [CompiledBranch(below, run) for below in branch.branches]
         self._emits = branch.emits
-        behind: list[Outlet | Detour | Compiled] = [*self._outlets, *self._below]
-        self._leaves_views = not branch.emits and all(one.takes_views for one in behind)
+        children: list[SinkWriter | SpoolingSinkWriter | CompiledBranch] = [*self._sink_writers, *self._branches]
+        self._leaves_views = not branch.emits and all(one.takes_views for one in children)
         self.takes_views: bool = self._steps[0].takes_views if self._steps else self._leaves_views
 
     def __call__(self, batch: pa.RecordBatch) -> None:
@@ -41,15 +41,15 @@ class Compiled:
         if not batch.num_rows:
             return
         plain = batch if self._leaves_views else owned(batch)
-        for outlet in self._outlets:
-            outlet.take(batch if outlet.takes_views else plain)
-        for below in self._below:
+        for sink_writer in self._sink_writers:
+            sink_writer.write(batch if sink_writer.takes_views else plain)
+        for below in self._branches:
             below(batch if below.takes_views else plain)
         if self._emits:
             self._run.emit(plain)
 
-    def passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """What a few events look like behind every step on the way to Spark, if no filter dropped them."""
+    def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone."""
         yield batch
         for step in self._steps:
             outcome = step.look(batch)
@@ -57,13 +57,13 @@ class Compiled:
             filtered = outcome.events.num_rows + rejected < batch.num_rows
             batch = batch if filtered else outcome.events
             yield batch
-        for below in self._below:
-            yield from below.passing(batch)
+        for below in self._branches:
+            yield from below.preview_unfiltered(batch)
 
 
 @dataclass
 class _Step:
-    """A compiled step with its counts."""
+    """An opened step with its counts."""
 
     node: StepNode
     owner: SegmentRun
@@ -79,7 +79,7 @@ class _Step:
         self.counts = self.owner.counts(self._open)
 
     def look(self, batch: pa.RecordBatch) -> Outcome:
-        """What the step makes of events that come, or came, another time."""
+        """Run the step without changing its counters, for events that it also gets in the regular way."""
         look = self._open.look if isinstance(self._open, Counting) else self._open
         return look(batch if self.takes_views else owned(batch))
 
@@ -99,22 +99,24 @@ class _Step:
         return outcome.events
 
     def _multiplied(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
-        """What became of the events, and how many were made of others. Those that were made of one before are told apart by
-        the numbers of their rows, meanwhile."""
+        """Run a step that may make several events of one; also returns how many it added.
+
+        Added events have the offset of their original. Where offsets repeat already, row numbers replace them for the step.
+        """
         offsets = batch.column(OFFSET)
         if not _repeats(offsets):
             outcome = self._open(batch)
             return outcome, _repeats(outcome.events.column(OFFSET))
         outcome = self._open(with_columns(batch, {OFFSET: pa.array(range(batch.num_rows), pa.int64())}))
-        rejects = [replace(one, events=_placed(one.events, offsets)) for one in outcome.rejects]
-        return Outcome(_placed(outcome.events, offsets), rejects), _repeats(outcome.events.column(OFFSET))
+        rejects = [replace(one, events=_with_row_offsets(one.events, offsets)) for one in outcome.rejects]
+        return Outcome(_with_row_offsets(outcome.events, offsets), rejects), _repeats(outcome.events.column(OFFSET))
 
 
-def _placed(events: pa.RecordBatch, offsets: pa.Array) -> pa.RecordBatch:
-    """Events whose offsets are numbers of rows, with the offsets of these rows."""
+def _with_row_offsets(events: pa.RecordBatch, offsets: pa.Array) -> pa.RecordBatch:
+    """Replace row numbers in ``_offset`` by the offsets of these rows."""
     return with_columns(events, {OFFSET: offsets.take(events.column(OFFSET))})
 
 
 def _repeats(offsets: pa.Array) -> int:
-    """How many events have the offset of the one before them: they were made of the same."""
+    """How many events have the same offset as the event before them: a step made them of the same event."""
     return int(pc.sum(pc.equal(offsets.slice(1), offsets.slice(0, max(len(offsets) - 1, 0))), min_count=0).as_py())

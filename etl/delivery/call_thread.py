@@ -1,4 +1,4 @@
-"""Calls that end when the run ends, whatever they wait for: a search through a huge folder, a file system that hangs."""
+"""Calls into a source that a stopping run can abandon, such as a search through a huge folder or a file system that hangs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from etl.delivery.waiting import LOOK_SECONDS, RunEnds
+from etl.delivery.backoff import POLL_SECONDS, RunStopping
 
 GRACE_SECONDS = 2.0
-"""How long a call may still take when the run is to end: what is nearly done is done."""
+"""Seconds that a call may still take after the run was asked to stop."""
 
 T = TypeVar("T")
 
@@ -18,19 +18,19 @@ _Call = Callable[[], Any]
 
 
 class CallThread:
-    """Runs calls one after the other in one thread, which is left behind when the run ends before a call does."""
+    """Runs calls one after the other in one daemon thread; when the run stops before a call returns, the thread is abandoned."""
 
-    def __init__(self, ending: Callable[[], bool], grace: float = GRACE_SECONDS) -> None:
-        self._ending, self._grace = ending, grace
+    def __init__(self, is_stopping: Callable[[], bool], grace_seconds: float = GRACE_SECONDS) -> None:
+        self._is_stopping, self._grace = is_stopping, grace_seconds
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
         self._abandoned = False
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], T]) -> T:
-        """What the call returns or raises. Raises RunEnds when the run ends and the call does not within the grace."""
+        """Return or raise what the call does. Raises RunStopping when the run stops and the call takes longer than the grace."""
         if self._abandoned:
-            raise RunEnds("the run ends, and a call before this one has not returned")
+            raise RunStopping("the run stops, and an earlier call has not returned")
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="calls", daemon=True)
             self._thread.start()
@@ -45,11 +45,11 @@ class CallThread:
         left = self._grace
         while left > 0:
             try:
-                return self._answers.get(timeout=LOOK_SECONDS)
+                return self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                left = left - LOOK_SECONDS if self._ending() else self._grace
+                left = left - POLL_SECONDS if self._is_stopping() else self._grace
         self._abandoned = True
-        raise RunEnds("the run ends, and what was asked for has not come; the next run asks again")
+        raise RunStopping("the run stops before the call returned; the next run makes it again")
 
     def _work(self) -> None:
         while True:

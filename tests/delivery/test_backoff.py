@@ -12,25 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import Rejects, Retry
-from etl.delivery.told import ECHO_SECONDS, MOST_ECHOES, Rarely, Trouble, ordinal, spell
-from etl.delivery.waiting import Patience, RunEnds, patiently
+from etl.delivery.backoff import Backoff, RunStopping, read_with_retries
+from etl.delivery.notices import DUPLICATE_SECONDS, MAX_REMEMBERED_TEXTS, Notice, NoticeLimiter, format_duration, ordinal
 
 QUICK = Retry(initial_backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=4))
 
 
 def test_pauses_double_up_to_their_limit_and_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
     slept: list[float] = []
-    patience = Patience("source 'log'", retry=QUICK, sleep=slept.append)
+    backoff = Backoff("source 'log'", retry=QUICK, sleep=slept.append)
 
-    longest, pauses = [], []
+    max_pause_seconds, pauses = [], []
     for _ in range(5):
         before = sum(slept)
-        patience.wait(ConnectionRefusedError("localhost:9092 refused the connection"))
-        longest.append(patience.longest)
+        backoff.wait(ConnectionRefusedError("localhost:9092 refused the connection"))
+        max_pause_seconds.append(backoff.max_pause_seconds)
         pauses.append(sum(slept) - before)
 
-    assert longest == [1, 2, 4, 4, 4]
-    assert all(pause <= most for pause, most in zip(pauses, longest, strict=True))
+    assert max_pause_seconds == [1, 2, 4, 4, 4]
+    assert all(pause <= most for pause, most in zip(pauses, max_pause_seconds, strict=True))
     assert "source 'log': localhost:9092 refused the connection; trying again in" in caplog.text
     assert "(4th time, since " in caplog.text
 
@@ -42,10 +42,10 @@ def test_a_pause_is_not_shorter_than_asked_for_within_its_limit(
     monkeypatch.setattr("random.uniform", lambda low, high: low)
     slept: list[float] = []
 
-    Patience("sink 'hook'", retry=QUICK, sleep=slept.append).wait("429", least)
+    Backoff("sink 'hook'", retry=QUICK, sleep=slept.append).wait("429", least)
 
     assert sum(slept) == pytest.approx(expected)
-    assert f"trying again in {spell(expected)} (" in caplog.text
+    assert f"trying again in {format_duration(expected)} (" in caplog.text
 
 
 def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -57,7 +57,7 @@ def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) ->
             raise answer
         return answer
 
-    assert Patience("source 'log'", sleep=lambda _: None).until(ask) == "here"
+    assert Backoff("source 'log'", sleep=lambda _: None).retry_until_done(ask) == "here"
     assert "TimeoutError; trying again" in caplog.text
     assert "source 'log': works again after" in caplog.text
 
@@ -65,10 +65,10 @@ def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) ->
 def test_a_pause_ends_with_the_run() -> None:
     looks = iter([False, False, True])
     slept: list[float] = []
-    patience = Patience("source 'log'", lambda: next(looks, True), Retry(initial_backoff=timedelta(hours=9)), sleep=slept.append)
+    backoff = Backoff("source 'log'", lambda: next(looks, True), Retry(initial_backoff=timedelta(hours=9)), sleep=slept.append)
 
-    with pytest.raises(RunEnds):
-        patience.wait("down")
+    with pytest.raises(RunStopping):
+        backoff.wait("down")
 
     assert len(slept) <= 2
 
@@ -97,7 +97,7 @@ def test_a_split_that_breaks_off_is_read_on_behind_what_came(cuts: list[list[int
             raise ConnectionResetError("connection reset")
         last[0] = True
 
-    batches = list(patiently(read, Patience("source 'log'", sleep=lambda _: None)))
+    batches = list(read_with_retries(read, Backoff("source 'log'", sleep=lambda _: None)))
 
     kept = [n for batch in batches if not isinstance(batch, Rejects) for n in batch.column("n").to_pylist()]
     rejects = [batch for batch in batches if isinstance(batch, Rejects)]
@@ -107,40 +107,40 @@ def test_a_split_that_breaks_off_is_read_on_behind_what_came(cuts: list[list[int
     assert [text for r in rejects for text in r.reasons.to_pylist()] == [f"is {n}" for n in sorted(refused)]
 
 
-def trouble(cause: str, seconds: float = 9.0, about: str = "sink 'x'") -> Trouble:
-    return Trouble(about, cause, 2, seconds, 1.0)
+def notice(cause: str, seconds: float = 9.0, subject: str = "sink 'x'") -> Notice:
+    return Notice(subject, cause, 2, seconds, 1.0)
 
 
 def test_a_trouble_is_told_of_once_then_when_it_changes_and_then_rarely() -> None:
     now = [0.0]
-    rarely = Rarely(clock=lambda: now[0])
+    limiter = NoticeLimiter(clock=lambda: now[0])
 
     told = []
     for at in range(0, 400, 10):
         now[0] = at
-        if rarely.worth_telling(trouble(f"port {at} refused the connection")):
+        if limiter.should_show(notice(f"port {at} refused the connection")):
             told.append(at)
 
     assert told == [0, 60, 180]
-    assert rarely.worth_telling(trouble("timed out"))
-    assert rarely.worth_telling(trouble("timed out", about="sink 'y'"))
+    assert limiter.should_show(notice("timed out"))
+    assert limiter.should_show(notice("timed out", subject="sink 'y'"))
 
 
 def test_the_end_of_a_trouble_is_told_of_once_where_it_lasted() -> None:
-    rarely = Rarely()
+    limiter = NoticeLimiter()
 
-    assert not rarely.worth_telling(trouble(""))
-    assert rarely.worth_telling(trouble("timed out"))
-    assert not rarely.worth_telling(trouble("", seconds=0.5))
-    assert rarely.worth_telling(trouble("", seconds=5))
-    assert not rarely.worth_telling(trouble("", seconds=5))
+    assert not limiter.should_show(notice(""))
+    assert limiter.should_show(notice("timed out"))
+    assert not limiter.should_show(notice("", seconds=0.5))
+    assert limiter.should_show(notice("", seconds=5))
+    assert not limiter.should_show(notice("", seconds=5))
 
 
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0.04, "0.0 s"), (7.96, "8.0 s"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (2e5, "2 days")]
 )
 def test_times_are_spelled_short(seconds: float, expected: str) -> None:
-    assert spell(seconds) == expected
+    assert format_duration(seconds) == expected
 
 
 def test_ordinals() -> None:
@@ -149,23 +149,23 @@ def test_ordinals() -> None:
 
 def test_what_two_processes_say_at_once_is_told_once() -> None:
     now = [100.0]
-    rarely = Rarely(lambda: now[0])
+    limiter = NoticeLimiter(lambda: now[0])
 
-    first = [rarely.is_echo("a rule is bad", process) for process in (1, 2, 3, 1)]
-    now[0] += ECHO_SECONDS + 1
-    later = [rarely.is_echo("a rule is bad", process) for process in (2, 1)]
+    first = [limiter.is_duplicate("a rule is bad", process) for process in (1, 2, 3, 1)]
+    now[0] += DUPLICATE_SECONDS + 1
+    later = [limiter.is_duplicate("a rule is bad", process) for process in (2, 1)]
 
     assert (first, later) == ([False, True, True, False], [False, True])
-    assert not rarely.is_echo("another rule is bad", 2)
+    assert not limiter.is_duplicate("another rule is bad", 2)
 
 
 def test_few_texts_are_remembered() -> None:
-    rarely = Rarely()
-    for number in range(3 * MOST_ECHOES):
-        rarely.is_echo(f"text {number}", 1)
+    limiter = NoticeLimiter()
+    for number in range(3 * MAX_REMEMBERED_TEXTS):
+        limiter.is_duplicate(f"text {number}", 1)
 
-    assert len(rarely._texts) == MOST_ECHOES
-    assert rarely.is_echo(f"text {3 * MOST_ECHOES - 1}", 2)
+    assert len(limiter._recent_texts) == MAX_REMEMBERED_TEXTS
+    assert limiter.is_duplicate(f"text {3 * MAX_REMEMBERED_TEXTS - 1}", 2)
 
 
 def test_a_message_without_trouble_is_always_heard() -> None:
@@ -178,7 +178,7 @@ def test_a_message_without_trouble_is_always_heard() -> None:
         log.info("too low")
         log.warning("one")
         for _ in range(2):
-            log.warning("%s", trouble("down"), extra={"trouble": trouble("down")})
+            log.warning("%s", notice("down"), extra={"notice": notice("down")})
 
     assert [level for level, _ in heard] == ["warning"] * 3
     assert [text for _, text in heard][:2] == ["one", "one"]

@@ -31,7 +31,7 @@ from etl.columns.texts import filtered, owned_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
-from etl.segment.runner import SegmentRun, SplitContext
+from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.totals import Totals
 
 FIELDS = pa.schema([("n", pa.int64())])
@@ -145,7 +145,7 @@ def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tu
     segment = Segment({"src": root}, outputs, {"src": True})
     context = split_context(tmp_path)
     running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), **options)
-    return running, segment, list(running.over(batches))
+    return running, segment, list(running.process(batches))
 
 
 def written(name: str, column: str = "n") -> list[object]:
@@ -359,7 +359,7 @@ def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
     context = split_context(tmp_path)
 
     with pytest.raises(ValueError, match="the source broke"):
-        list(SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA)).over(batches()))
+        list(SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA)).process(batches()))
 
     assert written("out") == []
 
@@ -412,7 +412,7 @@ def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: ob
     running = SegmentRun(
         Segment({"src": root}, outputs, {"src": True}), "src", context, Output("dead_letters", Memory(), SCHEMA), **options
     )
-    return running, list(running.over([batch]))
+    return running, list(running.process([batch]))
 
 
 def type_at(sink: str) -> set[pa.DataType]:

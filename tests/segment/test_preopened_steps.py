@@ -11,7 +11,7 @@ import pytest
 
 from etl.api import ArrowStep, Outcome, Schema
 from etl.plan.model import Branch, Segment, StepNode
-from etl.segment import opening
+from etl.segment import preopened_steps
 from etl.steps.filter import Filter
 from etl.steps.rules import Rules
 
@@ -47,26 +47,26 @@ class Slow(ArrowStep):
 
 def test_what_remembers_its_opening_is_opened(place: Path) -> None:
     Slow.opened.clear()
-    opening.leave([segment(Filter(where="message = 'a'"), Slow(bad=True), Slow())], place)
+    preopened_steps.save_steps_to_open([segment(Filter(where="message = 'a'"), Slow(bad=True), Slow())], place)
 
-    assert opening.open_first() == 1
+    assert preopened_steps.open_steps() == 1
     assert Slow.opened == [SCHEMA] * 2  # opened, and tried
 
 
 def test_what_is_opened_ahead_is_opened_once_and_heard_of_when_asked_for(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     Slow.opened.clear()
-    opening.leave([segment(Slow())], place)
+    preopened_steps.save_steps_to_open([segment(Slow())], place)
 
-    opening.open_ahead()
+    preopened_steps.open_early()
     assert caplog.messages == []
-    assert opening.open_first() == 1
+    assert preopened_steps.open_steps() == 1
     assert Slow.opened == [SCHEMA] * 2
     assert caplog.messages == ["opened slowly"] * 2
 
 
 @pytest.mark.parametrize("ahead", [True, False])
 def test_what_opening_logs_carries_the_pipeline_of_its_step(place: Path, caplog: pytest.LogCaptureFixture, ahead: bool) -> None:
-    opening.leave([segment(Slow(), pipeline="one"), segment(Slow(), pipeline="two")], place)
+    preopened_steps.save_steps_to_open([segment(Slow(), pipeline="one"), segment(Slow(), pipeline="two")], place)
 
     if ahead:
         opening.open_ahead()
@@ -79,8 +79,8 @@ def test_rules_are_compiled_once(place: Path) -> None:
     from etl.steps.rules import _engine
 
     rules = Rules.model_validate({"rules": [{"name": "opened first", "where": "message = 'a'"}]})
-    opening.leave([segment(rules)], place)
-    assert opening.open_first() == 1
+    preopened_steps.save_steps_to_open([segment(rules)], place)
+    assert preopened_steps.open_steps() == 1
     before = _engine.cache_info()
 
     rules.model_copy().open(SCHEMA)
@@ -91,33 +91,33 @@ def test_rules_are_compiled_once(place: Path) -> None:
 
 @pytest.mark.parametrize("left", [b"", b"\x80\x05junk", None])
 def test_what_cannot_be_read_is_left_to_workers(place: Path, left: bytes | None) -> None:
-    opening.leave([segment(Slow())], place)
+    preopened_steps.save_steps_to_open([segment(Slow())], place)
     place.unlink()
     if left is not None:
         place.write_bytes(left)
 
-    assert opening.open_first() == 0
+    assert preopened_steps.open_steps() == 0
 
 
 def test_nothing_of_tables_is_left_in_a_file(place: Path) -> None:
-    opening.leave([segment(Rules.model_validate({"tables": {"hunting": "rule"}}))], place)
+    preopened_steps.save_steps_to_open([segment(Rules.model_validate({"tables": {"hunting": "rule"}}))], place)
 
     assert not place.exists()
-    assert opening.open_first() == 0
+    assert preopened_steps.open_steps() == 0
 
 
 def test_what_is_left_is_for_its_owner_alone(place: Path) -> None:
     place.parent.mkdir()
     place.touch(0o644)
 
-    opening.leave([segment(Slow())], place)
+    preopened_steps.save_steps_to_open([segment(Slow())], place)
 
     assert place.stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_left_where_nothing_takes_long(place: Path) -> None:
-    opening.leave([segment(Slow())], place)
-    opening.leave([segment(Filter(where="message = 'a'"))], place.with_name("other"))
+    preopened_steps.save_steps_to_open([segment(Slow())], place)
+    preopened_steps.save_steps_to_open([segment(Filter(where="message = 'a'"))], place.with_name("other"))
 
     assert not place.with_name("other").exists()
-    assert opening.open_first() == 0
+    assert preopened_steps.open_steps() == 0

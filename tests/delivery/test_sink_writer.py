@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import OFFSET, Batching, ComponentError, Rejects, Result, Sink, SplitLostError
-from etl.delivery.outlet import NotTakenError, Outlet
-from etl.delivery.waiting import NEVER, Patience, RunEnds
+from etl.delivery.backoff import NEVER_STOPS, Backoff, RunStopping
+from etl.delivery.sink_writer import DeliveryFailedError, SinkWriter
 
 
 class Recorder:
@@ -46,19 +46,19 @@ def events(*texts: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"m": list(texts), OFFSET: list(range(len(texts)))})
 
 
-def outlet(writer: Recorder, rejected: list[Rejects] | None = None, **options: object) -> Outlet:
+def sink_writer(writer: Recorder, rejected: list[Rejects] | None = None, **options: object) -> SinkWriter:
     sink = Sink(type="fake", batch=Batching(**options.pop("batch", {})))
     keep = rejected if rejected is not None else []
-    patience = Patience("sink 'out'", options.pop("ending", NEVER), sleep=lambda _: None)
-    return Outlet("out", sink, writer, keep.append, patience=patience, **options)
+    backoff = Backoff("sink 'out'", options.pop("is_stopping", NEVER_STOPS), sleep=lambda _: None)
+    return SinkWriter("out", sink, writer, keep.append, backoff=backoff, **options)
 
 
 def test_without_limits_batches_pass_as_they_come() -> None:
     writer = Recorder()
-    out = outlet(writer)
+    out = sink_writer(writer)
 
-    out.take(events("a", "b"))
-    out.take(events("c"))
+    out.write(events("a", "b"))
+    out.write(events("c"))
     out.close()
 
     assert writer.batches == [["a", "b"], ["c"]]
@@ -68,10 +68,10 @@ def test_without_limits_batches_pass_as_they_come() -> None:
 
 def test_max_events_cuts_and_fills_batches() -> None:
     writer = Recorder()
-    out = outlet(writer, batch={"max_events": 2})
+    out = sink_writer(writer, batch={"max_events": 2})
 
-    out.take(events("a"))
-    out.take(events("b", "c", "d", "e"))
+    out.write(events("a"))
+    out.write(events("b", "c", "d", "e"))
     out.close()
 
     assert writer.batches == [["a", "b"], ["c", "d"], ["e"]]
@@ -81,9 +81,9 @@ def test_max_events_cuts_and_fills_batches() -> None:
 
 def test_max_bytes_counts_encoded_bytes() -> None:
     writer = Recorder()
-    out = outlet(writer, batch={"max_bytes": 5})
+    out = sink_writer(writer, batch={"max_bytes": 5})
 
-    out.take(events("aa", "bb", "cc", "ddddd"))
+    out.write(events("aa", "bb", "cc", "ddddd"))
     out.close()
 
     assert writer.batches == [["aa", "bb"], ["cc"], ["ddddd"]]
@@ -92,9 +92,9 @@ def test_max_bytes_counts_encoded_bytes() -> None:
 
 def test_bytes_and_count_hold_together() -> None:
     writer = Recorder()
-    out = outlet(writer, batch={"max_bytes": 100, "max_events": 3})
+    out = sink_writer(writer, batch={"max_bytes": 100, "max_events": 3})
 
-    out.take(events(*"abcdefg"))
+    out.write(events(*"abcdefg"))
     out.close()
 
     assert writer.batches == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
@@ -102,9 +102,9 @@ def test_bytes_and_count_hold_together() -> None:
 
 def test_an_event_larger_than_max_bytes_is_a_dead_letter() -> None:
     writer, rejected = Recorder(), []
-    out = outlet(writer, rejected, batch={"max_bytes": 3})
+    out = sink_writer(writer, rejected, batch={"max_bytes": 3})
 
-    out.take(events("aa", "toolong", "b"))
+    out.write(events("aa", "toolong", "b"))
     out.close()
 
     assert writer.batches == [["aa", "b"]]
@@ -116,11 +116,11 @@ def test_an_event_larger_than_max_bytes_is_a_dead_letter() -> None:
 
 def test_timeout_writes_a_buffer_that_does_not_fill() -> None:
     writer, now = Recorder(), [0.0]
-    out = outlet(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
+    out = sink_writer(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
 
-    out.take(events("a"))
+    out.write(events("a"))
     now[0] = 2.0
-    out.take(events("b"))
+    out.write(events("b"))
 
     assert writer.batches == [["a", "b"]]
     assert out.delivered.flushes == {"timeout": 1}
@@ -128,9 +128,9 @@ def test_timeout_writes_a_buffer_that_does_not_fill() -> None:
 
 def test_only_failed_events_are_tried_again() -> None:
     writer = Recorder([Result(retryable=pa.array([1, 2]), cause="429"), Result(retryable=pa.array([1]), cause="429")])
-    out = outlet(writer)
+    out = sink_writer(writer)
 
-    out.take(events("a", "b", "c"))
+    out.write(events("a", "b", "c"))
 
     assert writer.batches == [["a", "b", "c"], ["b", "c"], ["c"]]
     assert out.delivered.taken == 3
@@ -140,9 +140,9 @@ def test_only_failed_events_are_tried_again() -> None:
 def test_refused_events_are_dead_and_the_rest_taken() -> None:
     batch, rejected = events("a", "b"), []
     writer = Recorder([Result(rejected=(Rejects(batch.slice(1), "bad-document", "no"),))])
-    out = outlet(writer, rejected)
+    out = sink_writer(writer, rejected)
 
-    out.take(batch)
+    out.write(batch)
 
     assert rejected[0].events.column("m").to_pylist() == ["b"]
     assert (out.delivered.taken, out.delivered.dead) == (1, 1)
@@ -150,30 +150,32 @@ def test_refused_events_are_dead_and_the_rest_taken() -> None:
 
 def test_attempts_run_out_with_the_cause() -> None:
     writer = Recorder([OSError(28, "No space left on device")] * 3)
-    out = outlet(writer, attempts=3)
+    out = sink_writer(writer, attempts=3)
 
-    with pytest.raises(NotTakenError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device") as told:
-        out.take(events("a", "b"))
+    with pytest.raises(
+        DeliveryFailedError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"
+    ) as told:
+        out.write(events("a", "b"))
 
     assert len(writer.batches) == 3
-    assert told.value.briefly == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
+    assert told.value.summary == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
 
 
 def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
     writer = Recorder([OSError("down")] * 50)
-    out = outlet(writer)
+    out = sink_writer(writer)
 
-    out.take(events("a", "b"))
+    out.write(events("a", "b"))
 
     assert (out.delivered.taken, out.delivered.retries) == (2, 50)
 
 
 def test_a_sink_that_asks_for_time_gets_it(caplog: pytest.LogCaptureFixture) -> None:
     slept: list[float] = []
-    out = outlet(Recorder([Result(retryable=pa.array([0]), cause="429", after=12.0)]))
-    out.patience.sleep = slept.append
+    out = sink_writer(Recorder([Result(retryable=pa.array([0]), cause="429", after=12.0)]))
+    out.backoff.sleep = slept.append
 
-    out.take(events("a"))
+    out.write(events("a"))
 
     assert sum(slept) == pytest.approx(12.0)
     assert "sink 'out': 429; trying again in 12 s (1st time)" in caplog.text
@@ -181,18 +183,18 @@ def test_a_sink_that_asks_for_time_gets_it(caplog: pytest.LogCaptureFixture) -> 
 
 def test_what_waits_for_a_sink_ends_with_the_run() -> None:
     tries = iter([False, False, True])
-    out = outlet(Recorder([OSError("down")] * 9), ending=lambda: next(tries, True))
+    out = sink_writer(Recorder([OSError("down")] * 9), is_stopping=lambda: next(tries, True))
 
-    with pytest.raises(RunEnds, match="the run ends while sink 'out' is waited for"):
-        out.take(events("a"))
+    with pytest.raises(RunStopping, match="the run stops while sink 'out' does not answer"):
+        out.write(events("a"))
 
 
-@pytest.mark.parametrize(("attempts", "expected"), [(None, SplitLostError), (3, NotTakenError)])
+@pytest.mark.parametrize(("attempts", "expected"), [(None, SplitLostError), (3, DeliveryFailedError)])
 def test_a_lost_split_is_not_tried_again_here(attempts: int | None, expected: type[Exception]) -> None:
     writer = Recorder([SplitLostError("connection reset")])
 
     with pytest.raises(expected, match="sink 'out': connection reset"):
-        outlet(writer, attempts=attempts).take(events("a"))
+        sink_writer(writer, attempts=attempts).write(events("a"))
 
     assert len(writer.batches) == 1
 
@@ -202,8 +204,8 @@ def test_an_error_while_closing_loses_the_split() -> None:
         def close(self) -> None:
             raise ConnectionResetError("connection reset")
 
-    out = outlet(Breaking())
-    out.take(events("a"))
+    out = sink_writer(Breaking())
+    out.write(events("a"))
 
     with pytest.raises(SplitLostError, match="sink 'out': connection reset"):
         out.close()
@@ -217,18 +219,18 @@ def test_what_ends_the_run_names_the_sink() -> None:
         def close(self) -> None:
             raise ComponentError("no space")
 
-    out = outlet(Refusing())
+    out = sink_writer(Refusing())
 
     with pytest.raises(ComponentError, match=r"^sink 'out': h:9200 answers 401; see user and password$"):
-        out.take(events("a"))
+        out.write(events("a"))
     with pytest.raises(ComponentError, match=r"^sink 'out': no space$"):
         out.close()
 
 
 def test_what_is_left_when_the_run_ends_is_flushed_for_that_reason() -> None:
-    out = outlet(Recorder(), batch={"max_events": 9}, ending=lambda: True)
+    out = sink_writer(Recorder(), batch={"max_events": 9}, is_stopping=lambda: True)
 
-    out.take(events("a"))
+    out.write(events("a"))
     out.close()
 
     assert out.delivered.flushes == {"shutdown": 1}
@@ -236,9 +238,9 @@ def test_what_is_left_when_the_run_ends_is_flushed_for_that_reason() -> None:
 
 def test_timeout_is_kept_while_no_events_come() -> None:
     writer, now = Recorder(), [0.0]
-    out = outlet(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
+    out = sink_writer(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
 
-    out.take(events("a"))
+    out.write(events("a"))
     out.tick()
     now[0] = 1.5
     out.tick()
@@ -257,11 +259,11 @@ def test_no_write_is_larger_than_its_limits_and_every_event_comes_once_in_order(
     incoming: list[list[int]], max_bytes: int | None, max_events: int | None, failures: list[bool]
 ) -> None:
     writer, rejected = Recorder([OSError("down") if failed else Result() for failed in failures]), []
-    out = outlet(writer, rejected, batch={"max_bytes": max_bytes, "max_events": max_events})
+    out = sink_writer(writer, rejected, batch={"max_bytes": max_bytes, "max_events": max_events})
     texts = [[chr(97 + (place + n) % 26) * size for n, size in enumerate(sizes)] for place, sizes in enumerate(incoming)]
 
     for batch in texts:
-        out.take(events(*batch)) if batch else out.tick()
+        out.write(events(*batch)) if batch else out.tick()
     out.close()
 
     flat = [text for batch in texts for text in batch]
@@ -278,7 +280,9 @@ def test_no_write_is_larger_than_its_limits_and_every_event_comes_once_in_order(
 def test_views_that_are_tried_again_are_strings() -> None:
     writer = Recorder([Result(retryable=pa.array([1]), cause="429")])
 
-    outlet(writer).take(pa.record_batch({"m": pa.array(["a", "longer than twelve bytes"], pa.string_view()), OFFSET: [0, 1]}))
+    sink_writer(writer).write(
+        pa.record_batch({"m": pa.array(["a", "longer than twelve bytes"], pa.string_view()), OFFSET: [0, 1]})
+    )
 
     assert writer.batches == [["a", "longer than twelve bytes"], ["longer than twelve bytes"]]
 
@@ -290,5 +294,5 @@ def test_views_come_only_where_no_limit_cuts_batches(limits: dict[str, int], exp
 
         takes_views = True
 
-    assert Outlet("out", Taker(type="taker", batch=Batching(**limits)), Recorder(), lambda _: None).takes_views is expected
-    assert not outlet(Recorder(), batch=limits).takes_views
+    assert SinkWriter("out", Taker(type="taker", batch=Batching(**limits)), Recorder(), lambda _: None).takes_views is expected
+    assert not sink_writer(Recorder(), batch=limits).takes_views

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from etl.delivery import kept
-from etl.delivery.kept import Kept
+from etl.delivery import replay_buffer
+from etl.delivery.replay_buffer import ReplayBuffer
 
 
 def arriving(count: int) -> Iterator[pa.RecordBatch]:
@@ -24,8 +24,8 @@ def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
 
 @pytest.mark.parametrize("memory", [1 << 20, 400, 0], ids=["in memory", "partly on disk", "on disk"])
 def test_each_time_all_batches_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int) -> None:
-    monkeypatch.setattr(kept, "MEMORY_BYTES", memory)
-    input_ = Kept(arriving(20), tmp_path / "kept")
+    monkeypatch.setattr(replay_buffer, "MEMORY_BYTES", memory)
+    input_ = ReplayBuffer(arriving(20), tmp_path / "kept")
 
     broken_off = [numbers(islice(input_, stop)) for stop in (3, 0, 11, 8)]
     whole = [numbers(iter(input_)) for _ in range(2)]

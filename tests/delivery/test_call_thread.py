@@ -12,9 +12,9 @@ import pytest
 
 from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
-from etl.delivery import abandonable
-from etl.delivery.abandonable import CallThread
-from etl.delivery.waiting import RunEnds
+from etl.delivery import call_thread
+from etl.delivery.backoff import RunStopping
+from etl.delivery.call_thread import CallThread
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import Reader
@@ -46,12 +46,12 @@ def test_all_calls_run_in_one_thread() -> None:
 
 def test_a_call_that_does_not_return_is_left_when_the_run_ends(never: threading.Event) -> None:
     ending = threading.Event()
-    calls = CallThread(ending.is_set, grace=0.2)
+    calls = CallThread(ending.is_set, grace_seconds=0.2)
     threading.Timer(0.2, ending.set).start()
 
-    with pytest.raises(RunEnds):
+    with pytest.raises(RunStopping):
         calls.run(never.wait)
-    with pytest.raises(RunEnds):
+    with pytest.raises(RunStopping):
         calls.run(lambda: 1)
 
 
@@ -69,7 +69,7 @@ class Hanging(Source):
 
 
 def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(abandonable.CallThread.__init__, "__defaults__", (0.2,))
+    monkeypatch.setattr(call_thread.CallThread.__init__, "__defaults__", (0.2,))
     state = StateFolder(tmp_path)
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     query = QueryContext(

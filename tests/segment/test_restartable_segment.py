@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 import pytest
 
 from etl.api import IDENTITY, OFFSET, BatchId, Rejects, Result, Sink, SplitLostError, Task
+from etl.delivery.backoff import Backoff
 from etl.delivery.dead_letters import SCHEMA
-from etl.delivery.waiting import Patience
 from etl.plan.model import Branch, Output, Segment
-from etl.segment.anew import Anew
-from etl.segment.runner import SegmentRun, SplitContext
+from etl.segment.restartable_segment import RestartableSegment
+from etl.segment.segment_run import SegmentRun, SplitContext
 
 FIELDS = pa.schema([("n", pa.int64())])
 TASKS: list[Task] = []
@@ -67,7 +67,7 @@ def events(*numbers: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64()), OFFSET: pa.array(numbers, pa.int64())})
 
 
-def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> Anew:
+def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> RestartableSegment:
     outputs = {name: Output(name, Forgetful(loses=loses), FIELDS) for name in root.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
     context = SplitContext(
@@ -84,7 +84,7 @@ def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, order
     )
     dead = Output("dead", Forgetful(), SCHEMA)
     begin = lambda: SegmentRun(segment, "src", context, dead, FIELDS if root.emits else None)  # noqa: E731
-    return Anew(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Patience("query 'q'", sleep=lambda _: None))
+    return RestartableSegment(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Backoff("query 'q'", sleep=lambda _: None))
 
 
 def written(sink: str, column: str) -> list[object]:
@@ -92,7 +92,7 @@ def written(sink: str, column: str) -> list[object]:
 
 
 def test_a_lost_split_is_written_anew_and_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    receipt = anew(tmp_path, Branch((), FIELDS, ("out",)), loses=2).finished()
+    receipt = anew(tmp_path, Branch((), FIELDS, ("out",)), loses=2).run_to_end()
 
     assert written("out", "n") == [0, 1, 2, 3, 4]
     assert (receipt.read.came, receipt.sinks[0].taken, receipt.sinks[0].dead) == (5, 3, 2)
@@ -113,7 +113,7 @@ def test_what_was_handed_to_spark_is_not_handed_on_again(tmp_path: Path) -> None
     ("numbered", "ordered"), [(False, True), (False, False), (True, True)], ids=["a source's", "that only name events", "Spark's"]
 )
 def test_a_sink_is_told_its_place_and_whether_events_come_in_order(tmp_path: Path, numbered: bool, ordered: bool) -> None:
-    anew(tmp_path, Branch((), FIELDS, ("out",)), 0, numbered, ordered).finished()
+    anew(tmp_path, Branch((), FIELDS, ("out",)), 0, numbered, ordered).run_to_end()
 
     assert [(task.sink, task.part, task.order, task.ordered) for task in TASKS] == [
         ("out", 2, 7, ordered and not numbered),
@@ -123,10 +123,10 @@ def test_a_sink_is_told_its_place_and_whether_events_come_in_order(tmp_path: Pat
 
 def test_dead_letters_of_one_event_have_each_an_identity(tmp_path: Path) -> None:
     """Two sinks refuse the same events."""
-    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).finished()
+    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
     first = written("dead", IDENTITY)
     WRITTEN.clear()
-    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).finished()
+    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
 
     assert len(first) == len(set(first)) == 4
     assert written("dead", IDENTITY) == first

@@ -1,0 +1,55 @@
+"""Running a segment over a split, and again from the split's start when a sink has lost what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from etl.api import Rejects, SplitLostError
+from etl.delivery.backoff import Backoff
+from etl.receipts import Receipt
+from etl.segment.segment_run import SegmentRun
+
+
+@dataclass
+class RestartableSegment:
+    """Iterating yields the batches for Spark; afterwards ``receipt`` is set.
+
+    ``start_run`` opens the sinks; each call of ``batches`` gives the split's events from the first on. The same input gives the
+    same output, so events that Spark got from an earlier run of the segment are skipped.
+    """
+
+    start_run: Callable[[], SegmentRun]
+    batches: Callable[[], Iterable[pa.RecordBatch | Rejects]]
+    backoff: Backoff
+    receipt: Receipt = field(init=False)
+    _emitted_rows: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                run = self.start_run()
+                yield from self._skip_emitted(run.process(self.batches()))
+            except SplitLostError as error:
+                self.backoff.wait(error)
+            else:
+                self.backoff.succeeded()
+                self.receipt = run.receipt
+                return
+
+    def run_to_end(self) -> Receipt:
+        """Run a segment that has no output for Spark, and return its receipt."""
+        for _ in self:
+            raise AssertionError("a segment without Spark rest it emits nothing")
+        return self.receipt
+
+    def _skip_emitted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        skip = self._emitted_rows
+        for batch in batches:
+            rest = batch.slice(min(skip, batch.num_rows))
+            skip -= batch.num_rows - rest.num_rows
+            self._emitted_rows += rest.num_rows
+            if rest.num_rows:
+                yield rest

@@ -1,0 +1,229 @@
+"""Running a segment over one split: steps, fan-out, rejects, delivery. The result is a receipt.
+
+Batches are pushed down the tree of branches. Steps are opened once a task. Texts stay string views as long as steps and sinks
+accept them, and are converted to ordinary strings once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
+from etl.columns.texts import owned, text_bytes
+from etl.delivery.backoff import NEVER_STOPS, StopFile
+from etl.delivery.dead_letters import dead_letters
+from etl.delivery.identities import DeadLetterIdentities
+from etl.delivery.sink_writer import SinkWriter
+from etl.delivery.spool import SinkSpool
+from etl.delivery.spooling_writer import SpoolingSinkWriter
+from etl.delivery.writer_opening import open_spooling_writer, open_writer
+from etl.plan.model import Output, Segment, Watermark
+from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
+from etl.segment.compiled_branch import CompiledBranch
+from etl.segment.event_time import EventTime
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitContext:
+    """The split that a segment runs over, its pipeline and micro-batch, and the folders for staged output."""
+
+    pipeline: str
+    source: str
+    partition: str
+    split: str
+    order: int
+    staging_folder: Callable[[str], str]
+    """Sink name → its staging folder for this micro-batch, made on demand."""
+    segment_number: int = 0
+    """Number of the segment in its query, as in receipts."""
+    batch: BatchId = NO_BATCH
+    stop_file: StopFile = NEVER_STOPS
+    """Asks the run to stop; checked while a sink is retried."""
+    spool_folder: Path | None = None
+    """Parent folder of all sinks' spools; None: no sink has a spool."""
+    row_numbered: bool = False
+    """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
+    ordered: bool = True
+    """Whether the offsets of the split's events grow (`Source.ordered`)."""
+
+    def identity(self, sink: str, number: int) -> str:
+        """Prefix of the identities of a sink's events; ``number`` counts the sink's occurrences in the segment."""
+        of = [self.batch.query, str(self.batch.number), str(self.segment_number)] if self.row_numbered else []
+        parts = [self.pipeline, sink, str(number), self.source, self.partition, *of]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+    def task(self, output: Output, number: int, ordered: bool) -> Task:
+        """The task for a sink; ``number`` as in `identity`."""
+        split = f"{self.split}-{number}" if number else self.split
+        name, identity = output.name, self.identity(output.name, number)
+        folder = self.staging_folder(name)
+        return Task(
+            self.pipeline, name, split, folder, output.schema, self.batch, identity, self.segment_number, self.order, ordered
+        )
+
+
+class SegmentRun:
+    """Runs one split through a segment: opens its steps and sinks, processes batches, counts, and closes the sinks."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        root: str,
+        context: SplitContext,
+        dead: Output,
+        emits: Schema | None = None,
+        watermark: Watermark | None = None,
+    ) -> None:
+        self.context = context
+        self.receipt = Receipt(context.source, context.split, context.order, context.segment_number)
+        self._dead = dead
+        self._letter_identities = DeadLetterIdentities(context.identity(dead.name, 0))
+        self._outputs = segment.outputs
+        self._counts_source = segment.counts_source.get(root, True)
+        self._sink_writers: list[SinkWriter | SpoolingSinkWriter] = []
+        self._dead_letter_writer: SinkWriter | SpoolingSinkWriter | None = None
+        self._emits = emits
+        self._emitted_batches: list[pa.RecordBatch] = []
+        self._event_time = EventTime(watermark) if watermark else None
+        self._counting: dict[int, Counting] = {}
+        try:
+            self._push = CompiledBranch(segment.roots[root], self)
+        except BaseException:
+            self._abort()
+            raise
+
+    def process(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch]:
+        """Process all batches; yield the batches for Spark, then (with a watermark) a heartbeat. Completes ``receipt``."""
+        began = time.perf_counter()
+        self.receipt.began = time.time()
+        try:
+            for batch in batches:
+                self._process_batch(batch)
+                for sink_writer in self._open_writers():
+                    sink_writer.tick()
+                yield from self._emitted_batches
+                self._emitted_batches.clear()
+            self._close()
+        except BaseException:
+            self._abort()
+            raise
+        self.receipt.counted = {index: step.counts() for index, step in self._counting.items()}
+        if self._event_time is not None and self._emits is not None and self._event_time.latest is not None:
+            self.receipt.event_time = self._event_time.latest
+            yield self._event_time.heartbeat(self._emits)
+        self.receipt.seconds = time.perf_counter() - began
+
+    def _process_batch(self, batch: pa.RecordBatch | Rejects) -> None:
+        read = self.receipt.read
+        if isinstance(batch, Rejects):
+            rows = batch.events.num_rows
+            read.came += rows
+            read.dead += rows
+            if self._counts_source:
+                self.reject(batch, f"source {self.context.source}")
+            return
+        read.came += batch.num_rows
+        read.left += batch.num_rows
+        self.receipt.bytes_read += _bytes(batch)
+        if self._event_time is not None:
+            self._event_time.observe_tail(batch, self._push)
+        self._push(batch)
+
+    def reject(self, rejects: Rejects, at: str) -> None:
+        """Write rejected events to the dead letters; ``at`` is the step, sink or source that rejected them."""
+        if self._dead_letter_writer is None:
+            self._dead_letter_writer = self._open(self._dead, lambda _: None, ordered=False)
+        context = self.context
+        rejects = replace(rejects, events=owned(rejects.events))
+        letters = dead_letters(rejects, context.pipeline, at, context.source, context.partition)
+        self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_summary(letters))
+        self._dead_letter_writer.write(
+            self._letter_identities.add_to(letters, at, rejects.code) if self._dead.sink.identified else letters
+        )
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Collect events for Spark, without string views. With a watermark, events without event time are rejected."""
+        assert self._emits is not None
+        if self._event_time is not None:
+            batch = self._timed(self._event_time.with_arrival_time(batch))
+            self._event_time.observe(batch)
+        self.receipt.emitted += batch.num_rows
+        if batch.num_rows:
+            self._emitted_batches.append(batch.select([*self._emits.names, OFFSET]))
+
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert self._event_time is not None
+        times = batch.column(self._event_time.field)
+        if not times.null_count:
+            return batch
+        untimed = times.is_null()
+        self.receipt.untimed += untimed.true_count
+        reason = f"{self._event_time.field} is null, and the window behind needs an event time"
+        self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
+        return batch.filter(pc.invert(untimed))
+
+    def open_sink_writer(self, name: str) -> SinkWriter | SpoolingSinkWriter:
+        """Open a sink of the segment for this split."""
+        refuse = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731
+        sink_writer = self._open(self._outputs[name], refuse, ordered=self.context.ordered and not self.context.row_numbered)
+        self._sink_writers.append(sink_writer)
+        self.receipt.sinks.append(sink_writer.delivered)
+        return sink_writer
+
+    def counts(self, step: Callable[[pa.RecordBatch], Outcome]) -> Counts:
+        """A new counter for a step; counters are in the order in which branches are walked."""
+        if isinstance(step, Counting):
+            self._counting[len(self.receipt.steps)] = step
+        self.receipt.steps.append(Counts())
+        return self.receipt.steps[-1]
+
+    def _open(self, output: Output, reject: Callable[[Rejects], None], ordered: bool) -> SinkWriter | SpoolingSinkWriter:
+        context, name = self.context, output.name
+        number = sum(other.name == name for other in self._sink_writers)
+        task = context.task(output, number, ordered)
+        if context.spool_folder is None:
+            return open_writer(output.sink, task, reject, context.stop_file)
+        path = Path(context.staging_folder(f"{name}.spool"), task.split)
+        spool, read = SinkSpool(context.spool_folder / name), (context.source, context.partition)
+        return open_spooling_writer(output.sink, task, reject, context.stop_file, spool, read, path)
+
+    def _close(self) -> None:
+        for sink_writer in self._sink_writers:
+            self._close_writer(sink_writer)  # a sink may reject events while closing: dead letters close last
+        if self._dead_letter_writer is not None:
+            self._close_writer(self._dead_letter_writer)
+
+    def _close_writer(self, sink_writer: SinkWriter | SpoolingSinkWriter) -> None:
+        staged = sink_writer.close()
+        if staged is not None:
+            self.receipt.staged.setdefault(sink_writer.name, []).append(staged)
+        if isinstance(sink_writer, SpoolingSinkWriter) and sink_writer.spooled is not None:
+            self.receipt.spooled.setdefault(sink_writer.name, []).append(sink_writer.spooled)
+
+    def _abort(self) -> None:
+        for sink_writer in self._open_writers():
+            sink_writer.abort()
+
+    def _open_writers(self) -> Iterable[SinkWriter | SpoolingSinkWriter]:
+        return self._sink_writers if self._dead_letter_writer is None else [*self._sink_writers, self._dead_letter_writer]
+
+
+def _summary(letters: pa.RecordBatch) -> Rejected:
+    """The number of these dead letters, with the reason and text of the first."""
+    if not letters.num_rows:
+        return Rejected()
+    reason, example = letters.column("reason")[0].as_py(), letters.column("event")[0].as_py()
+    return Rejected(letters.num_rows, reason or "", (example or "")[:LONGEST_EXAMPLE])
+
+
+def _bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of a batch without its offsets; of string views the texts only, not the blocks that they point into."""
+    columns = [column for column, name in zip(batch.columns, batch.schema.names, strict=True) if name != OFFSET]
+    return sum(text_bytes(column) if column.type == pa.string_view() else column.nbytes for column in columns)
