@@ -13,7 +13,7 @@ from etl.spark.run import PipelineRun
 
 
 def warn_of_nothing(one: PipelineRun, progress: Progress) -> None:
-    """What is not there, of sources that know without asking another host. Raises RunEnds when the run is to end."""
+    """What is not there, of sources that know without asking another host. Raises RunStopping when the run is to end."""
     then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
     for name, source in one.plan.sources().items():
         if not source.probes_here:

@@ -170,7 +170,7 @@ class _Attempt:
         self._letters = DeadLetterIdentities(self._letters_task().identity)
 
     def run(self) -> None:
-        """Raises OSError when the sink breaks off, and RunEnds with the run."""
+        """Raises OSError when the sink breaks off, and RunStopping with the run."""
         self.drain.end.make_ready()
         sink_writer = self._open(self.drain.end, self._task(), self._reject, self.delivered)
         try:

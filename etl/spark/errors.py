@@ -191,6 +191,6 @@ def _reported(staging: Path) -> dict[str, str] | None:
 
 
 def _said(error: dict[str, str]) -> str:
-    if error["type"] in ("ComponentError", "NotTakenError", "PlanError", "SplitLostError"):
+    if error["type"] in ("ComponentError", "DeliveryFailedError", "PlanError", "SplitLostError"):
         return error["message"]
     return f"{error['message'] or error['type']} ({error['type']})" if error["message"] else error["type"]

@@ -124,7 +124,7 @@ class SinkEnd:
         return True
 
     def _try(self, attempt: Callable[[], None]) -> None:
-        """Until it works, or raises NotTakenError when tries are counted."""
+        """Until it works, or raises DeliveryFailedError when tries are counted."""
         backoff, sink = self.backoff(), self.output.sink
         for tries in itertools.count(1):
             try:

@@ -111,7 +111,7 @@ class Reader:
         return self._waiting(name, self._sources[name].start)
 
     def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
-        """A source's answer; while it is down it is asked again. Raises RunEnds when the run ends before the answer comes."""
+        """A source's answer; while it is down it is asked again. Raises RunStopping when the run ends before the answer comes."""
         if self._calls is None:
             self._calls = CallThread(StopFile(self._query.state.stopping))
         calls = self._calls

@@ -69,8 +69,8 @@ def test_what_opening_logs_carries_the_pipeline_of_its_step(place: Path, caplog:
     preopened_steps.save_steps_to_open([segment(Slow(), pipeline="one"), segment(Slow(), pipeline="two")], place)
 
     if ahead:
-        opening.open_ahead()
-    opening.open_first()
+        preopened_steps.open_early()
+    preopened_steps.open_steps()
 
     assert [getattr(record, "pipeline", None) for record in caplog.records] == ["one", "one", "two", "two"]
 

@@ -301,7 +301,9 @@ def test_rules_are_compiled_before_workers_are_forked(rules: Path, tmp_path: Pat
     matching = step(rules).parts(SCHEMA)[0]
     assert isinstance(matching, CorrelateEvents)
     node = StepNode("main[0]", matching, SCHEMA, matching.fields(SCHEMA))
-    preopened_steps.save_steps_to_open([("main", Segment({"main": Branch((node,), node.outgoing)}, {}))], tmp_path / "open-first.pickle")
+    preopened_steps.save_steps_to_open(
+        [("main", Segment({"main": Branch((node,), node.outgoing)}, {}))], tmp_path / "open-first.pickle"
+    )
 
     # when
     assert preopened_steps.open_steps() == 1
