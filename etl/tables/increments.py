@@ -59,7 +59,7 @@ def reading(table: LookupTable, names: Sequence[str], file: Path, before: Path |
     changed = [batch for batch in table.read_since(columns, since.mark) if batch.num_rows]
     if not changed:
         return None
-    rows = pa.LookupTable.from_batches(changed)
+    rows = pa.Table.from_batches(changed)
     return _kept(lambda: _merged(kept, rows, told), file, told, Since(mark, since.whole, rows.num_rows))
 
 
@@ -91,7 +91,7 @@ def _gone(column: pa.Array) -> pa.Array:
     return pc.is_valid(column)
 
 
-def _merged(path: Path, changed: pa.LookupTable, told: Changes) -> Iterator[pa.RecordBatch]:
+def _merged(path: Path, changed: pa.Table, told: Changes) -> Iterator[pa.RecordBatch]:
     """Rows of the version before of which no other state is known now, and behind them the changed ones."""
     new = _ids(changed.combine_chunks().to_batches(), told)
     with pa.OSFile(str(path)) as file:
@@ -99,7 +99,7 @@ def _merged(path: Path, changed: pa.LookupTable, told: Changes) -> Iterator[pa.R
         for first in range(0, reader.num_record_batches, _TOGETHER):
             behind = min(first + _TOGETHER, reader.num_record_batches)
             batches = [reader.get_batch(number) for number in range(first, behind)]
-            rows = pa.LookupTable.from_batches(batches)
+            rows = pa.Table.from_batches(batches)
             yield from rows.filter(pc.invert(pc.is_in(_ids(batches, told), value_set=new))).to_batches()
     yield from _present(changed.to_batches(), told)
 
@@ -117,7 +117,7 @@ def _kept(batches: Callable[[], Iterable[pa.RecordBatch]], file: Path, told: Cha
         with path.open("wb") as rows:
             for batch in batches():
                 writer = writer or pa.ipc.new_file(rows, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
-                writer.write_table(pa.LookupTable.from_batches([batch]), max_chunksize=_ROWS)
+                writer.write_table(pa.Table.from_batches([batch]), max_chunksize=_ROWS)
                 yield batch
             if writer is not None:
                 writer.close()
