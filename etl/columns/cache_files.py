@@ -12,33 +12,42 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TypeVar
 
-from etl.columns.cache_folder import folder, version
+from etl.columns.cache_folder import code_version, folder
 
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 
 
-def place(of: str) -> Path:
-    """Where what was made of ``of`` is kept: depends on this package's code, numpy, Python and the machine's kind."""
-    key = (version(), installed("numpy"), platform.python_version(), platform.machine(), of)
+def cache_file(of: str, made_by: Path) -> Path:
+    """The file for what the code in the folder ``made_by`` makes of ``of``.
+
+    Depends on that code, this package's, numpy, Python and the machine's kind.
+    """
+    code = code_version(Path(__file__).parent, made_by)
+    key = (code, installed("numpy"), platform.python_version(), platform.machine(), of)
     return folder() / "scanners" / hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
-def load(file: Path, kind: type[Kept]) -> Kept | None:
-    """What was kept, or None: a file that is missing, cut or something else is no error."""
+def load(file: Path, kind: type[Value]) -> Value | None:
+    """The value in a file, or None: a file that is missing, cut or something else is no error."""
     try:
-        kept = pickle.loads(file.read_bytes())
+        value = pickle.loads(file.read_bytes())
     except Exception:
         return None
-    return kept if isinstance(kept, kind) else None
+    return value if isinstance(value, kind) else None
 
 
-def save(file: Path, kept: object) -> None:
+def save(file: Path, value: object) -> None:
     """Whole or not at all; a full disk costs the next run some time, no more."""
+    write(file, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def write(file: Path, content: bytes) -> None:
+    """The same for bytes."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
             try:
-                draft.write(pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+                draft.write(content)
                 draft.flush()
             except OSError:
                 os.unlink(draft.name)

@@ -26,34 +26,30 @@ def folder() -> Path:
 
 
 @cache
-def version() -> str:
-    """A name for the state of the code that kernels are made of; what other code compiled or learned is of no use to it.
-
-    That is this package, and of others the modules with kernels: numba sees when a kernel's own file changes, not when one
-    does whose parts it calls. And where they lie, for numba keeps the kernels of two installations apart.
-    """
-    here = Path(__file__).parent
-    packages = (here.parent, here.parent.parent / "connectors", here.parent.parent / "parsers")
-    folders = (*(packages[0] / name for name in ("scanner", "expressions", "rules", "tables")), *packages[1:])
-    others = (path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
-    seen = hashlib.sha256(os.fsencode(here))
-    for code in (*(path.read_bytes() for path in sorted(here.rglob("*.py"))), *(code for code in others if COMPILED in code)):
-        seen.update(code)
-    return seen.hexdigest()[:12]
-
-
-COMPILED = b"etl.columns.kernels"
-"""What a module with kernels imports."""
+def code_version(*packages: Path) -> str:
+    """A name for the content of all Python files below these folders: what other code made is of no use to this one."""
+    content = hashlib.sha256()
+    for package in packages:
+        for path in sorted(package.rglob("*.py")):
+            content.update(str(path.relative_to(package)).encode())
+            content.update(path.read_bytes())
+    return content.hexdigest()[:12]
 
 
 def kernels() -> Path:
-    """Where kernels of this version lie once they have been compiled."""
-    return folder() / f"kernels-{version()}"
+    """Where compiled kernels lie, a file each."""
+    return folder() / "kernels"
+
+
+def compiled_mark(name: str, *packages: Path) -> Path:
+    """An empty file that says that all kernels which ``name`` calls, with this code in ``packages``, have been compiled."""
+    return folder() / "compiled" / f"{name}-{code_version(*packages)}"
 
 
 def tidy() -> None:
-    """Remove what nobody has written to for a month: kernels, scanners and archives of earlier versions."""
-    for old in [*folder().glob("kernels-*"), *folder().glob("scanners/*"), *folder().glob("jvm/*")]:
+    """Remove what nobody has used for a month: kernels, marks, scanners and archives of earlier versions."""
+    kinds = ("kernels-*", "kernels/*", "compiled/*", "scanners/*", "jvm/*")
+    for old in (old for kind in kinds for old in folder().glob(kind)):
         with suppress(OSError):
             if old.stat().st_mtime < time.time() - KEPT_SECONDS:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()

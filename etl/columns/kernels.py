@@ -7,19 +7,23 @@ nothing: whoever calls it has made sure that every address it may touch is there
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from etl.columns.cache_folder import kernels
-
-# by a version of all, for numba sees when a kernel's file changes, but not those it calls
-os.environ["NUMBA_CACHE_DIR"] = str(kernels())
-
 import numba
-from numba.core import event
+from numba.core import compiler, event
+from numba.core.caching import NullCache
+from numba.core.serialize import dumps
 
-from etl.columns import compile_events
+from etl.columns import cache_files, compile_events, kernel_fingerprint
+from etl.columns.cache_folder import kernels
 
 Kernel = Callable[..., Any]
 
@@ -41,6 +45,8 @@ class _Compilations(event.Listener):
 
 
 _register: Any = event.register
+_rebuild: Any = compiler.CompileResult._rebuild
+_dumps: Any = dumps
 _register("numba:compile", _Compilations())
 
 
@@ -49,9 +55,56 @@ _register("numba:compile", _Compilations())
 _HOW: Any = {"nogil": True, "boundscheck": False, "error_model": "numpy", "_nrt": False}
 
 
+class KernelCache(NullCache):
+    """The machine code of one kernel on disk: a file for each signature and CPU, named by the kernel's fingerprint.
+
+    Numba's own cache keeps an index of a kernel's signatures, which two processes that compile at once may spoil, and takes
+    old code for new when only a constant in another file has changed.
+    """
+
+    def __init__(self, function: Kernel) -> None:
+        self._function = function
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Taken at the first call, when all that the kernel names is defined."""
+        return kernel_fingerprint.fingerprint(self._function, _HOW)
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        made_for = hashlib.sha256(repr((signature, codegen.magic_tuple())).encode()).hexdigest()[:16]
+        return kernels() / f"{self._function.__name__}-{self.fingerprint}-{made_for}"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel, or None where it has to be compiled."""
+        target_context.refresh()
+        file = self._file(sig, target_context.codegen())
+        with suppress(Exception):  # a file that is cut or of something else is as good as none
+            payload = pickle.loads(file.read_bytes())
+            _note_use(file)
+            return _rebuild(target_context, *payload)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled."""
+        cache_files.write(self._file(sig, data.codegen), _dumps(data._reduce()))
+
+
+def _note_use(file: Path) -> None:
+    """Files that nobody uses for a month are removed (`etl.columns.cache_folder.tidy`)."""
+    with suppress(OSError):
+        if file.stat().st_mtime < time.time() - DAY:
+            os.utime(file)
+
+
+DAY = 86_400
+"""Seconds."""
+
+
 def kernel(function: Kernel) -> Kernel:
     """The function as machine code: compiled at its first call, from the cache where it has been compiled before."""
-    return numba.njit(cache=True, **_HOW)(function)
+    compiled: Any = numba.njit(**_HOW)(function)
+    compiled._cache = KernelCache(function)
+    return compiled
 
 
 def part(function: Kernel) -> Kernel:

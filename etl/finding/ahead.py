@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import ArrowStep
 from etl.catalogue import installed
-from etl.columns.cache_folder import kernels
+from etl.scanner import warm
 
 _COLUMN = pa.schema([("timestamp", pa.string())])
 
@@ -19,7 +19,7 @@ _COLUMN = pa.schema([("timestamp", pa.string())])
 @contextmanager
 def times_compiled() -> Iterator[None]:
     """Compile it in the background where this machine has never compiled anything; it is done at the end."""
-    if kernels().exists():
+    if warm.mark().exists():
         yield
         return
     process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

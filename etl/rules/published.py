@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from etl.columns import cache_files
@@ -60,13 +61,14 @@ def _read(
     patterns: tuple[str, ...], files: FileStates, texts: tuple[Text, ...], placeholders: Placeholders, stream: Stream
 ) -> RuleSet:
     origins = sorted({text.origin for text in texts})
-    place = cache_files.place(f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}")
-    before = cache_files.load(place, Good) or Good({})
+    of = f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}"
+    file = cache_files.cache_file(of, Path(__file__).parent)
+    before = cache_files.load(file, Good) or Good({})
     reading = _Reading(before, {text.name: text.text for text in texts}, placeholders, stream)
     for one in (*files, *(text.state for text in texts)):
         reading.take(one)
     if (after := reading.good()) != before:
-        cache_files.save(place, after)
+        cache_files.save(file, after)
     found = rules_of(reading.documents, dict(placeholders), reading.problems)
     return replace(found, refused=tuple(reading.refused))
 

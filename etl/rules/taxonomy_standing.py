@@ -9,6 +9,7 @@ import logging
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from etl.columns import cache_files
 from etl.rules.rule import Problem
@@ -42,8 +43,8 @@ def state(path: str | None) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _standing(path: str, _: tuple[int, int] | None) -> Standing:
-    place = cache_files.place(f"taxonomy {os.getcwd()} {path}")
-    before = cache_files.load(place, Taxonomy)
+    file = cache_files.cache_file(f"taxonomy {os.getcwd()} {path}", Path(__file__).parent)
+    before = cache_files.load(file, Taxonomy)
     try:
         now = read_taxonomy(path)
     except TaxonomyError as error:
@@ -52,5 +53,5 @@ def _standing(path: str, _: tuple[int, int] | None) -> Standing:
         log.warning("%s; names of fields, log sources and placeholders stay as they were", error)
         return Standing(before, (Problem(path, 1, str(error)),))
     if now != before:
-        cache_files.save(place, now)
+        cache_files.save(file, now)
     return Standing(now)

@@ -11,11 +11,12 @@ import ctypes
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.columns.cache_files import load, place, save
+from etl.columns.cache_files import cache_file, load, save
 from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN, Automaton
 from etl.scanner.kernel import scan
@@ -92,7 +93,7 @@ class Learner:
         self.trees, self.where = tuple(trees), where
         self.names = tuple(dict.fromkeys(capture.field for tree in trees for capture in captures(tree)))
         self.given_up = False
-        self._file = place(repr((self.trees, where)))
+        self._file = cache_file(repr((self.trees, where)), Path(__file__).parent)
         self._automaton: Automaton | None = None
         self._tables: Tables | None = load(self._file.with_suffix(".tables"), Tables)
         self._compiler = Compiler(self._file)

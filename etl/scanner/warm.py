@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etl.columns.cache_folder import kernels, tidy
+from etl import columns
+from etl.columns.cache_folder import compiled_mark, tidy
 
 if TYPE_CHECKING:
     from etl.scanner.tree import Node
@@ -27,15 +29,22 @@ def warm() -> None:
     found = Scanner([parse(r"^(?<field>.*) line$", _no_name)]).scan(cut.texts)
     JsonWriter([b'{"field":"', b'"}\n'], [pa.string_view()], [False]).write([found.captures["field"]], 1)
     owned_array(cut.texts)
+    mark().parent.mkdir(exist_ok=True)
+    mark().touch()
 
 
 def _no_name(name: str, at: int) -> Node:
     raise AssertionError(f"%{{{name}}} at {at}")
 
 
+def mark() -> Path:
+    """The file that says that `warm` has run with this code on this machine."""
+    return compiled_mark("warm", Path(columns.__file__).parent, Path(__file__).parent)
+
+
 def compile_apart() -> None:
     """Compile what this machine has not compiled yet in a process that ends: compiling leaves 60 MB behind."""
-    if not kernels().exists():
+    if not mark().exists():
         tidy()
         subprocess.run([sys.executable, "-m", "etl.scanner.warm"], check=False, stdout=subprocess.DEVNULL)
 

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from etl.api import OFFSET, ArrowStep, Schema
-from etl.columns.cache_folder import kernels
+import etl
+from etl.api import OFFSET, ArrowStep, Schema, Step
+from etl.columns.cache_folder import compiled_mark
 from etl.plan.model import Segment, StepNode
+from etl.scanner import warm
 
 SAMPLE_LINES = (
     "one line",
@@ -41,7 +43,7 @@ def start_compiling(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | No
     """Start a process that compiles the kernels missing on this machine for these segments; None if there are none."""
     wanted = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
     missing = [(marker, node) for marker, node in wanted.items() if not marker.exists()]
-    if not missing and kernels().exists():
+    if not missing and warm.mark().exists():
         return None
     process = subprocess.Popen(
         [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -62,12 +64,15 @@ def _marker_file(node: StepNode) -> Path:
     step = node.step
     given = sorted(name for name in step.model_fields_set if getattr(step, name) is not None)
     name = hashlib.sha256("\0".join([step.type, *given]).encode()).hexdigest()[:12]
-    return kernels() / "steps" / f"{step.type}-{name}"
+    return compiled_mark(f"{step.type}-{name}", Path(etl.__file__).parent, _package(step))
+
+
+def _package(step: Step) -> Path:
+    """The folder of the distribution's package that a step comes from."""
+    return Path(str(sys.modules[type(step).__module__.split(".")[0]].__file__)).parent
 
 
 def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
-    from etl.scanner import warm
-
     warm.warm()
     for marker, node in missing:
         if isinstance(node.step, ArrowStep):

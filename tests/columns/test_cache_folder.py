@@ -100,7 +100,9 @@ def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -
     home = places / "home/.cache/sluice"
     for name in (
         "kernels-old/__pycache__/scan.nbi",
-        "kernels-new/scan.nbi",
+        "kernels/old-kernel",
+        "kernels/new-kernel",
+        "compiled/old-mark",
         "scanners/old.tables",
         "scanners/new.tables",
         "jvm/old.jsa",
@@ -109,11 +111,11 @@ def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -
     ):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).touch()
-    for name in ("kernels-old", "scanners/old.tables", "jvm/old.jsa", "mine"):
+    for name in ("kernels-old", "kernels/old-kernel", "compiled/old-mark", "scanners/old.tables", "jvm/old.jsa", "mine"):
         os.utime(home / name, (0, 0))
     monkeypatch.setattr("etl.columns.cache_folder.folder", lambda: home)
 
     tidy()
 
     left = sorted(path.name for path in home.rglob("*"))
-    assert left == ["jvm", "kernels-new", "mine", "new.jsa", "new.tables", "scan.nbi", "scanners"]
+    assert left == ["compiled", "jvm", "kernels", "mine", "new-kernel", "new.jsa", "new.tables", "scanners"]

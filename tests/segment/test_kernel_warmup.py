@@ -17,7 +17,7 @@ TEXT = pa.schema([("message", pa.string()), ("seen", pa.timestamp("us", tz="UTC"
 @pytest.fixture(autouse=True)
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Marks of this test's own; kernels are those of the machine."""
-    monkeypatch.setattr(kernel_warmup, "kernels", lambda: tmp_path)
+    monkeypatch.setattr(kernel_warmup, "compiled_mark", lambda name, *packages: tmp_path / "steps" / name)
     return tmp_path / "steps"
 
 

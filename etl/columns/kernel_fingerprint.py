@@ -1,0 +1,135 @@
+"""A kernel's fingerprint: a hash of all that its machine code is made of.
+
+Numba bakes the values of global names into machine code, its own cache sees changes of the kernel's file only. The fingerprint
+covers the kernel's byte code, the values of the globals and closures that it names, and the same of every function that it calls.
+Invariant: two kernels with one fingerprint compile to the same machine code, whatever files they come from.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import platform
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+
+COMPILERS = tuple(version(name) for name in ("numba", "llvmlite", "numpy"))
+"""Other versions of these make other machine code."""
+
+
+def fingerprint(function: Callable[..., Any], options: dict[str, Any]) -> str:
+    """32 hexadecimal digits for a Python function that is compiled with these options.
+
+    Raises TypeError for a global whose value has no stable description, such as an object of a class of its own.
+    """
+    walk = _Walk()
+    walk.put(("kernel", function.__name__, COMPILERS, platform.python_version(), tuple(sorted(options.items()))))
+    walk.put(function)
+    return walk.digest()
+
+
+class _Walk:
+    """Hashes values in the order in which code names them; a function that was met before is hashed by its number."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._numbers: dict[int, int] = {}
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:32]
+
+    def put(self, value: Any) -> None:
+        """Hash a value by its type and content."""
+        self._text(type(value).__qualname__)
+        for types, way in self._ways():
+            if isinstance(value, types):
+                way(value)
+                return
+        raise TypeError(f"a kernel names {value!r}, whose value has no stable description")
+
+    def _ways(self) -> Iterator[tuple[Any, Callable[[Any], None]]]:
+        yield (type(None), bool, int, float, complex, str, bytes, enum.Enum, type(...)), lambda value: self._text(repr(value))
+        yield (np.generic, np.ndarray), self._array
+        yield (tuple, list), self._items
+        yield (set, frozenset), lambda value: self._items(sorted(value, key=repr))
+        yield dict, lambda value: self._items([item for pair in value.items() for item in pair])
+        yield CodeType, self._code
+        yield FunctionType, lambda value: self._once(value, self._function)
+        yield Dispatcher, lambda value: self._once(value, self._dispatcher)
+        yield _Intrinsic, lambda value: self._once(value._defn, self._function)
+        yield ModuleType, lambda value: self._text(value.__name__)
+        yield (type, BuiltinFunctionType), lambda value: self._text(f"{value.__module__}.{value.__qualname__}")
+        yield (np.ufunc, np.dtype, numba.types.Type), lambda value: self._text(repr(value))
+        yield object, self._foreign
+
+    def _text(self, text: str) -> None:
+        self._hash.update(f"{len(text)}:{text}".encode())
+
+    def _array(self, value: Any) -> None:
+        array = np.asarray(value)
+        self._text(f"{array.dtype.str} {array.shape}")
+        self._hash.update(np.ascontiguousarray(array).tobytes())
+
+    def _items(self, values: Any) -> None:
+        self._text(str(len(values)))
+        for value in values:
+            self.put(value)
+
+    def _once(self, value: Any, way: Callable[[Any], None]) -> None:
+        known = self._numbers.setdefault(id(value), len(self._numbers))
+        self._text(str(known))
+        if known == len(self._numbers) - 1:
+            way(value)
+
+    def _dispatcher(self, value: Any) -> None:
+        self.put(dict(sorted(value.targetoptions.items())))
+        self._function(value.py_func)
+
+    def _function(self, function: Any) -> None:
+        self._code(function.__code__)
+        self.put(function.__defaults__)
+        for cell in function.__closure__ or ():
+            self.put(cell.cell_contents)
+        for name in _names(function.__code__):
+            if name in function.__globals__:
+                self._global(name, function.__globals__[name], function.__code__)
+
+    def _global(self, name: str, value: Any, code: CodeType) -> None:
+        self._text(name)
+        self.put(value)
+        if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in _VERSIONED:
+            for attribute in _names(code):
+                if hasattr(value, attribute):
+                    self._global(attribute, getattr(value, attribute), code)
+
+    def _code(self, code: CodeType) -> None:
+        self._hash.update(code.co_code)
+        self._items([*code.co_consts, *code.co_names, *code.co_varnames, *code.co_freevars])
+
+    def _foreign(self, value: Any) -> None:
+        """Types and constants of LLVM, and functions of libraries: described by their text or name, under `COMPILERS`."""
+        library = type(value).__module__.split(".")[0]
+        if library not in _COMPILING:
+            raise TypeError(f"a kernel names {value!r}, whose value has no stable description")
+        text = str(value)
+        self._text(getattr(value, "__qualname__", type(value).__qualname__) if " at 0x" in text else text)
+
+
+_COMPILING = frozenset({"numba", "llvmlite"})
+_VERSIONED = frozenset({*_COMPILING, "numpy", "builtins", "collections", "typing", "math"})
+"""Libraries whose content their version tells."""
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that code and the functions within it ask for, in order."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)

@@ -1,0 +1,120 @@
+"""The cache of compiled kernels is right by construction: whatever machine code is made of is in its key."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import etl
+from etl.columns import cache_folder
+from etl.columns.kernel_fingerprint import fingerprint
+from etl.columns.kernels import kernel, part
+
+LIMIT = 3
+TABLE = np.arange(4, dtype=np.uint8)
+
+
+@part
+def _limited(x: Any) -> Any:
+    return min(x, LIMIT) + TABLE[1]
+
+
+def _sum(x: Any) -> Any:
+    return x + _limited(x)
+
+
+def _other_sum(x: Any) -> Any:
+    return x - _limited(x)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own; returns the folder of kernels."""
+    monkeypatch.setattr(cache_folder, "folder", lambda: tmp_path)
+    return tmp_path / "kernels"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LIMIT", 4), ("LIMIT", np.int32(3)), ("TABLE", TABLE[::-1].copy()), ("TABLE", TABLE.astype(np.int8))]
+)
+def test_a_constant_that_changes_changes_the_key(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(_sum, {})
+
+    monkeypatch.setitem(globals(), name, value)
+
+    assert fingerprint(_sum, {}) != before
+
+
+def test_what_a_kernel_calls_and_its_options_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(_sum, {"boundscheck": False})
+
+    assert fingerprint(_sum, {"boundscheck": True}) != before
+    monkeypatch.setitem(globals(), "_limited", part(lambda x: min(x, LIMIT) + TABLE[2]))
+    assert fingerprint(_sum, {"boundscheck": False}) != before
+
+
+def test_a_key_is_of_the_content_and_not_of_this_process() -> None:
+    assert fingerprint(_sum, {}) == fingerprint(_sum, {}) != fingerprint(_other_sum, {})
+
+
+def test_a_value_without_a_stable_description_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "LIMIT", object())
+
+    with pytest.raises(TypeError, match="no stable description"):
+        fingerprint(_sum, {})
+
+
+def test_each_signature_is_a_file_which_the_next_process_loads(cache: Path) -> None:
+    first = kernel(_sum)
+    assert (first(np.int64(1)), first(np.uint8(2))) == (3, 5)
+    assert len(list(cache.iterdir())) == 2
+
+    again: Any = kernel(_sum)
+
+    assert (again(np.int64(1)), again(np.uint8(2))) == (3, 5)
+    assert sum(again.stats.cache_hits.values()) == 2
+
+
+def test_another_constant_is_compiled_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kernel(_sum)(np.int64(9)) == 9 + 3 + 1
+
+    monkeypatch.setitem(globals(), "LIMIT", 5)
+    monkeypatch.setitem(globals(), "_limited", part(_limited.py_func))  # type: ignore[attr-defined]
+
+    assert kernel(_sum)(np.int64(9)) == 9 + 5 + 1
+
+
+@pytest.mark.parametrize("spoil", [lambda code: code[:100], lambda code: b"", lambda code: b"\x80\x05N."])
+def test_a_file_that_is_spoilt_is_compiled_anew(cache: Path, spoil: Callable[[bytes], bytes]) -> None:
+    kernel(_sum)(np.int64(1))
+    (file,) = cache.iterdir()
+    file.write_bytes(spoil(file.read_bytes()))
+
+    assert kernel(_sum)(np.int64(1)) == 3
+
+
+def test_every_kernel_has_a_key_that_is_the_same_in_every_process() -> None:
+    script = Path(__file__).with_name("kernel_keys.py")
+    root = Path(etl.__file__).parents[1]
+
+    printed = [
+        subprocess.run(
+            [sys.executable, script],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        for seed in ("1", "2")
+    ]
+
+    assert printed[0] == printed[1]
+    assert len(printed[0]) > 50
+    assert len({line.split()[-1] for line in printed[0]}) == len(printed[0])
