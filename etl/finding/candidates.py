@@ -18,6 +18,7 @@ from etl.config.loader import inspect
 from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.schemas import step_schemas
+from etl.finding.csv_columns import CsvTable
 from etl.finding.proposal import Proposal
 from etl.plan.model import runs_on_arrow
 from etl.testing.given import GivenSource
@@ -50,6 +51,8 @@ class Candidate:
     """Those that only parsers give which let events pass that they cannot read."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the parser cannot do without on this sample."""
+    then: tuple[Mapping[str, Any], ...] = ()
+    """Options of the steps behind the parser."""
     proposal: Proposal | None = None
     """What was made from the lines themselves."""
 
@@ -119,6 +122,25 @@ def may_open(candidate: Candidate, lines: Sequence[str]) -> bool:
     return (
         not known or len(known) < len(candidate.opening) or any(sign.match(line) for sign in known for line in lines[:LOOKED_AT])
     )
+
+
+def table_candidate(table: CsvTable) -> Candidate:
+    """The parser `csv` for delimited values without a header, with guessed names."""
+    steps = installed().families["step"]
+    parser = steps["csv"].model_validate({"type": "csv", **table.options()})
+    assert isinstance(parser, Parser)
+    found = _parser(parser, table.options())
+    if table.time_format is None:
+        return replace(found, about=TABLE)
+    timestamp = {"type": "timestamp", "formats": [table.time_format]}
+    timed = steps["timestamp"].model_validate(timestamp)
+    assert isinstance(timed, Step)
+    stream = replace(found.pipeline.streams[PARSER_STREAM], steps=(parser, timed))
+    pipeline = replace(found.pipeline, streams={PARSER_STREAM: stream})
+    return replace(found, about=TABLE, pipeline=pipeline, then=(timestamp,))
+
+
+TABLE = "Delimited values without a header; names and types are guessed from what is in the columns."
 
 
 class _Anything(dict[str, str]):

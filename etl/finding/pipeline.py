@@ -61,6 +61,8 @@ def _parser_lines(match: Match, origin: Path) -> Iterator[str]:
     yield f"  - type: {parser.type}"
     yield from (f"    {name}: {scalar(value)}" for name, value in match.candidate.options.items())
     yield from _options(match)
+    for step in match.candidate.then:
+        yield f"  - {scalar(step)}"
     yield "sink:"
     yield "  type: console"
 

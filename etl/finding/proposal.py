@@ -88,7 +88,9 @@ class _Builder:
             self._add_templates([(number, self.events[number]) for number in left], "^", least)
 
     def _add_header(self, header: Header, left: Sequence[int]) -> None:
-        columns = self._timed(header.columns, column_names(header.columns, header.after))
+        names = column_names(header.columns, header.after)
+        columns = self._timed(header.columns, names)
+        self._note_time_of_day(header.columns, names)
         header = Header(columns, header.lines, header.after, header.ends)
         pattern = header_pattern(header)
         messages = [(left[at], self.events[left[at]][end:]) for at, end in zip(header.lines, header.ends, strict=True)]
@@ -116,6 +118,14 @@ class _Builder:
     def _timed(self, columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
         """The columns; the formats of their times go to ``formats``, and a time that none reads is a text."""
         return [self._with_format(column) if name == TIME else column for column, name in zip(columns, names, strict=True)]
+
+    def _note_time_of_day(self, columns: Sequence[Column], names: Sequence[str]) -> None:
+        found = next((name for column, name in zip(columns, names, strict=True) if column.form and not column.form.formats), None)
+        if found and TIME not in names:
+            self.notes.append(
+                f"{found!r} is a time of day: the lines do not tell the date, so there is no timestamp; for windows and dates "
+                "in paths let the program write the date, too"
+            )
 
     def _with_format(self, column: Column) -> Column:
         assert column.form

@@ -8,7 +8,8 @@ from functools import cache
 from itertools import chain
 
 from etl.finding.ahead import times_compiled
-from etl.finding.candidates import Candidate, may_open, parser_candidates, recipe_candidate
+from etl.finding.candidates import Candidate, may_open, parser_candidates, recipe_candidate, table_candidate
+from etl.finding.csv_columns import csv_table
 from etl.finding.match import Match, match, reads_nonsense
 from etl.finding.misreading import misreads
 from etl.finding.proposal import proposal
@@ -67,7 +68,8 @@ def _matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -
     order = [one for one, share in likeness.items() if share >= LEAST_LIKENESS]
     near = [one for one in order[:NEAREST] if likeness[one] >= NEARLY * likeness[order[0]]]
     near += [one for one in known if one.name == wanted and one not in near]
-    found = _tried(chain(_built(near, sample, wanted), parser_candidates(sample.lines, wanted)), sample, doing)
+    candidates = chain(_built(near, sample, wanted), parser_candidates(sample.lines, wanted), _tables(sample))
+    found = _tried(candidates, sample, doing)
     best = ranked(found, likeness)
     if wanted != MADE and best and is_settled(best[0], sample, known):
         return best
@@ -76,6 +78,14 @@ def _matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -
     if not any(2 * one.rate >= 1 for one in found):
         found += _tried(_built((one for one in order if one not in near), sample, wanted), sample, doing)
     return ranked(found, likeness, {one.candidate.name for one in found if is_doubtful(one, sample, known)})
+
+
+def _tables(sample: Sample) -> Iterator[Candidate]:
+    """Delimited values whose first line does not name them."""
+    named = any(candidate.options.get("header") for candidate in parser_candidates(sample.lines[:1], "csv"))
+    table = None if named else csv_table(sample.lines)
+    if table is not None:
+        yield table_candidate(table)
 
 
 def _made(sample: Sample) -> list[Match]:

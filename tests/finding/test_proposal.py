@@ -209,3 +209,11 @@ def test_windows_servicing_of_loghub_is_read(acceptance: Path) -> None:
 
     assert (one.candidate.name, one.rate) == ("grok", 1.0)
     assert {event["log.logger"] for event in events(one)} == {"CBS", "CSI"}
+
+
+def test_a_time_of_day_is_said_to_be_no_timestamp(tmp_path: Path) -> None:
+    found = best(written(tmp_path / "a.log", lambda n: f"06:25:{n:02} {level(n)} worker-{n % 3}: {message(n)}"))
+
+    assert found.candidate.proposal is not None
+    assert found.candidate.proposal.formats == ()
+    assert "'time' is a time of day" in found.candidate.proposal.notes[0]
