@@ -64,12 +64,12 @@ class Node:
 
     def run(self, sql: str) -> Any:
         """Ask it."""
-        from connectors.database.session import connected
+        from connectors.database.session import open_session
         from connectors.database.sink import DatabaseSink
 
         if self._session is None:  # a connection for each question would be work that the others wait for
             options = {"url": self.url, "user": self.server.user, "password": self.server.password, "table": "x"}
-            self._session = connected(DatabaseSink.model_validate(options).access)
+            self._session = open_session(DatabaseSink.model_validate(options).settings)
         cursor = self._session.run(sql)
         return cursor.fetchone()[0] if cursor.description else None
 

@@ -1,1 +1,1 @@
-"""Rows of databases: MySQL, MariaDB, PostgreSQL and SQLite."""
+"""Source, sink and look-up tables for databases: MySQL, MariaDB, PostgreSQL and SQLite."""

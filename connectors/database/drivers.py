@@ -1,4 +1,4 @@
-"""How each driver is asked for a connection: in autocommit, in UTC, strict, and never waiting for ever."""
+"""Opens a connection with each driver: autocommit, UTC, strict mode, and a limit for every wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectors.database.places import Dialect, Place
+from connectors.database.database_url import DatabaseUrl, Dialect
 from connectors.tls import ClientTls
 from etl.api import is_private, output_mode
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Access:
-    """Where a database is and how we get in. Hashable, without secrets in its text."""
+class ConnectionSettings:
+    """Address and credentials of a database. Hashable; its repr contains no secret."""
 
-    place: Place
+    url: DatabaseUrl
     user: str | None = None
     password: SecretStr | None = None
     tls: ClientTls | None = None
@@ -28,11 +28,15 @@ class Access:
     properties: tuple[tuple[str, Any], ...] = ()
 
 
-def _mysql(access: Access) -> Any:
-    """Strict, so that no value is cut; UTC; locks waited for no longer than the socket. Read committed takes fewer locks."""
+def _mysql(settings: ConnectionSettings) -> Any:
+    """Open a connection in strict mode, so that no value is truncated, in UTC, with lock waits shorter than the socket's
+    timeout.
+
+    The isolation level READ COMMITTED takes fewer locks than the default.
+    """
     import pymysql  # type: ignore[import-untyped]
 
-    place, seconds = access.place, max(1, round(access.timeout))
+    url, seconds = settings.url, max(1, round(settings.timeout))
     waits = max(1, min(50, seconds * 3 // 4))
     modes = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
     options = {
@@ -40,13 +44,13 @@ def _mysql(access: Access) -> Any:
         "connect_timeout": min(seconds, 10),
         "read_timeout": seconds,
         "write_timeout": seconds,
-        "ssl": access.tls.context() if access.tls else None,
-        **dict(access.properties),
+        "ssl": settings.tls.context() if settings.tls else None,
+        **dict(settings.properties),
     }
-    user = access.user or place.user
-    secret = access.password.get_secret_value() if access.password else ""
+    user = settings.user or url.user
+    secret = settings.password.get_secret_value() if settings.password else ""
     driver = pymysql.connect(
-        host=place.host, port=place.port, user=user, password=secret, database=place.database, autocommit=True, **options
+        host=url.host, port=url.port, user=user, password=secret, database=url.database, autocommit=True, **options
     )
     with driver.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -54,53 +58,54 @@ def _mysql(access: Access) -> Any:
     return driver
 
 
-def _postgresql(access: Access) -> Any:
+def _postgresql(settings: ConnectionSettings) -> Any:
     import psycopg
 
-    place, millis = access.place, max(1000, round(access.timeout * 1000))
+    url, millis = settings.url, max(1000, round(settings.timeout * 1000))
     options = {
         "connect_timeout": min(millis // 1000, 10),
         "options": f"-c statement_timeout={millis} -c lock_timeout={millis * 3 // 4} -c timezone=UTC -c datestyle=ISO",
         "client_encoding": "UTF8",
         "application_name": "sluice",
         "tcp_user_timeout": millis,
-        **(_postgresql_tls(access.tls) if access.tls else {}),
-        **dict(access.properties),
+        **(_postgresql_tls(settings.tls) if settings.tls else {}),
+        **dict(settings.properties),
     }
-    user = access.user or place.user
-    secret = access.password.get_secret_value() if access.password else None
+    user = settings.user or url.user
+    secret = settings.password.get_secret_value() if settings.password else None
     return psycopg.connect(
-        host=place.host, port=place.port, user=user, password=secret, dbname=place.database, autocommit=True, **options
+        host=url.host, port=url.port, user=user, password=secret, dbname=url.database, autocommit=True, **options
     )
 
 
 def _postgresql_tls(tls: ClientTls) -> dict[str, str]:
     modes = {"full": "verify-full", "authority": "verify-ca", "none": "require"}
-    found = {"sslmode": modes[tls.verify], "ssl_min_protocol_version": "TLSv1.2"}
+    tls_options = {"sslmode": modes[tls.verify], "ssl_min_protocol_version": "TLSv1.2"}
     if tls.verify != "none":
-        found["sslrootcert"] = tls.authority or "system"
+        tls_options["sslrootcert"] = tls.authority or "system"
     if tls.certificate:
-        found |= {"sslcert": tls.certificate, "sslkey": tls.key or tls.certificate}
+        tls_options |= {"sslcert": tls.certificate, "sslkey": tls.key or tls.certificate}
     if tls.key_password:
-        found["sslpassword"] = tls.key_password.get_secret_value()
-    return found
+        tls_options["sslpassword"] = tls.key_password.get_secret_value()
+    return tls_options
 
 
-def _sqlite(access: Access) -> Any:
+def _sqlite(settings: ConnectionSettings) -> Any:
     import sqlite3
 
-    options = {"timeout": access.timeout, **dict(access.properties)}
-    if is_private() and os.path.isabs(access.place.database):
-        _create(access.place.database)
-    return sqlite3.connect(access.place.database, isolation_level=None, check_same_thread=False, **options)
+    options = {"timeout": settings.timeout, **dict(settings.properties)}
+    if is_private() and os.path.isabs(settings.url.database):
+        _create_file(settings.url.database)
+    return sqlite3.connect(settings.url.database, isolation_level=None, check_same_thread=False, **options)
 
 
-def _create(path: str) -> None:
-    """Make a database file that is missing, for others to read as the user's umask says: a run's own files are private."""
-    with suppress(OSError):  # connecting says what is wrong
+def _create_file(path: str) -> None:
+    """Create a missing database file with the permissions of the user's umask; other files of a run are private."""
+    with suppress(OSError):  # sqlite3.connect reports the error
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         os.fchmod(handle, output_mode())
         os.close(handle)
 
 
-CONNECT: dict[Dialect, Callable[[Access], Any]] = {"mysql": _mysql, "postgresql": _postgresql, "sqlite": _sqlite}
+CONNECTORS: dict[Dialect, Callable[[ConnectionSettings], Any]] = {"mysql": _mysql, "postgresql": _postgresql, "sqlite": _sqlite}
+"""Opens a connection, by dialect."""

@@ -1,38 +1,39 @@
-"""What of a split the table holds already: a row of a table of ours, changed in the transaction of the data.
+"""Ledger of exactly-once writes: a table in the user's database with one row for each split, updated in the transaction of
+the data.
 
-**The question.** A split is written in several bounded batches, and how they are cut depends on time (``batch.timeout``),
-so a batch's number says nothing: after a crash the same split is cut otherwise. One transaction for the whole split would
-need no cuts, but splits have no bound that a database could rely on (a compressed file is one split; Galera takes 2 GB a
-transaction, InnoDB rolls a large one back for hours), it would hold its locks while another sink of the task waits for a
-server that is down, and two sinks on one SQLite file would lock each other out for ever.
+**Problem.** A split is written in several bounded batches whose limits depend on time (``batch.timeout``), so a batch's
+number identifies nothing: after a crash the same split is divided differently. One transaction for the whole split would not
+need batches, but the size of a split has no bound that a database could rely on (a compressed file is one split; Galera
+limits a transaction to 2 GB, InnoDB rolls back a large one for hours), it would hold its locks while another sink of the task
+waits for a server that is down, and two sinks on one SQLite file would block each other for ever.
 
-**The answer.** A split's events come in the order of their offsets, and the same again when it is read again. So the ledger
-keeps a position: the last event that was written (`positions.Position`). A transaction moves it from where this writer
-believes it is to the end of its batch, and writes what lies between. It is moved *first*, by a compare-and-swap::
+**Solution.** A split's events arrive in the order of their offsets, on every attempt. So the ledger stores a position: the
+last event that was written (`event_positions.EventPosition`). A transaction advances it from where this writer believes it is
+to the end of its batch, and writes the events between. It advances the position *first*, with a compare-and-swap::
 
-    INSERT … position = b            -- the first time; does nothing if the row is there
-    UPDATE … SET position = b WHERE position = a    -- each time after
+    INSERT … position = b            -- the first time; does nothing if the row exists
+    UPDATE … SET position = b WHERE position = a    -- later
 
-One row changed: nobody else wrote, nobody else can until we commit, and data and position become visible together. No row
-changed: the transaction is undone, the position read, the events up to it are skipped, and what is left is tried again. Every
-event thus lies in exactly one committed transaction, whatever the batches are:
+If one row changed, no other writer wrote or can write until the commit, and data and position become visible together. If no
+row changed, the transaction is rolled back, the position is read, the events up to it are skipped, and the rest is tried
+again. So every event is in exactly one committed transaction, however the split is divided into batches:
 
-- *task retried, driver killed between two batches, or between the last and the commit of the micro-batch*: the position says
-  where to go on;
-- *connection lost at COMMIT, outcome unknown*: the batch is tried again; the compare-and-swap finds the position moved, or not;
-- *deadlock, lock wait, server restarted*: the transaction is gone as a whole, and is tried again from its beginning;
-- *two writers at once* (a task that is believed dead and is not): they wait for each other at the ledger's row, and the second
-  finds the position moved; its events are skipped;
-- *very large splits*: transactions are as large as a batch, and what is done stays done;
-- *some rows are bad*: what the database refused is in no table. It is kept in further rows of the ledger (``part`` 1 …, Arrow
-  IPC), in the same transaction, until the micro-batch is committed: a split that is written again hands these rows to the dead
-  letters again, for those of the first attempt may be lost.
+- *task retried, driver killed between two batches, or between the last one and the commit of the micro-batch*: the position
+  says where to continue;
+- *connection lost at COMMIT, outcome unknown*: the batch is tried again; the compare-and-swap shows whether it was committed;
+- *deadlock, lock timeout, server restarted*: the transaction is lost as a whole, and is tried again from its beginning;
+- *two writers at the same time* (a task that is believed dead and is not): they wait for each other at the ledger's row; the
+  second one finds the position advanced and skips its events;
+- *very large splits*: a transaction is as large as a batch, and finished batches stay;
+- *bad rows*: rows that the database rejected are in no table. They are stored in further rows of the ledger (``part`` 1 …,
+  Arrow IPC), in the same transaction, until the micro-batch is committed: a split that is written again sends these rows to
+  the dead letters again, because those of the first attempt may be lost.
 
-**Behind a shuffle** order and content may differ from one attempt to the next, and positions mean nothing. There the whole
-partition is one transaction (`whole`), and its position the end of all.
+**After a shuffle** order and content may differ between attempts, and positions have no meaning. There the whole partition is
+one transaction (`shared_transaction`), and its position is the end of the split.
 
-The key is (query, sink, micro-batch, split): what was read, under which checkpoint, never a task's number. The driver deletes
-the entries of micro-batches in front of one that was committed.
+The key is (query, sink, micro-batch, split): what was read under which checkpoint, never a task's number. When a micro-batch
+is committed, the driver deletes the entries of earlier ones.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from connectors.database.failures import RowsError
-from connectors.database.places import Dialect
-from connectors.database.positions import BEFORE_ALL, Position
+from connectors.database.database_url import Dialect
+from connectors.database.errors import RowsError
+from connectors.database.event_positions import START_OF_SPLIT, EventPosition
 from connectors.database.session import Session
 from etl.api import ComponentError, Rejects, Task
 
-PIECE = 512 << 10
-"""Bytes of refused rows in one row of the ledger: less than any server's largest packet."""
+REJECTS_CHUNK_BYTES = 512 << 10
+"""Bytes of rejected rows in one row of the ledger; below every server's packet limit."""
 
 
-class Key(NamedTuple):
-    """Which split of which micro-batch, for which sink."""
+class LedgerKey(NamedTuple):
+    """Identifies a split of a micro-batch, for one sink."""
 
     query: str
     sink: str
@@ -64,13 +65,13 @@ class Key(NamedTuple):
     split: str
 
 
-def key_of(task: Task) -> Key:
-    """A task's key, each text short enough for an index."""
-    return Key(short(task.batch.query, 64), short(task.sink, 64), task.batch.number, short(task.split, 128))
+def ledger_key(task: Task) -> LedgerKey:
+    """Return a task's key, with texts short enough for an index."""
+    return LedgerKey(shorten(task.batch.query, 64), shorten(task.sink, 64), task.batch.number, shorten(task.split, 128))
 
 
-def short(text: str, most: int) -> str:
-    """The text, or its beginning and a hash where it is long or not ASCII."""
+def shorten(text: str, most: int) -> str:
+    """Return the text, or its beginning and a hash if it is long or not ASCII."""
     if len(text) <= most and text.isascii():
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -78,56 +79,58 @@ def short(text: str, most: int) -> str:
 
 
 @dataclass
-class Entry:
+class LedgerEntry:
     """A split's rows in the ledger, as this writer knows them."""
 
     table: str
-    key: Key
-    position: Position = BEFORE_ALL
+    key: LedgerKey
+    position: EventPosition = START_OF_SPLIT
     parts: int = 0
-    """How many rows of refused events we know of."""
+    """Number of known rows with rejected events."""
 
-    def move(self, session: Session, to: Position) -> bool:
-        """Move the position, first thing in the transaction. False: it is not where we believe; undo, and `look`."""
-        table = session.qualified(self.table)
-        if self.position == BEFORE_ALL:
-            moved = session.run(_CLAIM[session.dialect].format(table=table), (*self.key, 0, *to))
+    def advance(self, session: Session, to: EventPosition) -> bool:
+        """Advance the position, first in the transaction. Returns False if the position is not the known one: the caller
+        rolls back and calls `read_back`.
+        """
+        table = session.quote_table(self.table)
+        if self.position == START_OF_SPLIT:
+            moved = session.run(_INSERT_POSITION[session.dialect].format(table=table), (*self.key, 0, *to))
         else:
             sql = f"UPDATE {table} SET at_offset = %s, again = %s WHERE {_KEY} AND part = 0 AND at_offset = %s AND again = %s"
             moved = session.run(sql, (*to, *self.key, *self.position))
         return bool(moved.rowcount == 1)
 
-    def look(self, session: Session) -> Sequence[Rejects]:
-        """Read where the position is. Gives the events that were refused on the way there."""
-        table = session.qualified(self.table)
+    def read_back(self, session: Session) -> Sequence[Rejects]:
+        """Read the current position. Returns the events that other writers' batches rejected up to it."""
+        table = session.quote_table(self.table)
         sql = f"SELECT part, at_offset, again, content FROM {table} WHERE {_KEY} AND (part = 0 OR part > %s) ORDER BY part"
         rows = session.run(sql, (*self.key, self.parts)).fetchall()
         if not rows:
-            self.position = BEFORE_ALL
+            self.position = START_OF_SPLIT
             return ()
-        self.position = Position(rows[0][1], rows[0][2])
+        self.position = EventPosition(rows[0][1], rows[0][2])
         self.parts = max(self.parts, rows[-1][0])
-        return list(unpacked(b"".join(bytes(row[3]) for row in rows[1:])))
+        return list(unpack_rejects(b"".join(bytes(row[3]) for row in rows[1:])))
 
-    def keep(self, session: Session, rejects: Sequence[Rejects]) -> int:
-        """Keep refused events in the same transaction → how many rows that took."""
-        content = packed(rejects)
-        pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
+    def store_rejects(self, session: Session, rejects: Sequence[Rejects]) -> int:
+        """Store rejected events in the same transaction. Returns the number of rows used."""
+        content = pack_rejects(rejects)
+        pieces = [content[at : at + REJECTS_CHUNK_BYTES] for at in range(0, len(content), REJECTS_CHUNK_BYTES)]
         names = "query, sink, batch, split, part, at_offset, again, content"
-        sql = f"INSERT INTO {session.qualified(self.table)} ({names}) VALUES (%s, %s, %s, %s, %s, 0, 0, %s)"
+        sql = f"INSERT INTO {session.quote_table(self.table)} ({names}) VALUES (%s, %s, %s, %s, %s, 0, 0, %s)"
         for number, piece in enumerate(pieces, self.parts + 1):
             session.run(sql, (*self.key, number, piece))
         return len(pieces)
 
 
 _KEY = "query = %s AND sink = %s AND batch = %s AND split = %s"
-_NAMES = "query, sink, batch, split, part, at_offset, again"
-_CLAIM: dict[Dialect, str] = {
-    "mysql": f"INSERT IGNORE INTO {{table}} ({_NAMES}) VALUES (%s, %s, %s, %s, %s, %s, %s)",
-    "postgresql": f"INSERT INTO {{table}} ({_NAMES}) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
-    "sqlite": f"INSERT INTO {{table}} ({_NAMES}) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+_COLUMNS = "query, sink, batch, split, part, at_offset, again"
+_INSERT_POSITION: dict[Dialect, str] = {
+    "mysql": f"INSERT IGNORE INTO {{table}} ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)",
+    "postgresql": f"INSERT INTO {{table}} ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+    "sqlite": f"INSERT INTO {{table}} ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
 }
-_CREATE = (
+_CREATE_TABLE = (
     "CREATE TABLE IF NOT EXISTS {table} (query {text}(64){bytes} NOT NULL, sink {text}(64){bytes} NOT NULL, "
     "batch BIGINT NOT NULL, split {text}(128){bytes} NOT NULL, part INTEGER NOT NULL, at_offset BIGINT NOT NULL, "
     "again BIGINT NOT NULL, content {blob}, PRIMARY KEY (query, sink, batch, split, part)){end}"
@@ -144,30 +147,30 @@ _TYPES: dict[Dialect, dict[str, str]] = {
 }
 
 
-def create(session: Session, table: str) -> None:
-    """Make the ledger where it is missing. Outside of a transaction."""
-    if session.known.get("ledger") == table:
+def create_ledger(session: Session, table: str) -> None:
+    """Create the ledger table if it is missing. Call outside of a transaction."""
+    if session.cache.get("ledger") == table:
         return
-    try:  # making one that is there already would ask for rights that few users have
-        session.run(f"SELECT part FROM {session.qualified(table)} WHERE 1 = 0")
+    try:  # CREATE TABLE needs rights that few users have, even if the table exists
+        session.run(f"SELECT part FROM {session.quote_table(table)} WHERE 1 = 0")
     except ComponentError:
-        with suppress(RowsError):  # PostgreSQL: another task made it at the same moment
-            session.run(_CREATE.format(table=session.qualified(table), **_TYPES[session.dialect]))
-    session.known["ledger"] = table
+        with suppress(RowsError):  # PostgreSQL: another task created it at the same moment
+            session.run(_CREATE_TABLE.format(table=session.quote_table(table), **_TYPES[session.dialect]))
+    session.cache["ledger"] = table
 
 
-def forget(session: Session, table: str, query: str, sink: str, before: int) -> None:
-    """Delete the entries of a sink's micro-batches in front of one."""
-    sql = f"DELETE FROM {session.qualified(table)} WHERE query = %s AND sink = %s AND batch < %s"
-    session.run(sql, (short(query, 64), short(sink, 64), before))
+def delete_before(session: Session, table: str, query: str, sink: str, before: int) -> None:
+    """Delete the entries of a sink's micro-batches before the given one."""
+    sql = f"DELETE FROM {session.quote_table(table)} WHERE query = %s AND sink = %s AND batch < %s"
+    session.run(sql, (shorten(query, 64), shorten(sink, 64), before))
 
 
-def packed(rejects: Sequence[Rejects]) -> bytes:
-    """Refused events with their reasons, as streams of Arrow behind each other, each with its length."""
+def pack_rejects(rejects: Sequence[Rejects]) -> bytes:
+    """Serialise rejected events with their reasons: Arrow streams, each preceded by its length."""
     streams = []
     for found in rejects:
         reasons = found.reasons if isinstance(found.reasons, pa.Array) else pa.repeat(found.reasons, found.events.num_rows)
-        table = found.events.append_column(_REASON, reasons)
+        table = found.events.append_column(_REASON_COLUMN, reasons)
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
             writer.write_batch(table)
@@ -176,8 +179,8 @@ def packed(rejects: Sequence[Rejects]) -> bytes:
     return b"".join(streams)
 
 
-def unpacked(content: bytes) -> Iterator[Rejects]:
-    """What was `packed`."""
+def unpack_rejects(content: bytes) -> Iterator[Rejects]:
+    """Parse the output of `pack_rejects`."""
     at = 0
     while at < len(content):
         length, name = int.from_bytes(content[at : at + 8], "big"), int.from_bytes(content[at + 8 : at + 16], "big")
@@ -185,8 +188,8 @@ def unpacked(content: bytes) -> Iterator[Rejects]:
         code = content[at : at + name].decode()
         table = pa.ipc.open_stream(content[at + name : at + name + length]).read_all().combine_chunks()
         batch = table.to_batches()[0]
-        yield Rejects(batch.drop_columns([_REASON]), code, batch.column(_REASON))
+        yield Rejects(batch.drop_columns([_REASON_COLUMN]), code, batch.column(_REASON_COLUMN))
         at += name + length
 
 
-_REASON = "_reason"
+_REASON_COLUMN = "_reason"

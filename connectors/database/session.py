@@ -1,4 +1,4 @@
-"""A connection: one to each database and process, opened when first used, and its transactions."""
+"""Connections to databases, one for each database, process and thread, opened at the first use, and their transactions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from connectors.database.drivers import CONNECT, Access
-from connectors.database.failures import translated
-from connectors.database.places import Dialect
+from connectors.database.database_url import Dialect
+from connectors.database.drivers import CONNECTORS, ConnectionSettings
+from connectors.database.errors import to_engine_error
 from etl.api import ComponentError
 
 if TYPE_CHECKING:
@@ -24,26 +24,26 @@ EXTRA = "pip install 'sluice-etl[database]'"
 
 @dataclass
 class Session:
-    """An open connection in autocommit, for one thread. A temporary error closes it, and the next asker gets another."""
+    """An open connection in autocommit, for one thread. A temporary error closes it, and `shared_session` opens another."""
 
-    access: Access
+    settings: ConnectionSettings
     driver: Any
-    """The driver's own connection."""
-    known: dict[Any, Any] = field(default_factory=dict)
-    """What was found out about tables over this connection, by who asked."""
-    closed: bool = False
+    """Connection object of the driver."""
+    cache: dict[Any, Any] = field(default_factory=dict)
+    """What callers found out about tables over this connection, by a key of their own."""
+    is_closed: bool = False
 
     @property
     def dialect(self) -> Dialect:
-        """Which language it speaks."""
-        return self.access.place.dialect
+        """SQL dialect of the database."""
+        return self.settings.url.dialect
 
     def run(self, sql: str, values: Sequence[Any] | None = None) -> Any:
-        """Run one statement with ``%s`` for each value → its cursor. Raises what `failures` makes of errors."""
-        if self.closed:
-            raise OSError(f"{self.access.place}: the connection was lost")
+        """Run a statement with ``%s`` for each value; returns its cursor. Raises what `errors` makes of the driver's errors."""
+        if self.is_closed:
+            raise OSError(f"{self.settings.url}: the connection was lost")
         cursor = self.driver.cursor()
-        with self.failing():
+        with self.translating_errors():
             if values is None:
                 cursor.execute(sql)
             else:
@@ -51,12 +51,12 @@ class Session:
         return cursor
 
     @contextmanager
-    def failing(self) -> Iterator[None]:
-        """Errors of the driver become the engine's."""
+    def translating_errors(self) -> Iterator[None]:
+        """Convert errors of the driver to the engine's; a temporary error closes the session."""
         try:
             yield
         except Exception as error:
-            found = translated(error, self.access.place)
+            found = to_engine_error(error, self.settings.url)
             if isinstance(found, OSError):
                 close(self)
             if found is error:
@@ -64,11 +64,11 @@ class Session:
             raise found from error
 
     @contextmanager
-    def failing_through_sqlalchemy(self) -> Iterator[None]:
-        """The same for calls of SQLAlchemy, which wraps errors of the driver."""
+    def translating_sqlalchemy_errors(self) -> Iterator[None]:
+        """Like `translating_errors`, for calls of SQLAlchemy, which wraps the driver's errors."""
         from sqlalchemy.exc import DBAPIError
 
-        with self.failing():
+        with self.translating_errors():
             try:
                 yield
             except DBAPIError as error:
@@ -76,7 +76,7 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Committed at the end, rolled back on an error."""
+        """Commit at the end, roll back after an error."""
         self.begin()
         try:
             yield
@@ -86,20 +86,20 @@ class Session:
             raise
 
     def begin(self) -> None:
-        """Begin a transaction: what comes until COMMIT is seen at once or never."""
+        """Begin a transaction."""
         self.run(_BEGIN[self.dialect])
 
     def roll_back(self) -> None:
-        """Undo the transaction, as closing the connection does too."""
-        if self.closed:
+        """Roll back the transaction; closing the connection would, too."""
+        if self.is_closed:
             return
         try:
             self.run("ROLLBACK")
         except (OSError, ComponentError):
             close(self)
 
-    def attempt(self, action: Callable[[], None]) -> None:
-        """Do something inside a transaction and undo it alone when it raises."""
+    def run_with_savepoint(self, action: Callable[[], None]) -> None:
+        """Call ``action`` in a transaction, and undo it alone if it raises."""
         self.run("SAVEPOINT attempt")
         try:
             action()
@@ -110,76 +110,78 @@ class Session:
             raise
         self.run("RELEASE SAVEPOINT attempt")
 
-    def quoted(self, name: str) -> str:
-        """A table or column for SQL text; dots lead from a schema to its table only where `qualified` is used."""
+    def quote(self, name: str) -> str:
+        """Quote a table or column name for SQL text; a dot in it does not separate schema and table."""
         mark = "`" if self.dialect == "mysql" else '"'
         return f"{mark}{name.replace(mark, mark * 2)}{mark}"
 
-    def qualified(self, table: str) -> str:
-        """``schema.table`` for SQL text."""
-        return ".".join(self.quoted(part) for part in table.split("."))
+    def quote_table(self, table: str) -> str:
+        """Quote ``table`` or ``schema.table`` for SQL text."""
+        return ".".join(self.quote(part) for part in table.split("."))
 
 
 _BEGIN: dict[Dialect, str] = {"mysql": "BEGIN", "postgresql": "BEGIN", "sqlite": "BEGIN IMMEDIATE"}
-_open: dict[tuple[int, int, Access], Session] = {}
+_sessions: dict[tuple[int, int, ConnectionSettings], Session] = {}
 """By process and thread."""
 
 
-def session_of(access: Access) -> Session:
-    """This thread's session. Raises OSError when the server cannot be reached, ComponentError when it does not let us in."""
-    key = here(access)
-    if not _open:
-        atexit.register(close_all)
-    if key not in _open:
-        _open[key] = connected(access)
-    return _open[key]
+def shared_session(settings: ConnectionSettings) -> Session:
+    """Return this thread's session. Raises OSError if the server cannot be reached, and ComponentError if it refuses the
+    login.
+    """
+    key = session_key(settings)
+    if not _sessions:
+        atexit.register(close_all_sessions)
+    if key not in _sessions:
+        _sessions[key] = open_session(settings)
+    return _sessions[key]
 
 
-def connected(access: Access) -> Session:
-    """A session of the caller's own."""
+def open_session(settings: ConnectionSettings) -> Session:
+    """Open a session of the caller's own."""
     try:
-        return Session(access, CONNECT[access.place.dialect](access))
+        return Session(settings, CONNECTORS[settings.url.dialect](settings))
     except ImportError as error:
-        raise ComponentError(f"{error.name} is not installed, which talks to {access.place}; {EXTRA}") from error
+        raise ComponentError(f"{error.name}, the driver of {settings.url}, is not installed; {EXTRA}") from error
     except ComponentError:
         raise
     except Exception as error:
-        found = translated(error, access.place)
+        found = to_engine_error(error, settings.url)
         if found is error:
-            raise ComponentError(f"{access.place}: {error}; check properties, which go to the driver") from error
+            raise ComponentError(f"{settings.url}: {error}; check properties, which are passed to the driver") from error
         raise found from error
 
 
 def close(session: Session) -> None:
-    """Close a session; the next asker gets another."""
-    session.closed = True
-    if _open.get(here(session.access)) is session:
-        del _open[here(session.access)]
+    """Close a session; `shared_session` opens another."""
+    session.is_closed = True
+    if _sessions.get(session_key(session.settings)) is session:
+        del _sessions[session_key(session.settings)]
     try:
         session.driver.close()
-    except Exception:  # it is broken already, in ways that each driver tells otherwise
+    except Exception:  # already broken; each driver raises another error
         return
 
 
-def close_all() -> None:
-    """This process's sessions; those of a process that it was forked from are not its own."""
-    for key, session in list(_open.items()):
+def close_all_sessions() -> None:
+    """Close this process's sessions, but not those inherited from the parent of a fork."""
+    for key, session in list(_sessions.items()):
         if key[0] == os.getpid():
             with suppress(Exception):
                 session.driver.close()
 
 
-def here(access: Access) -> tuple[int, int, Access]:
-    """The database as this process and thread know it."""
-    return os.getpid(), threading.get_ident(), access
+def session_key(settings: ConnectionSettings) -> tuple[int, int, ConnectionSettings]:
+    """Return the key of this process's and thread's session."""
+    return os.getpid(), threading.get_ident(), settings
 
 
-def engine_of(session: Session) -> Engine:
-    """SQLAlchemy's view of the same connection, for what it knows of tables."""
+def sqlalchemy_engine(session: Session) -> Engine:
+    """Return a SQLAlchemy engine on the same connection, to inspect tables."""
     try:
         sqlalchemy = import_module("sqlalchemy")
     except ImportError as error:
-        raise ComponentError(f"sqlalchemy is not installed, which knows the tables of databases; {EXTRA}") from error
+        raise ComponentError(f"sqlalchemy, which inspects tables, is not installed; {EXTRA}") from error
     names = {"mysql": "mysql+pymysql", "postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
     pool = import_module("sqlalchemy.pool").StaticPool
     return sqlalchemy.create_engine(f"{names[session.dialect]}://", creator=lambda: session.driver, poolclass=pool)

@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from connectors.database import ledger
-from connectors.database.options import DatabaseOptions, TableName
-from connectors.database.places import UrlError, place_of, table_url
-from connectors.database.probing import reached
-from connectors.database.session import Session, session_of
-from connectors.database.tables import Mode, Target, compared, found_table
-from connectors.database.whole import WholeWriter
-from connectors.database.writer import BatchWriter, Table
+from connectors.database.connection_options import DatabaseOptions, TableName
+from connectors.database.database_url import UrlError, parse_url, table_url
+from connectors.database.probe import probe_database
+from connectors.database.session import Session, shared_session
+from connectors.database.shared_transaction import PartitionWriter
+from connectors.database.tables import Mode, TableMapping, compare_table, inspect_table
+from connectors.database.writer import BatchWriter, TargetTable
 from etl.api import (
     BatchId,
     Batching,
@@ -38,7 +38,7 @@ SqlType = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z][A-Za-z0-9_ (),]*$",
-        json_schema_extra={"patternErrorMessage": "is no SQL type, such as VARCHAR(20) or BIGINT"},
+        json_schema_extra={"patternErrorMessage": "is not a SQL type such as VARCHAR(20) or BIGINT"},
     ),
 ]
 LEDGER = "sluice_ledger"
@@ -47,25 +47,25 @@ LEDGER = "sluice_ledger"
 class DatabaseSink(DatabaseOptions, Sink):
     """Write events as rows of a table: MySQL, MariaDB, PostgreSQL or SQLite.
 
-    Exactly once, by a ledger: a table of ours (`ledger`) in the same database, whose row for the split is moved forward in
-    the transaction of the data. A crash, a lost connection, a deadlock or a second writer therefore neither loses nor
-    repeats a row; rows are seen as their batch is written, before the micro-batch is over. It needs transactions: tables of
-    MyISAM, or a user who may not make or write the ledger, take ``delivery: at_least_once``. Tested on MariaDB 10.11,
+    Exactly once, with a ledger: a table (option ``ledger``) in the same database with a row for each split, which is
+    updated in the transaction of the data. So a crash, a lost connection, a deadlock or a second writer neither loses nor
+    repeats a row. Rows are visible when their batch is written, before the micro-batch ends. It needs transactions: MyISAM
+    tables, or a user who may not create or write the ledger, need ``delivery: at_least_once``. Tested on MariaDB 10.11,
     MySQL 8.0.15, PostgreSQL 15 and SQLite, by killing driver and workers at random points and restarting the server: in ten
-    runs of 200,000 events each from Kafka and from files into MariaDB none was lost or came twice.
+    runs of 200,000 events each from Kafka and from files into MariaDB none was lost or duplicated.
 
-    Events of a split are written in order; splits, the unit of parallelism, have a connection each and are not ordered
-    among each other. A batch is one statement of SQL text for MySQL, one COPY for PostgreSQL, one `executemany` for SQLite
+    Events of a split are written in order; splits, the unit of parallelism, have a connection each and no order
+    between them. A batch is one statement of SQL text for MySQL, one COPY for PostgreSQL, one `executemany` for SQLite
     (where one task writes at a time); a task's memory is a batch, by default of up to 10,000 rows or 32 MiB, and its text. A
-    batch that the database refuses is cut until the rows at fault stand alone; those go to the dead letters
-    (``database-rejected``) with the database's reason: a text too long, a wrong value, a constraint. No value is cut or
-    changed to fit: MySQL is used in strict mode. SQLite itself checks neither lengths nor types, and stores NaN as null.
+    batch that the database refuses is divided until the bad rows are found; they become dead letters
+    (``database-rejected``) with the database's reason: a text too long, a wrong value, a constraint. No value is truncated
+    or changed to fit: MySQL runs in strict mode. SQLite itself checks neither lengths nor types, and stores NaN as null.
 
-    A field goes to the column of its name, dots as underscores (``source.ip`` to ``source_ip``), or as ``columns`` says.
-    Times are UTC, lists and maps JSON text. ``mode``: insert, where a key that exists is a bad row; upsert changes the
-    columns that are given; ignore keeps the row that is there; replace changes the whole row, columns that are not given
-    to their defaults. A statement whose connection is lost, that deadlocks or waits too long for a lock, or that finds no
-    room, is tried again as ``retry`` says; a wrong password or a missing table or column ends the run.
+    A field goes to the column of its name, dots as underscores (``source.ip`` to ``source_ip``), or to the one in
+    ``columns``. Times are UTC, lists and maps JSON text. ``mode`` is insert (an existing key is a bad row), upsert (update
+    the given columns), ignore (keep the existing row) or replace (update the whole row, other columns to their defaults).
+    After a lost connection, a deadlock, a lock timeout or a full disk the statement is retried as ``retry`` says; a wrong
+    password or a missing table or column ends the run.
 
     ```yaml
     type: database
@@ -84,21 +84,21 @@ class DatabaseSink(DatabaseOptions, Sink):
     columns: dict[FieldName, Column] | None = Field(
         default=None,
         min_length=1,
-        description="Field → column: only these are written. Without it all are, dots in names as underscores.",
+        description="Field → column; only these fields are written. Without it all fields are, dots in names as underscores.",
         examples=[{"source.ip": "ip", "message": "text"}],
     )
-    mode: Mode = Field(default="insert", description="What happens when a row with the same key is there already.")
+    mode: Mode = Field(default="insert", description="What happens if a row with the same key exists.")
     key: tuple[FieldName, ...] = Field(
-        default=(), description="Fields that tell rows apart: their columns have a unique index.", examples=[["event.id"]]
+        default=(), description="Fields of the key; their columns need a unique index.", examples=[["event.id"]]
     )
-    create: bool = Field(default=False, description="Make the table when it is not there, with types by the fields.")
+    create: bool = Field(default=False, description="Create the table if it does not exist, with types derived from the fields.")
     types: dict[FieldName, SqlType] = Field(
-        default={}, description="SQL types of columns of a table that is made.", examples=[{"message": "VARCHAR(2000)"}]
+        default={}, description="SQL types for columns of a created table.", examples=[{"message": "VARCHAR(2000)"}]
     )
     delivery: Literal["exactly_once", "at_least_once"] = Field(
-        default="exactly_once", description="With the ledger, or without: then a crash may repeat rows."
+        default="exactly_once", description="With the ledger, or without; then a crash may repeat rows."
     )
-    ledger: TableName = Field(default=LEDGER, description="Table of what is written already; made when it is not there.")
+    ledger: TableName = Field(default=LEDGER, description="Table of the ledger; created if it does not exist.")
     batch: Batching = Field(
         default=Batching(max_events=10_000, max_bytes=32 << 20), description="When buffered events are written."
     )
@@ -106,8 +106,8 @@ class DatabaseSink(DatabaseOptions, Sink):
     guarantee: ClassVar[Guarantee] = "exactly once"
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """A URL that cannot be read, unknown fields, columns that two fields share, a mode without its key."""
-        yield from self.url_findings()
+        """Check the URL, fields, columns that two fields share, and that the mode has its key."""
+        yield from self.check_url()
         fields = visible(incoming)
         for path, names in (("columns", self.columns or ()), ("key", self.key), ("types", self.types)):
             for number, name in enumerate(names):
@@ -116,87 +116,91 @@ class DatabaseSink(DatabaseOptions, Sink):
                     hint = nearest(name, fields.names) or f"fields here: {', '.join(fields.names)}"
                     yield Finding("unknown-field", f"there is no field {name!r} here", at, hint)
                 elif path != "columns" and self.columns is not None and name not in self.columns:
-                    yield Finding("unknown-field", f"{name!r} is written to no column", (path,), f"add it to columns: {name}: …")
-        yield from self._column_findings(fields)
+                    yield Finding(
+                        "unknown-field", f"{name!r} is not written to a column", (path,), f"add it to columns: {name}: …"
+                    )
+        yield from self._check_columns(fields)
         if self.mode in ("upsert", "replace") and not self.key:
-            yield Finding("no-key", f"mode {self.mode} needs to know which rows are the same", ("mode",), "add key: [field]")
+            yield Finding("no-key", f"mode {self.mode} needs a key", ("mode",), "add key: [field]")
         if self.types and not self.create:
-            yield Finding("unused-option", "types is for a table that is made: create: true", ("types",), severity="warning")
+            yield Finding("unused-option", "types is only used with create: true", ("types",), severity="warning")
 
-    def _column_findings(self, fields: Schema) -> Iterable[Finding]:
+    def _check_columns(self, fields: Schema) -> Iterable[Finding]:
         seen: dict[str, str] = {}
         for field, column in self._columns(fields).items():
             other = seen.setdefault(column.lower(), field)
             if other != field:
                 message = f"fields {other!r} and {field!r} both go to column {column!r}"
-                yield Finding("duplicate-column", message, ("columns",), "name another column for one of them")
+                yield Finding("duplicate-column", message, ("columns",), "use another column for one of them")
 
     def guaranteed(self) -> Guarantee:
-        """As ``delivery`` says."""
+        """Return the guarantee that ``delivery`` chooses."""
         return "exactly once" if self.delivery == "exactly_once" else "at least once"
 
     def host_path(self) -> str | None:
-        """SQLite's file."""
+        """Return SQLite's file."""
         with suppress(UrlError):
-            place = place_of(self.url)
-            return place.database if place.dialect == "sqlite" else None
+            url = parse_url(self.url)
+            return url.database if url.dialect == "sqlite" else None
         return None
 
     def writes(self) -> Iterable[str]:
-        """The table."""
-        return (table_url(place_of(self.url), self.table),)
+        """Return the table."""
+        return (table_url(parse_url(self.url), self.table),)
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
-        """Reach it, log in, compare the table with the fields."""
-        yield from reached(self.access, lambda session: self._compared(session, visible(incoming)))
+        """Connect, log in, and compare the table with the fields."""
+        yield from probe_database(self.settings, lambda session: self._compare(session, visible(incoming)))
 
-    def _compared(self, session: Session, fields: Schema) -> Iterable[Finding]:
-        found = found_table(session, self.table)
+    def _compare(self, session: Session, fields: Schema) -> Iterable[Finding]:
+        found = inspect_table(session, self.table)
         if found is None and self.create:
             return
-        yield from compared(session, self._target(fields), fields, found)
-        if found is not None and self.delivery == "exactly_once" and not found.keeps_transactions:
+        yield from compare_table(session, self._target(fields), fields, found)
+        if found is not None and self.delivery == "exactly_once" and not found.has_transactions:
             message = f"table {self.table!r} is of engine {found.engine}, which has no transactions"
             yield Finding("no-transactions", message, ("table",), "ALTER TABLE … ENGINE=InnoDB, or delivery: at_least_once")
 
     def open(self, task: Task) -> Writer:
-        """Connects when the first batch is written."""
+        """Return a writer, which connects when it writes the first batch."""
         exactly = self.delivery == "exactly_once"
-        table = Table(self.access, self._target(task.schema), task.schema, self.create, self.ledger if exactly else None)
-        entry = ledger.Entry(self.ledger, ledger.key_of(task)) if exactly else None
-        return BatchWriter(table, entry) if task.ordered else WholeWriter(table, entry, self.retry)
+        table = TargetTable(self.settings, self._target(task.schema), task.schema, self.create, self.ledger if exactly else None)
+        entry = ledger.LedgerEntry(self.ledger, ledger.ledger_key(task)) if exactly else None
+        return BatchWriter(table, entry) if task.ordered else PartitionWriter(table, entry, self.retry)
 
     def committer(self, folder: str) -> Committer | None:
-        """Forgets what the ledger holds of finished micro-batches."""
-        return _Forgetting(self) if self.delivery == "exactly_once" else None
+        """Return the committer that deletes ledger entries of finished micro-batches."""
+        return _LedgerCleaner(self) if self.delivery == "exactly_once" else None
 
     def _columns(self, fields: Schema) -> dict[str, str]:
         return self.columns or {name: name.replace(".", "_") for name in fields.names}
 
-    def _target(self, fields: Schema) -> Target:
+    def _target(self, fields: Schema) -> TableMapping:
         columns = self._columns(fields)
         types = tuple((columns[field], type_) for field, type_ in self.types.items())
-        return Target(self.table, self.mode, tuple(columns), tuple(columns.values()), tuple(columns[k] for k in self.key), types)
+        return TableMapping(
+            self.table, self.mode, tuple(columns), tuple(columns.values()), tuple(columns[k] for k in self.key), types
+        )
 
 
-class _Forgetting:
-    """Deletes entries that are never asked for again. What it cannot delete now, a later micro-batch's commit does."""
+class _LedgerCleaner:
+    """Deletes ledger entries that are no longer needed. An entry that it cannot delete is deleted with a later micro-batch."""
 
     def __init__(self, sink: DatabaseSink) -> None:
         self._sink = sink
         self._names: set[str] = set()
 
     def commit(self, batch: BatchId, staged: Iterable[Staged]) -> None:
-        """``detail`` of what was staged is the sink's name."""
+        """Delete the entries of earlier micro-batches; ``detail`` of a staged item is the sink's name."""
         names = {item.detail for item in staged}
         for name in names:
             try:
-                ledger.forget(session_of(self._sink.access), self._sink.ledger, batch.query, name, batch.number)
+                ledger.delete_before(shared_session(self._sink.settings), self._sink.ledger, batch.query, name, batch.number)
             except (OSError, ComponentError):
                 return
 
     def tick(self) -> None:
-        """Nothing is due."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The table that a sink writes to: found, made where it is asked for, and compared with the fields that come."""
+"""Tables that a sink writes to: inspect, create, and compare with the incoming fields."""
 
 from __future__ import annotations
 
@@ -11,106 +11,106 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from connectors.database.failures import RowsError
-from connectors.database.places import Dialect
-from connectors.database.session import Session, engine_of
+from connectors.database.database_url import Dialect
+from connectors.database.errors import RowsError
+from connectors.database.session import Session, sqlalchemy_engine
 from etl.api import ComponentError, Finding, format_type, nearest
 
 Mode = Literal["insert", "upsert", "ignore", "replace"]
 
 
 @dataclass(frozen=True)
-class Target:
-    """What is written where: the n-th field goes to the n-th column."""
+class TableMapping:
+    """Which field is written to which column: the n-th field to the n-th column."""
 
     table: str
     mode: Mode
     fields: tuple[str, ...]
     columns: tuple[str, ...]
     key: tuple[str, ...]
-    """Columns that tell rows apart."""
+    """Columns of the key."""
     types: tuple[tuple[str, str], ...] = ()
-    """Column → its SQL type, where the user says it, for a table that is made."""
+    """Column → SQL type set by the user, for a created table."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A table as it is. Types are SQLAlchemy's."""
+class ExistingTable:
+    """A table in the database. Types are SQLAlchemy's."""
 
     columns: Mapping[str, Any]
     unique: tuple[frozenset[str], ...]
     engine: str | None = None
 
     @property
-    def keeps_transactions(self) -> bool:
-        """False for the storage engines of MySQL that know none."""
+    def has_transactions(self) -> bool:
+        """False for storage engines of MySQL without transactions."""
         return self.engine is None or self.engine.lower() in ("innodb", "rocksdb", "tokudb", "spider", "ndbcluster")
 
 
-def found_table(session: Session, table: str) -> Found | None:
-    """The table, or None where there is none (or none that we may see)."""
+def inspect_table(session: Session, table: str) -> ExistingTable | None:
+    """Return the table, or None if it does not exist or the user may not see it."""
     sqlalchemy = import_module("sqlalchemy")
     schema, _, name = table.rpartition(".")
-    place = {"table_name": name, "schema": schema or None}
-    with session.failing_through_sqlalchemy(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", sqlalchemy.exc.SAWarning)  # types and indexes that it does not know
-        inspector = sqlalchemy.inspect(engine_of(session))
+    table_ref = {"table_name": name, "schema": schema or None}
+    with session.translating_sqlalchemy_errors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", sqlalchemy.exc.SAWarning)  # types and indexes unknown to SQLAlchemy
+        inspector = sqlalchemy.inspect(sqlalchemy_engine(session))
         try:
-            columns = {column["name"]: column["type"] for column in inspector.get_columns(**place)}
-            keys = [inspector.get_pk_constraint(**place)["constrained_columns"]]
-            keys += [index["column_names"] for index in inspector.get_indexes(**place) if index["unique"]]
-            keys += [constraint["column_names"] for constraint in inspector.get_unique_constraints(**place)]
-            options = inspector.get_table_options(**place) if session.dialect == "mysql" else {}
+            columns = {column["name"]: column["type"] for column in inspector.get_columns(**table_ref)}
+            keys = [inspector.get_pk_constraint(**table_ref)["constrained_columns"]]
+            keys += [index["column_names"] for index in inspector.get_indexes(**table_ref) if index["unique"]]
+            keys += [constraint["column_names"] for constraint in inspector.get_unique_constraints(**table_ref)]
+            options = inspector.get_table_options(**table_ref) if session.dialect == "mysql" else {}
         except sqlalchemy.exc.NoSuchTableError:
             return None
-    return Found(columns, tuple(frozenset(names) for names in keys if names), options.get("mysql_engine"))
+    return ExistingTable(columns, tuple(frozenset(names) for names in keys if names), options.get("mysql_engine"))
 
 
-def prepared(session: Session, target: Target, schema: pa.Schema, create: bool) -> Found:
-    """The table to write to, made if it has to be. Raises ComponentError when it cannot take these columns."""
-    found = found_table(session, target.table)
+def prepare_table(session: Session, target: TableMapping, schema: pa.Schema, create: bool) -> ExistingTable:
+    """Return the table to write to, after creating it if needed. Raises ComponentError if the columns do not fit."""
+    found = inspect_table(session, target.table)
     if found is None and create:
-        with suppress(RowsError):  # PostgreSQL: another task made it at the same moment
-            session.run(created(session, target, schema))
-        found = found_table(session, target.table)
-    problems = [f for f in compared(session, target, schema, found) if f.severity == "error"]
+        with suppress(RowsError):  # PostgreSQL: another task created it at the same moment
+            session.run(create_table_sql(session, target, schema))
+        found = inspect_table(session, target.table)
+    problems = [f for f in compare_table(session, target, schema, found) if f.severity == "error"]
     if found is None or problems:
-        place = session.access.place
-        raise ComponentError("; ".join(f"{place}: {f.message}" + (f" ({f.hint})" if f.hint else "") for f in problems))
+        url = session.settings.url
+        raise ComponentError("; ".join(f"{url}: {f.message}" + (f" ({f.hint})" if f.hint else "") for f in problems))
     return found
 
 
-def compared(session: Session, target: Target, schema: pa.Schema, found: Found | None) -> Iterable[Finding]:
-    """Findings: a missing table or column, a column of another type, a key without a unique index."""
+def compare_table(session: Session, target: TableMapping, schema: pa.Schema, found: ExistingTable | None) -> Iterable[Finding]:
+    """Yield findings: a missing table or column, a column of another type, a key without a unique index."""
     if found is None:
-        tables = names(session, target.table)
-        hint = nearest(target.table, tables) or f"create it, or let the sink: create: true{_list(tables)}"
+        tables = list_tables(session, target.table)
+        hint = nearest(target.table, tables) or f"create it, or set create: true{_tables_hint(tables)}"
         yield Finding("unknown-table", f"there is no table {target.table!r}", ("table",), hint)
         return
     for field, column in zip(target.fields, target.columns, strict=True):
         if column not in found.columns:
             hint = nearest(column, found.columns) or f"columns: {', '.join(found.columns)}"
             yield Finding("unknown-column", f"table {target.table!r} has no column {column!r} for {field!r}", ("columns",), hint)
-        elif not fits(schema.field(field).type, found.columns[column]):
-            given, there = format_type(schema.field(field).type), str(found.columns[column])
-            message = f"column {column!r} of table {target.table!r} is {there}, and field {field!r} is {given}"
-            yield Finding("column-type", message, ("columns",), "what does not fit goes to the dead letters", "warning")
+        elif not is_compatible(schema.field(field).type, found.columns[column]):
+            declared, there = format_type(schema.field(field).type), str(found.columns[column])
+            message = f"column {column!r} of table {target.table!r} is {there}, but field {field!r} is {declared}"
+            yield Finding("column-type", message, ("columns",), "values that do not fit become dead letters", "warning")
     if target.mode != "insert" and target.key and frozenset(target.key) not in found.unique:
         message = f"table {target.table!r} has no unique index on {', '.join(target.key)}, which mode {target.mode} needs"
         yield Finding("no-unique-index", message, ("key",), f"CREATE UNIQUE INDEX … ({', '.join(target.key)})")
 
 
-def names(session: Session, table: str) -> list[str]:
-    """Tables beside this one."""
+def list_tables(session: Session, table: str) -> list[str]:
+    """List the tables of the same schema."""
     sqlalchemy = import_module("sqlalchemy")
     schema = table.rpartition(".")[0]
-    with session.failing_through_sqlalchemy():
-        found = sqlalchemy.inspect(engine_of(session)).get_table_names(schema=schema or None)
+    with session.translating_sqlalchemy_errors():
+        found = sqlalchemy.inspect(sqlalchemy_engine(session)).get_table_names(schema=schema or None)
     return [f"{schema}.{name}" if schema else name for name in found]
 
 
-def fits(type_: pa.DataType, column: Any) -> bool:
-    """Whether values of this type usually can be stored in such a column."""
+def is_compatible(type_: pa.DataType, column: Any) -> bool:
+    """Return whether values of this type can usually be stored in such a column."""
     types = import_module("sqlalchemy.types")
     kind = next((kinds for applies, kinds in _KINDS if applies(type_)), None)
     if kind is None or isinstance(column, (types.NullType, types.String, types.JSON)):
@@ -118,7 +118,7 @@ def fits(type_: pa.DataType, column: Any) -> bool:
     return isinstance(column, tuple(getattr(types, name) for name in kind))
 
 
-def _list(tables: list[str]) -> str:
+def _tables_hint(tables: list[str]) -> str:
     return f"; there are: {', '.join(tables[:20])}" if tables else ""
 
 
@@ -135,29 +135,29 @@ _KINDS = (
 )
 
 
-# ── Making a table ────────────────────────────────────────────────────────────────────────────────
+# ── Creating a table ────────────────────────────────────────────────────────────────────────────────
 
 
-def created(session: Session, target: Target, schema: pa.Schema) -> str:
-    """The statement that makes the table: types by the fields, key columns not null and unique."""
-    given = dict(target.types)
+def create_table_sql(session: Session, target: TableMapping, schema: pa.Schema) -> str:
+    """Return the CREATE TABLE statement: types from the fields, key columns not null and unique."""
+    declared = dict(target.types)
     lines = []
     for field, column in zip(target.fields, target.columns, strict=True):
-        keyed = column in target.key
-        type_ = given.get(column) or column_type(schema.field(field).type, session.dialect, keyed)
-        lines.append(f"{session.quoted(column)} {type_}{' NOT NULL' if keyed else ''}")
+        is_key = column in target.key
+        type_ = declared.get(column) or column_type(schema.field(field).type, session.dialect, is_key)
+        lines.append(f"{session.quote(column)} {type_}{' NOT NULL' if is_key else ''}")
     if target.key:
-        lines.append(f"PRIMARY KEY ({', '.join(map(session.quoted, target.key))})")
+        lines.append(f"PRIMARY KEY ({', '.join(map(session.quote, target.key))})")
     end = " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4" if session.dialect == "mysql" else ""
-    return f"CREATE TABLE IF NOT EXISTS {session.qualified(target.table)} ({', '.join(lines)}){end}"
+    return f"CREATE TABLE IF NOT EXISTS {session.quote_table(target.table)} ({', '.join(lines)}){end}"
 
 
-def column_type(type_: pa.DataType, dialect: Dialect, keyed: bool = False) -> str:
-    """SQL's type for a field's. MySQL cannot index texts without a length, so key columns of it take 255 characters."""
+def column_type(type_: pa.DataType, dialect: Dialect, is_key: bool = False) -> str:
+    """Return the SQL type for a field's type. MySQL cannot index text without a length, so text in a key gets 255 characters."""
     if pa.types.is_decimal(type_):
         return "TEXT" if dialect == "sqlite" else f"DECIMAL({type_.precision},{type_.scale})"
     mysql, postgresql, sqlite = next(names for applies, names in _TYPES if applies(type_))
-    if keyed and dialect == "mysql":
+    if is_key and dialect == "mysql":
         mysql = {"MEDIUMTEXT": "VARCHAR(255) COLLATE utf8mb4_bin", "LONGBLOB": "VARBINARY(255)"}.get(mysql, mysql)
     return {"mysql": mysql, "postgresql": postgresql, "sqlite": sqlite}[dialect]
 

@@ -1,4 +1,4 @@
-"""Writing a split: a transaction for each batch, with the ledger's position first (why: `ledger`)."""
+"""Writes a split: a transaction for each batch, which advances the ledger's position first (see `ledger`)."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.database import ledger
-from connectors.database.drivers import Access
-from connectors.database.isolating import delivered, rejects_of
-from connectors.database.ledger import Entry
-from connectors.database.loading import Load, loader
-from connectors.database.positions import BEFORE_ALL, Placed, Position, placed
-from connectors.database.session import Session, session_of
-from connectors.database.tables import Target, prepared
+from connectors.database.bulk_insert import InsertRows, create_bulk_insert
+from connectors.database.drivers import ConnectionSettings
+from connectors.database.event_positions import START_OF_SPLIT, EventPosition, PositionedBatch, add_positions
+from connectors.database.ledger import LedgerEntry
+from connectors.database.row_isolation import to_rejects, write_accepted_rows
+from connectors.database.session import Session, shared_session
+from connectors.database.tables import TableMapping, prepare_table
 from etl.api import ComponentError, Rejects, Result, Staged
 
-TRIES = 100
-"""How often the ledger may be found moved by others before a batch is put off."""
+MAX_LEDGER_CONFLICTS = 100
+"""How often the position may have been advanced by others before the batch is retried later."""
 
 
 @dataclass
-class Table:
-    """The table that is written to, over whichever session there is."""
+class TargetTable:
+    """The table to write to, on this thread's session."""
 
-    access: Access
-    target: Target
+    settings: ConnectionSettings
+    target: TableMapping
     schema: pa.Schema
     create: bool
     ledger: str | None
 
-    def opened(self) -> tuple[Session, Load]:
-        """A session and how it writes rows; the table is looked at once in each session."""
-        session = session_of(self.access)
-        if self.target not in session.known:
-            found = prepared(session, self.target, self.schema, self.create)
+    def open(self) -> tuple[Session, InsertRows]:
+        """Return the session and the function that inserts rows; the table is inspected once in each session."""
+        session = shared_session(self.settings)
+        if self.target not in session.cache:
+            found = prepare_table(session, self.target, self.schema, self.create)
             if self.ledger is not None:
-                self._with_transactions(session, found.keeps_transactions, found.engine)
-                ledger.create(session, self.ledger)
-            session.known[self.target] = loader(session, self.target, found)
-        return session, session.known[self.target]
+                self._require_transactions(session, found.has_transactions, found.engine)
+                ledger.create_ledger(session, self.ledger)
+            session.cache[self.target] = create_bulk_insert(session, self.target, found)
+        return session, session.cache[self.target]
 
-    def _with_transactions(self, session: Session, there: bool, engine: str | None) -> None:
+    def _require_transactions(self, session: Session, there: bool, engine: str | None) -> None:
         if not there:
             raise ComponentError(
-                f"{session.access.place}: table {self.target.table!r} is of engine {engine}, which has no transactions: what a "
-                "crash leaves of a batch would be written again; ALTER TABLE … ENGINE=InnoDB, or delivery: at_least_once"
+                f"{session.settings.url}: table {self.target.table!r} is of engine {engine}, which has no transactions: "
+                "after a crash rows would be written twice; ALTER TABLE … ENGINE=InnoDB, or delivery: at_least_once"
             )
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
-        """Bytes of each event's values: texts as they are, anything else eight."""
+        """Return the bytes of each event's values: the length of texts, eight for others."""
         sizes = pa.repeat(pa.scalar(8 * len(self.target.fields), pa.int64()), batch.num_rows)
         for name in self.target.fields:
             column = batch.column(name)
@@ -62,61 +62,63 @@ class Table:
 
 @dataclass
 class BatchWriter:
-    """Each batch in a transaction of its own, with the ledger; without one, at least once."""
+    """Writes each batch in a transaction of its own, with the ledger (exactly once) or without (at least once)."""
 
-    table: Table
-    entry: Entry | None
-    last: Position = BEFORE_ALL
-    """Of the events that came so far."""
+    table: TargetTable
+    entry: LedgerEntry | None
+    last: EventPosition = START_OF_SPLIT
+    """Position of the last event so far."""
     events: int = field(default=0, init=False)
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """See `Table.sizes`."""
+        """Return the bytes of each event; see `TargetTable.sizes`."""
         return self.table.sizes(batch)
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """All of it or nothing, but for what the database refuses."""
+        """Write all rows of a batch that the database accepts, or none."""
         if self.entry is None:
-            session, load = self.table.opened()
+            session, insert_rows = self.table.open()
             with session.transaction():
-                rejected = rejects_of(batch, delivered(session, load, batch)[1])
+                rejected = to_rejects(batch, write_accepted_rows(session, insert_rows, batch)[1])
         else:
-            found = placed(batch, self.last)
-            rejected = self._written(self.entry, found)
+            found = add_positions(batch, self.last)
+            rejected = self._write_with_ledger(self.entry, found)
             self.last = found.last
         self.events += batch.num_rows
         return Result(rejected=rejected)
 
     def close(self) -> Staged | None:
-        """Everything is written; the driver wants to know whether there was anything."""
+        """Report to the driver whether something was written; all rows are committed."""
         return Staged("", 0, self.events, self.entry.key.sink) if self.events and self.entry else None
 
     def abort(self) -> None:
-        """Nothing is open between two batches."""
+        """Do nothing: no transaction is open between two batches."""
 
-    def _written(self, entry: Entry, found: Placed) -> Sequence[Rejects]:
+    def _write_with_ledger(self, entry: LedgerEntry, found: PositionedBatch) -> Sequence[Rejects]:
         rejected: list[Rejects] = []
-        for _ in range(TRIES):
-            left = found.behind(entry.position)
-            if not left.batch.num_rows:
+        for _ in range(MAX_LEDGER_CONFLICTS):
+            remaining = found.after(entry.position)
+            if not remaining.batch.num_rows:
                 return rejected
-            session, load = self.table.opened()
+            session, insert_rows = self.table.open()
             try:
                 with session.transaction():
-                    parts, refused = self._moved(session, load, entry, left)
-            except _MovedError:
-                rejected += entry.look(session)
+                    parts, refused = self._write_in_transaction(session, insert_rows, entry, remaining)
+            except _PositionMovedError:
+                rejected += entry.read_back(session)
                 continue
             entry.position, entry.parts = found.last, entry.parts + parts
             return [*rejected, *refused]
-        raise OSError(f"{self.table.access.place}: others write the same split; is the pipeline running twice?")
+        raise OSError(f"{self.table.settings.url}: another writer writes the same split; is the pipeline running twice?")
 
-    def _moved(self, session: Session, load: Load, entry: Entry, left: Placed) -> tuple[int, Sequence[Rejects]]:
-        if not entry.move(session, left.last):
-            raise _MovedError
-        refused = rejects_of(left.batch, delivered(session, load, left.batch)[1])
-        return entry.keep(session, refused) if refused else 0, refused
+    def _write_in_transaction(
+        self, session: Session, insert_rows: InsertRows, entry: LedgerEntry, remaining: PositionedBatch
+    ) -> tuple[int, Sequence[Rejects]]:
+        if not entry.advance(session, remaining.last):
+            raise _PositionMovedError
+        refused = to_rejects(remaining.batch, write_accepted_rows(session, insert_rows, remaining.batch)[1])
+        return entry.store_rejects(session, refused) if refused else 0, refused
 
 
-class _MovedError(Exception):
-    """The ledger's position is not where this writer believed it to be."""
+class _PositionMovedError(Exception):
+    """The ledger's position is not the one that this writer knows."""

@@ -10,30 +10,30 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import Field
 
-from connectors.database.options import RowsOptions
-from connectors.database.probing import reached
-from connectors.database.ranges import clock, moment
-from connectors.database.reading import rows, selected
-from connectors.database.session import Session, close, connected
-from connectors.database.tables import found_table, names
+from connectors.database.connection_options import RowsOptions
+from connectors.database.probe import probe_database
+from connectors.database.row_ranges import fetch_clock, time_literal
+from connectors.database.row_reader import read_rows, select_list
+from connectors.database.session import Session, close, open_session
+from connectors.database.tables import inspect_table, list_tables
 from etl.api import Changes, Duration, Finding, LookupTable, Names, format_type, nearest, parse_type
 
 
 class DatabaseTable(RowsOptions, LookupTable):
     """A table or query of MySQL, MariaDB, PostgreSQL or SQLite.
 
-    It is read in one statement, so as it is at one moment. With `refresh` it is read again that often; `changed` is a cheap
-    query whose answer says whether that is worth it. A value that is none of its column's type is null, but in PostgreSQL,
-    where it keeps the version before in use. Rows of MySQL and MariaDB become columns without a Python value for any of them;
-    psycopg and SQLite hand over a row at a time. Tested against the real servers.
+    It is read in one statement, which sees the rows at one moment. With `refresh` it is read again at this interval;
+    `changed` is a cheap query whose result shows whether rows may have changed. A value that does not fit its column's type
+    is null; in PostgreSQL such a value keeps the last version in use. Rows of MySQL and MariaDB become columns without a
+    Python value for each; psycopg and SQLite return one row at a time. Tested against real servers.
 
-    With `time`, a refresh reads only the rows that came or changed since the one before, and builds the new version of them
-    and of the other rows, which are kept in a file beside the table's (in the state folder, compressed). `id` says which row a
-    changed row replaces: without it the key, which must be unique then. A row that is deleted leaves no time behind: mark it in
-    a column (`deleted`), or have the table read whole now and then (`whole`). A row whose `time` is null comes with a whole
-    reading only. An index on `time` makes a refresh cheap. A timestamp is compared with the database's clock, so a row may be
-    committed up to `lag` after its time; rows that young are read once more. With a number (a version, a sequence) what is
-    committed behind a larger one is missed.
+    With `time`, a refresh reads only the rows that are new or changed since the last one, and builds the new version from
+    them and the other rows, which are stored in a file beside the table's (in the state folder, compressed). `id` identifies
+    the row that a changed row replaces; without it the key does, and must be unique. Deleted rows are not noticed: mark them
+    in a column (`deleted`), or read the whole table from time to time (`whole`). A row whose `time` is null is only read with
+    the whole table. An index on `time` makes a refresh cheap. A timestamp is compared with the database's clock, and a row
+    may be committed up to `lag` after its time; rows younger than that are read again. If `time` is a number (a version, a
+    sequence), a row that is committed after one with a larger number is missed.
 
     ```yaml
     type: database
@@ -53,19 +53,19 @@ class DatabaseTable(RowsOptions, LookupTable):
     type: Literal["database"] = "database"
     changed: str | None = Field(
         default=None,
-        description="A SELECT of one row that is another when rows may have changed; without it the table is read each time.",
+        description="A SELECT of one row, whose result changes with the rows; without it every refresh reads the table.",
         min_length=1,
         examples=["select max(changed), count(*) from bad_addresses"],
     )
     time: str | None = Field(
         default=None,
         min_length=1,
-        description="A column that grows when rows are added or changed: a refresh reads only those. A timestamp, unless "
-        "`columns` says that it is a whole number.",
+        description="Column that increases when rows are added or changed: a refresh reads only those. A timestamp, unless "
+        "`columns` declares a whole number.",
         examples=["changed_at"],
     )
     id: Names | None = Field(
-        default=None, description="Columns that tell rows apart, where the key does not; for `time`.", examples=["id"]
+        default=None, description="Columns that identify a row, if the key does not; for `time`.", examples=["id"]
     )
     lag: Duration = Field(
         default=timedelta(seconds=5),
@@ -75,32 +75,32 @@ class DatabaseTable(RowsOptions, LookupTable):
     deleted: str | None = Field(
         default=None,
         min_length=1,
-        description="A column of rows that count no more: true, a number that is not 0, or a time (say so in `columns`).",
+        description="Column that marks deleted rows: true, a number other than 0, or a time (declared in `columns`).",
         examples=["is_deleted"],
     )
     whole: Duration | None = Field(
-        default=None, description="How often a refresh reads the whole table in spite of `time`.", examples=["1d"]
+        default=None, description="How often a refresh reads the whole table although `time` is set.", examples=["1d"]
     )
 
     def check(self) -> Iterable[Finding]:
-        yield from self.rows_findings()
+        yield from self.check_rows()
         if self.time is None:
             for name in ("id", "lag", "deleted", "whole"):
                 if name in self.model_fields_set:
-                    yield Finding("unused-option", f"{name} is for a table with time", (name,), severity="warning")
+                    yield Finding("unused-option", f"{name} is only used with time", (name,), severity="warning")
         elif not (pa.types.is_timestamp(self.column(self.time)) or pa.types.is_integer(self.column(self.time))):
             found = format_type(self.column(self.time))
-            yield Finding("wrong-type", f"{self.time!r} is {found}, and time is a timestamp or whole number", ("time",))
+            yield Finding("wrong-type", f"{self.time!r} is {found}, but time must be a timestamp or whole number", ("time",))
         elif self.refresh is None:
-            yield Finding("unused-option", "time is for a table with refresh", ("time",), severity="warning")
+            yield Finding("unused-option", "time is only used with refresh", ("time",), severity="warning")
 
     def column(self, name: str) -> pa.DataType:
-        """As declared; of `time` and `deleted` what they usually are."""
+        """Return the declared type; `time` and `deleted` have a default type."""
         usual = {self.time: pa.timestamp("us", tz="UTC"), self.deleted: pa.bool_()}
         return parse_type(self.columns[name]) if name in self.columns else usual.get(name, pa.string())
 
     def probe(self) -> Iterable[Finding]:
-        return reached(self.access, self._look)
+        return probe_database(self.settings, self._check_connected)
 
     def version(self) -> str | None:
         if self.changed is None:
@@ -119,8 +119,8 @@ class DatabaseTable(RowsOptions, LookupTable):
             return None
         with self._session() as session:
             if pa.types.is_timestamp(self.column(self.time)):
-                return clock(session) - round(self.lag.total_seconds() * 1e6)
-            most = session.run(f"SELECT max({session.quoted(self.time)}) FROM {self.rows(session)}").fetchone()[0]
+                return fetch_clock(session) - round(self.lag.total_seconds() * 1e6)
+            most = session.run(f"SELECT max({session.quote(self.time)}) FROM {self.from_clause(session)}").fetchone()[0]
             return None if most is None else int(most)
 
     def read_since(self, columns: Sequence[str], mark: str | int | None) -> Iterator[pa.RecordBatch]:
@@ -129,38 +129,38 @@ class DatabaseTable(RowsOptions, LookupTable):
     def _read(self, columns: Sequence[str], mark: str | int | None) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([(name, self.column(name)) for name in columns])
         with self._session() as session:
-            sql = f"SELECT {selected(session, schema, columns)} FROM {self.rows(session)}"
+            sql = f"SELECT {select_list(session, schema, columns)} FROM {self.from_clause(session)}"
             if mark is not None and self.time is not None:
-                sql += f" WHERE {session.quoted(self.time)} > {moment(session.dialect, self.column(self.time), mark)}"
-            for batch, _ in rows(session, sql, schema):
+                sql += f" WHERE {session.quote(self.time)} > {time_literal(session.dialect, self.column(self.time), mark)}"
+            for batch, _ in read_rows(session, sql, schema):
                 yield batch
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        session = connected(self.access)
+        session = open_session(self.settings)
         try:
             yield session
         finally:
             close(session)
 
-    def _look(self, session: Session) -> Iterable[Finding]:
-        """Is the table there, with the columns that are named; does the query run?"""
+    def _check_connected(self, session: Session) -> Iterable[Finding]:
+        """Check that the table exists and has the columns that options name, and that the query runs."""
         if self.table is None:
-            session.run(f"SELECT * FROM {self.rows(session)} LIMIT 0").fetchall()
-        elif (found := found_table(session, self.table)) is None:
-            known = names(session, self.table)
+            session.run(f"SELECT * FROM {self.from_clause(session)} LIMIT 0").fetchall()
+        elif (found := inspect_table(session, self.table)) is None:
+            known = list_tables(session, self.table)
             hint = nearest(self.table, known) or f"there are: {', '.join(known[:20])}"
             yield Finding("unknown-table", f"there is no table {self.table!r}", ("table",), hint)
         else:
-            for path, name in self._named():
+            for path, name in self._named_columns():
                 if name not in found.columns:
                     message = f"table {self.table!r} has no column {name!r}"
                     yield Finding("unknown-column", message, path, nearest(name, found.columns))
         if self.changed is not None:
             session.run(self.changed).fetchone()
 
-    def _named(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Columns that options name, and where."""
+    def _named_columns(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the columns that options name, each with its option."""
         yield from ((("key",), name) for name in self.key)
         yield from ((("columns", name), name) for name in self.columns)
         yield from ((("id",), name) for name in self.id or ())

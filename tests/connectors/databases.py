@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.database.session import Session, close, connected
+from connectors.database.session import Session, close, open_session
 from connectors.database.sink import DatabaseSink
 from etl.api import OFFSET, BatchId, Task
 
@@ -47,7 +47,7 @@ class Database:
 
     def session(self) -> Session:
         """A connection of the test's own."""
-        return connected(self.sink().access)
+        return open_session(self.sink().settings)
 
     def clear(self) -> None:
         """Drop what the test made."""

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.database import session as sessions
-from connectors.database.ledger import packed, short, unpacked
-from connectors.database.positions import BEFORE_ALL, Position, placed
+from connectors.database.event_positions import START_OF_SPLIT, EventPosition, add_positions
+from connectors.database.ledger import pack_rejects, shorten, unpack_rejects
 from etl.api import OFFSET, BatchId, ComponentError, Rejects, Writer
 
 COUNT = "SELECT count(*), count(DISTINCT id) FROM {t}"
@@ -201,12 +201,12 @@ def test_a_transaction_that_is_lost_begins_anew_with_all_that_was_written(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.needs_checks()
-    monkeypatch.setattr("connectors.database.replay.MEMORY_BYTES", 200)
+    monkeypatch.setattr("connectors.database.replay_buffer.MAX_MEMORY_BYTES", 200)
     database.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY CHECK (id <> 7), message VARCHAR(20))")
     sink = database.sink()
     writer = sink.open(task(events(0, 1), WHOLE))
     refused = write(writer, 0, 40, 10)
-    sessions.close(sessions.session_of(sink.access))
+    sessions.close(sessions.shared_session(sink.settings))
 
     refused += writer.write(events(40, 50)).rejected
     writer.close()
@@ -240,16 +240,16 @@ def test_events_that_share_an_offset_are_told_apart(lite: Database) -> None:
 def test_positions_do_not_depend_on_how_events_are_cut(offsets: list[int], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(offsets)))
     batch = pa.record_batch([pa.array(offsets, pa.int64())], names=[OFFSET])
-    whole = placed(batch, BEFORE_ALL)
-    positions = [Position(o, a) for o, a in zip(offsets, whole.again.to_pylist(), strict=True)]
+    whole = add_positions(batch, START_OF_SPLIT)
+    positions = [EventPosition(o, a) for o, a in zip(offsets, whole.ordinal.to_pylist(), strict=True)]
 
-    head = placed(batch.slice(0, cut), BEFORE_ALL)
+    head = add_positions(batch.slice(0, cut), START_OF_SPLIT)
 
     assert sorted(set(positions)) == positions
     assert head.last == positions[cut - 1]
     if cut < len(offsets):
-        assert placed(batch.slice(cut), head.last).last == positions[-1]
-    assert whole.behind(head.last).batch.num_rows == len(offsets) - cut
+        assert add_positions(batch.slice(cut), head.last).last == positions[-1]
+    assert whole.after(head.last).batch.num_rows == len(offsets) - cut
 
 
 def test_refused_rows_survive_their_way_through_the_ledger() -> None:
@@ -258,14 +258,14 @@ def test_refused_rows_survive_their_way_through_the_ledger() -> None:
         Rejects(events(5, 6), "x", pa.array(["d"])),
     ]
 
-    found = list(unpacked(packed(given_rows)))
+    found = list(unpack_rejects(pack_rejects(given_rows)))
 
     assert [(one.code, one.reasons.to_pylist()) for one in found] == [("database-rejected", ["a", "b", "c"]), ("x", ["d"])]
     assert found[0].events.equals(given_rows[0].events)
 
 
 def test_long_names_keep_apart() -> None:
-    assert short("a", 64) == "a"
-    assert len(short("x" * 300, 64)) == 64
-    assert short("x" * 300, 64) != short("x" * 301, 64)
-    assert short("ä", 64).isascii()
+    assert shorten("a", 64) == "a"
+    assert len(shorten("x" * 300, 64)) == 64
+    assert shorten("x" * 300, 64) != shorten("x" * 301, 64)
+    assert shorten("ä", 64).isascii()

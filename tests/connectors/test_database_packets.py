@@ -13,8 +13,8 @@ from databases import Database, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.database import packets
-from connectors.database.reading import rows
+from connectors.database import mysql_packets
+from connectors.database.row_reader import read_rows
 from etl.api import ComponentError
 
 END = b"\xfe\x00\x00\x02\x00"
@@ -71,7 +71,7 @@ def framed(payloads: list[bytes], number: int = 0) -> bytes:
 
 def cut(content: bytes, width: int, size: int = 1 << 16, number: int = 0) -> list[tuple[bytes | None, ...]]:
     found: list[tuple[bytes | None, ...]] = []
-    for columns in packets._Packets(Driver(content, size, number), width).batches():
+    for columns in mysql_packets._PacketReader(Driver(content, size, number), width).batches():
         found += zip(*(column.view(_raw(column)).to_pylist() for column in columns), strict=True)
     return found
 
@@ -90,8 +90,8 @@ def test_what_was_sent_is_read(data: st.DataObject, width: int, size: int, numbe
 
 
 def test_batches_end_where_their_room_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packets, "ROOM", 64)
-    monkeypatch.setattr(packets, "ROWS", 3)
+    monkeypatch.setattr(mysql_packets, "BUFFER_BYTES", 64)
+    monkeypatch.setattr(mysql_packets, "MAX_BATCH_ROWS", 3)
     sent = [(b"a" * n, None, b"b") for n in [*range(20), 500, 3, 1000, 0]]
 
     assert cut(framed([*(b"".join(map(encoded, row)) for row in sent), END]), 3, 50) == sent
@@ -118,7 +118,7 @@ def test_bytes_that_are_no_rows_are_errors(payloads: list[bytes], width: int, re
 def test_packets_out_of_order_are_an_error() -> None:
     from pymysql.err import OperationalError  # type: ignore[import-untyped]
 
-    with pytest.raises(OperationalError, match="no row"):
+    with pytest.raises(OperationalError, match="malformed row"):
         cut(framed([encoded(b"a")]) + framed([encoded(b"b"), END], 5), 1)
 
 
@@ -137,7 +137,7 @@ def test_a_server_s_rows_are_read(mariadb_database: Database) -> None:
     types = [pa.int64(), pa.string(), pa.string(), pa.bool_(), pa.bool_(), pa.binary(), pa.timestamp("us", tz="UTC")]
     schema = pa.schema([(str(place), type_) for place, type_ in enumerate(types)])
 
-    found = pa.Table.from_batches([batch for batch, bad in rows(session, sql, schema) if bad is None])
+    found = pa.Table.from_batches([batch for batch, bad in read_rows(session, sql, schema) if bad is None])
 
     assert found.num_rows == 200_000
     assert found["0"].to_pylist() == list(range(1, 200_001))
@@ -152,7 +152,7 @@ def test_a_server_s_row_may_take_several_packets(mariadb_database: Database) -> 
     sql = "SELECT repeat('a', 9000000), repeat('b', 9000000) UNION ALL SELECT 'c', 'd'"
     schema = pa.schema([("a", pa.string()), ("b", pa.string())])
 
-    found = [row for batch, _ in rows(mariadb_database.session(), sql, schema) for row in batch.to_pylist()]
+    found = [row for batch, _ in read_rows(mariadb_database.session(), sql, schema) for row in batch.to_pylist()]
 
     assert [(row["a"][:1], len(row["a"]), len(row["b"])) for row in found] == [("a", 9_000_000, 9_000_000), ("c", 1, 1)]
 
@@ -163,7 +163,9 @@ def test_bits_are_booleans_and_what_is_unreadable_is_told(mariadb_database: Data
     mariadb_database.run("INSERT INTO {t} VALUES (1, b'1', '7'), (2, b'0', 'many'), (3, NULL, NULL)")
     schema = pa.schema([("gone", pa.bool_()), ("score", pa.int32())])
 
-    ((found, bad),) = rows(mariadb_database.session(), f"SELECT gone, score FROM {mariadb_database.table} ORDER BY n", schema)
+    ((found, bad),) = read_rows(
+        mariadb_database.session(), f"SELECT gone, score FROM {mariadb_database.table} ORDER BY n", schema
+    )
 
     assert found.to_pylist() == [{"gone": True, "score": 7}, {"gone": False, "score": None}, {"gone": None, "score": None}]
     assert bad is not None
@@ -176,4 +178,4 @@ def test_an_error_of_the_server_between_rows_is_the_engine_s(mariadb_database: D
     session = mariadb_database.session()
 
     with pytest.raises(ComponentError, match="Subquery returns more than 1 row"):
-        list(rows(session, sql, pa.schema([("a", pa.int64())])))
+        list(read_rows(session, sql, pa.schema([("a", pa.int64())])))

@@ -75,7 +75,7 @@ def test_no_text_breaks_out_of_its_place(database: Database) -> None:
 
 
 def test_every_type_comes_back_as_it_went(database: Database) -> None:
-    moment = dt.datetime(2026, 1, 2, 3, 4, 5, 120)
+    time_literal = dt.datetime(2026, 1, 2, 3, 4, 5, 120)
     given = {
         "flag": pa.array([True, None]),
         "small": pa.array([-128, 127], pa.int8()),
@@ -83,7 +83,7 @@ def test_every_type_comes_back_as_it_went(database: Database) -> None:
         "ratio": pa.array([0.1, -1e300]),
         "amount": pa.array([Decimal("12345678901234567890.12"), None], pa.decimal128(22, 2)),
         "day": pa.array([dt.date(1999, 12, 31), None]),
-        "local_time": pa.array([moment, None], pa.timestamp("us")),
+        "local_time": pa.array([time_literal, None], pa.timestamp("us")),
         "source.ip": pa.array(["::1", None]),
         "raw": pa.array([b"\x00\xff'\\", b""], pa.binary()),
         "tags": pa.array([["a'b", 'c"d'], None], pa.list_(pa.string())),
@@ -108,8 +108,8 @@ def plain(value: Any) -> Any:
 
 
 def test_times_are_kept_to_the_microsecond_and_in_utc(database: Database) -> None:
-    moment = dt.datetime(2026, 1, 2, 3, 4, 5, 120, dt.UTC)
-    written(database.sink(create=True), events(0, 1, seen=pa.array([moment], pa.timestamp("us", "UTC"))))
+    time_literal = dt.datetime(2026, 1, 2, 3, 4, 5, 120, dt.UTC)
+    written(database.sink(create=True), events(0, 1, seen=pa.array([time_literal], pa.timestamp("us", "UTC"))))
 
     found = str(database.run("SELECT seen FROM {t}")[0][0])
     assert found.startswith("2026-01-02 03:04:05.000120")

@@ -10,10 +10,10 @@ from databases import of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connectors.database.isolating import delivered
+from connectors.database.row_isolation import write_accepted_rows
 from connectors.database.session import Session, close
+from connectors.database.sql_values import join_rows, rows_as_bytes, to_copy_text, to_mysql_literals
 from connectors.database.tables import column_type
-from connectors.database.values import copied, literals, rows_of, text_of
 
 characters = st.one_of(st.sampled_from("'\"\\`%_\n\r\t\x00\x1a;-# NU"), st.characters(codec="utf-8"))
 texts = st.lists(st.none() | st.text(characters, max_size=20), min_size=1, max_size=20)
@@ -22,15 +22,15 @@ quiet = settings(max_examples=100, deadline=None, suppress_health_check=[HealthC
 
 @pytest.fixture
 def mysql(request: pytest.FixtureRequest) -> Iterator[Session]:
-    yield from session_of("mariadb", request)
+    yield from shared_session("mariadb", request)
 
 
 @pytest.fixture
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Session]:
-    yield from session_of("postgres", request)
+    yield from shared_session("postgres", request)
 
 
-def session_of(name: str, request: pytest.FixtureRequest) -> Iterator[Session]:
+def shared_session(name: str, request: pytest.FixtureRequest) -> Iterator[Session]:
     for database in of(name, request):
         session = database.session()
         yield session
@@ -40,7 +40,7 @@ def session_of(name: str, request: pytest.FixtureRequest) -> Iterator[Session]:
 @quiet
 @given(texts)
 def test_a_literal_is_read_as_the_text_it_was_made_of(mysql: Session, values: list[str | None]) -> None:
-    row = bytes(text_of(rows_of([literals(pa.array(values, pa.string()))], ",", "", "")))
+    row = bytes(rows_as_bytes(join_rows([to_mysql_literals(pa.array(values, pa.string()))], ",", "", "")))
 
     assert list(mysql.run(b"SELECT " + row[1:]).fetchone()) == values  # type: ignore[arg-type]
 
@@ -49,19 +49,21 @@ def test_a_literal_is_read_as_the_text_it_was_made_of(mysql: Session, values: li
 @given(texts)
 def test_copied_lines_are_read_as_the_texts_they_were_made_of(postgresql: Session, values: list[str | None]) -> None:
     without_nul = [value if value is None else value.replace("\x00", "") for value in values]
-    numbered = rows_of([copied(pa.array(range(len(values)))), copied(pa.array(without_nul, pa.string()))], "", "\t", "\n")
+    numbered = join_rows(
+        [to_copy_text(pa.array(range(len(values)))), to_copy_text(pa.array(without_nul, pa.string()))], "", "\t", "\n"
+    )
 
     postgresql.run("CREATE TEMPORARY TABLE IF NOT EXISTS copied (n INTEGER, v TEXT)")
     postgresql.run("DELETE FROM copied")
     with postgresql.driver.cursor().copy("COPY copied FROM STDIN") as copy:
-        copy.write(text_of(numbered))
+        copy.write(rows_as_bytes(numbered))
 
     assert [row[0] for row in postgresql.run("SELECT v FROM copied ORDER BY n").fetchall()] == without_nul
 
 
 @given(st.sets(st.integers(0, 63)), st.integers(1, 64), st.booleans())
 def test_isolation_delivers_every_row_but_the_bad_ones_in_order(bad: set[int], count: int, tells: bool) -> None:
-    from connectors.database.failures import RowsError
+    from connectors.database.errors import RowsError
 
     batch = pa.record_batch({"n": pa.array(range(count), pa.int64())})
     table: list[int] = []
@@ -73,11 +75,11 @@ def test_isolation_delivers_every_row_but_the_bad_ones_in_order(bad: set[int], c
                 raise RowsError("bad", place if tells else None)
         table.extend(numbers)
 
-    class Attempts:
-        def attempt(self, action: object) -> None:
+    class FakeSession:
+        def run_with_savepoint(self, action: object) -> None:
             action()  # type: ignore[operator]
 
-    kept, reasons = delivered(Attempts(), load, batch)  # type: ignore[arg-type]
+    kept, reasons = write_accepted_rows(FakeSession(), load, batch)  # type: ignore[arg-type]
 
     assert table == [n for n in range(count) if n not in bad]
     assert kept.column("n").to_pylist() == table
@@ -85,7 +87,7 @@ def test_isolation_delivers_every_row_but_the_bad_ones_in_order(bad: set[int], c
 
 
 def test_numbers_that_are_none_are_quoted() -> None:
-    (texts,) = literals(pa.array([1.5, float("nan"), float("-inf"), None]))
+    (texts,) = to_mysql_literals(pa.array([1.5, float("nan"), float("-inf"), None]))
 
     assert texts.to_pylist() == ["1.5", "'nan'", "'-inf'", "NULL"]
 
@@ -107,4 +109,4 @@ def test_columns_of_a_table_that_is_made(type_: pa.DataType, expected: tuple[str
 
 
 def test_key_columns_of_mysql_have_a_length() -> None:
-    assert column_type(pa.string(), "mysql", keyed=True) == "VARCHAR(255) COLLATE utf8mb4_bin"
+    assert column_type(pa.string(), "mysql", is_key=True) == "VARCHAR(255) COLLATE utf8mb4_bin"

@@ -10,7 +10,7 @@ from typing import Any
 
 from kill_table import Stage
 
-from connectors.database.session import Session, close, connected
+from connectors.database.session import Session, close, open_session
 from connectors.database.sink import DatabaseSink
 
 SCHEMES = {"mariadb": "mysql", "postgres": "postgresql"}
@@ -29,12 +29,12 @@ class Database:
 
     def __init__(self, stage: Stage, kind: str) -> None:
         if kind == "sqlite":
-            self.access = {"url": f"sqlite:///{stage.folder}/{stage.label}.db"}
+            self.settings = {"url": f"sqlite:///{stage.folder}/{stage.label}.db"}
         else:
             server = stage.servers[kind]
             url = f"{SCHEMES[kind]}://{server.address}/{server.database}"
-            self.access = {"url": url, "user": server.user, "password": server.password}
-        self.options = ", ".join(f"{name}: '{value}'" for name, value in self.access.items())
+            self.settings = {"url": url, "user": server.user, "password": server.password}
+        self.options = ", ".join(f"{name}: '{value}'" for name, value in self.settings.items())
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._asking() as session:
@@ -43,7 +43,7 @@ class Database:
 
     @contextmanager
     def _asking(self) -> Iterator[Session]:
-        session = connected(DatabaseSink.model_validate({**self.access, "table": "t"}).access)
+        session = open_session(DatabaseSink.model_validate({**self.settings, "table": "t"}).settings)
         try:
             yield session
         finally:
@@ -87,7 +87,7 @@ class TableCatch:
         for name in (self.table, self.ledger):
             stage.clearing.callback(self.database.run, f"DROP TABLE IF EXISTS {name}")
 
-    def delivered(self) -> Iterator[int]:
+    def write_accepted_rows(self) -> Iterator[int]:
         return (row[0] for row in self.database.run(f"SELECT n FROM {self.table}"))
 
     def prove(self, total: int) -> None:

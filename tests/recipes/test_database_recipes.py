@@ -14,7 +14,7 @@ from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
 from servers.postgres_server import Postgres
 
-from connectors.database.session import Session, close, connected
+from connectors.database.session import Session, close, open_session
 from connectors.database.sink import DatabaseSink
 
 pytestmark = pytest.mark.spark
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 def asked(server: Any, scheme: str) -> Session:
     """A connection to a server."""
     url = f"{scheme}://{server.address}/{server.database}"
-    return connected(DatabaseSink(url=url, user=server.user, password=server.password, table="x").access)
+    return open_session(DatabaseSink(url=url, user=server.user, password=server.password, table="x").settings)
 
 
 def run(etl: Etl, recipe: str, server: Any, scheme: str, **places: str) -> None:

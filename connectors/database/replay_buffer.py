@@ -1,4 +1,4 @@
-"""Batches that may have to be written again: in memory up to a bound, then in a file without a name."""
+"""Batches that may have to be written again: in memory up to a limit, then in an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import IO
 
 import pyarrow as pa
 
-MEMORY_BYTES = 64 << 20
+MAX_MEMORY_BYTES = 64 << 20
+"""Bytes of batches held in memory."""
 
 
 @dataclass
-class Batches:
-    """Batches in the order they were added, each with a label."""
+class ReplayBuffer:
+    """Batches in the order in which they were added, each with a label."""
 
     _items: list[tuple[int, pa.RecordBatch | tuple[int, int]]] = field(default_factory=list)
     _bytes: int = 0
     _file: IO[bytes] | None = None
 
     def add(self, label: int, batch: pa.RecordBatch) -> None:
-        """Keep a batch."""
-        if self._bytes + batch.nbytes <= MEMORY_BYTES:
+        """Add a batch."""
+        if self._bytes + batch.nbytes <= MAX_MEMORY_BYTES:
             self._bytes += batch.nbytes
             self._items.append((label, batch))
             return
@@ -34,7 +35,7 @@ class Batches:
         self._items.append((label, (at, self._file.tell() - at)))
 
     def close(self) -> None:
-        """None is needed any more."""
+        """Drop all batches."""
         self._items.clear()
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-"""Options that sink, source and look-up table share: where the database is, how we get in, and which rows are read."""
+"""Options that source, sink and look-up table share: how to connect, and which rows to read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, SecretStr
 
-from connectors.database.drivers import Access
-from connectors.database.places import UrlError, place_of
+from connectors.database.database_url import UrlError, parse_url
+from connectors.database.drivers import ConnectionSettings
 from connectors.tls import ClientTls
 from etl.api import Duration, Finding
 
@@ -24,60 +24,62 @@ TableName = Annotated[
     Field(
         pattern=r"^[^.\x00]+(\.[^.\x00]+)?$",
         max_length=129,
-        json_schema_extra={"patternErrorMessage": "is no table: write its name, or schema.name"},
+        json_schema_extra={"patternErrorMessage": "is not a table name: write table or schema.table"},
     ),
 ]
-"""A table, with its schema in front or not."""
+"""A table name, with or without a schema."""
 
 
 class DatabaseOptions(BaseModel):
-    """How to reach a database."""
+    """Options for connecting to a database."""
 
     url: str = Field(description=URL, min_length=1, examples=["mysql://localhost:3306/logs", "sqlite:///logs.db"])
     user: str | None = Field(default=None, description="User name.", min_length=1)
     password: SecretStr | None = Field(default=None, description="Password.", examples=["${DB_PASSWORD}"])
-    tls: ClientTls | None = Field(default=None, description="Encrypted connection; plain when nothing is said.")
+    tls: ClientTls | None = Field(default=None, description="Encrypted connection; without it the connection is not encrypted.")
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),
-        description="How long the server may take for one answer; a connection may take 10 s of it, a lock three quarters.",
+        description="How long a statement may take; connecting may take at most 10 s, waiting for a lock three quarters of it.",
     )
     properties: dict[str, Any] = Field(
         default={},
-        description="Further options of the driver: PyMySQL's `connect`, libpq's connection, Python's `sqlite3.connect`.",
+        description="More options of the driver: PyMySQL's `connect`, libpq's connection, Python's `sqlite3.connect`.",
         examples=[{"application_name": "audit"}],
     )
 
     @property
-    def access(self) -> Access:
-        """Where and how; raises UrlError."""
+    def settings(self) -> ConnectionSettings:
+        """Return address and credentials. Raises UrlError."""
         given = tuple(sorted(self.properties.items()))
-        return Access(place_of(self.url), self.user, self.password, self.tls, self.timeout.total_seconds(), given)
+        return ConnectionSettings(parse_url(self.url), self.user, self.password, self.tls, self.timeout.total_seconds(), given)
 
-    def url_findings(self) -> Iterable[Finding]:
-        """A URL that cannot be read, options that a file needs not, properties that are options of ours."""
+    def check_url(self) -> Iterable[Finding]:
+        """Yield findings for a malformed URL, options that SQLite does not use, and properties that have an option of their
+        own.
+        """
         try:
-            place = place_of(self.url)
+            url = parse_url(self.url)
         except UrlError as error:
             yield Finding(error.code, str(error), ("url",), error.hint)
             return
-        if place.dialect == "sqlite":
+        if url.dialect == "sqlite":
             for name in ("user", "password", "tls"):
                 if getattr(self, name) is not None:
-                    message = f"SQLite's database is a file, and {name} is not used"
+                    message = f"{name} is not used: SQLite's database is a file"
                     yield Finding("unused-option", message, (name,), severity="warning")
         if self.tls is not None:
             yield from self.tls.check("tls")
         for name, value in self.properties.items():
-            if name in _OURS:
-                message = f"{name!r} is given by the options url, user, password, tls and timeout"
+            if name in _RESERVED_PROPERTIES:
+                message = f"{name!r} is set by the options url, user, password, tls and timeout"
                 yield Finding("reserved-property", message, ("properties", name))
             elif isinstance(value, dict | list):
-                yield Finding("reserved-property", f"{name!r} is a text, a number or true or false", ("properties", name))
+                yield Finding("reserved-property", f"{name!r} must be a text, a number, true or false", ("properties", name))
 
 
 class RowsOptions(DatabaseOptions):
-    """Which rows of a database are read."""
+    """Options that choose the rows to read."""
 
     table: TableName | None = Field(default=None, description="The table, or `schema.table`.")
     query: str | None = Field(
@@ -87,20 +89,22 @@ class RowsOptions(DatabaseOptions):
         examples=["select o.id, c.name from orders o join customers c on c.id = o.customer"],
     )
 
-    def rows_findings(self) -> Iterable[Finding]:
-        """A URL that cannot be read; no table or query, or both."""
-        yield from self.url_findings()
+    def check_rows(self) -> Iterable[Finding]:
+        """Yield findings for a malformed URL, and unless exactly one of table and query is set."""
+        yield from self.check_url()
         if (self.table is None) == (self.query is None):
             found = "both are" if self.table else "neither is"
-            yield Finding("one-of-two", f"a table or a query is read, and {found} given", (), "give one of them")
+            yield Finding("one-of-two", f"either table or query is needed, but {found} given", (), "give one of them")
 
-    def rows(self, session: Session) -> str:
-        """What stands behind FROM."""
+    def from_clause(self, session: Session) -> str:
+        """Return the text after FROM."""
         if self.table is not None:
-            return session.qualified(self.table)
+            return session.quote_table(self.table)
         assert self.query is not None
         return f"({self.query.rstrip().rstrip(';')}) AS source_query"
 
 
-_OURS = frozenset(["host", "port", "user", "password", "passwd", "database", "db", "dbname", "autocommit", "isolation_level"])
-_OURS |= {"options", "charset", "client_encoding", "check_same_thread", "timeout"}
+_RESERVED_PROPERTIES = frozenset(
+    ["host", "port", "user", "password", "passwd", "database", "db", "dbname", "autocommit", "isolation_level"]
+)
+_RESERVED_PROPERTIES |= {"options", "charset", "client_encoding", "check_same_thread", "timeout"}

@@ -1,9 +1,8 @@
-"""What a driver's error means: try again, stop, or dead letters for the row that caused it.
+"""Meaning of drivers' errors: retry, end the run, or reject the rows that caused them.
 
 Codes: MariaDB's and MySQL's server error references, PostgreSQL's appendix A (SQLSTATE), SQLite's result codes. A lock
-that is not given in time, a deadlock, a full disk and a lost connection are temporary. What says that a value or a
-constraint is at fault concerns rows. All else (no such table, no rights, wrong password) stops the run, for nobody but
-its user can mend it.
+timeout, a deadlock, a full disk and a lost connection are temporary. Errors of values and constraints concern rows. All
+others (no such table, no rights, wrong password) end the run, because only the user can correct them.
 """
 
 from __future__ import annotations
@@ -13,39 +12,39 @@ import ssl
 from collections.abc import Callable
 from typing import Literal
 
-from connectors.database.places import Dialect, Place
+from connectors.database.database_url import DatabaseUrl, Dialect
 from etl.api import ComponentError
 
-Meaning = Literal["temporary", "rows", "permanent"]
+ErrorMeaning = Literal["temporary", "rows", "permanent"]
 
 
 class RowsError(Exception):
-    """A statement failed for what one of its rows holds. ``row`` is its number in the statement from 0, where it is known."""
+    """A statement failed because of the content of a row. ``row`` is the row's number in the statement from 0, if known."""
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
         self.row = row
 
 
-def translated(error: Exception, place: Place, what: str = "") -> Exception:
-    """A driver's error as the engine's: OSError, RowsError or ComponentError; other errors as they are."""
-    find = _MEANINGS[place.dialect]
-    meaning = find(error)
+def to_engine_error(error: Exception, url: DatabaseUrl, what: str = "") -> Exception:
+    """Return a driver's error as OSError, RowsError or ComponentError; other errors unchanged."""
+    classify = _CLASSIFIERS[url.dialect]
+    meaning = classify(error)
     if meaning is None:
         return error
-    text = _text(error)
+    text = _message(error)
     if meaning == "rows":
         found = _ROW.search(text)
         return RowsError(_ROW.sub("", text), int(found[1] or found[2]) - 1 if found else None)
-    message = f"{place}{what}: {text}"
+    message = f"{url}{what}: {text}"
     return OSError(message) if meaning == "temporary" else ComponentError(f"{message}{_hint(text)}")
 
 
 _ROW = re.compile(r" at row (\d+)| CONTEXT: COPY \S+, line (\d+),?")
 
 
-def _text(error: Exception) -> str:
-    """The database's own words on one line."""
+def _message(error: Exception) -> str:
+    """Return the database's message on one line."""
     words = error.args[1] if len(error.args) > 1 and isinstance(error.args[0], int) else str(error)
     return " ".join(str(words or type(error).__name__).split())
 
@@ -55,10 +54,13 @@ def _hint(text: str) -> str:
 
 
 _HINTS = (
-    (r"access denied for user .* to database|permission denied|command denied", "grant the user what it needs, or give another"),
+    (
+        r"access denied for user .* to database|permission denied|command denied",
+        "grant the user the rights it needs, or use another user",
+    ),
     (r"access denied|password authentication failed|authentication failed|no password supplied", "check user and password"),
     (r"unknown database|database .* does not exist", "check the URL's last part, or create the database"),
-    (r"unable to open database file", "its folder must exist and be writable"),
+    (r"unable to open database file", "the folder must exist and be writable"),
     (r"no unique or exclusion constraint|ON CONFLICT clause does not match", "mode needs a unique index on the key's columns"),
     (
         r"certificate verify failed|does not match host name",
@@ -74,17 +76,17 @@ _MYSQL_TEMPORARY = {
     *(1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1080, 1152, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1184),
     *(1203, 1226, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031),  # connections, network, shutdown
     *(1205, 1213, 3058, 3100, 3101, 3572),  # locks, deadlocks, certification of a cluster
-    *(1290, 1317, 1792, 1836, 1969, 3024, 3169),  # read-only for now, cut short
+    *(1290, 1317, 1792, 1836, 1969, 3024, 3169),  # read-only for now, interrupted
 }
 _MYSQL_ROWS = {
     *(1048, 1364, 1263, 1062, 1169, 1557, 1586, 1761, 1762),  # null, duplicate
     *(1153, 1261, 1262, 1264, 1265, 1292, 1300, 1365, 1366, 1367, 1406, 1411, 1416, 1426, 1441, 1690),  # length, range, value
-    *(1216, 1217, 1451, 1452, 1526, 1644, 1748, 3819, 4025),  # foreign keys, checks, what triggers raise
+    *(1216, 1217, 1451, 1452, 1526, 1644, 1748, 3819, 4025),  # foreign keys, checks, errors raised by triggers
     *(3140, 3141, 3156, 3157, 3616, 3903, 4038),  # JSON, points
 }
 
 
-def _mysql(error: Exception) -> Meaning | None:
+def _classify_mysql(error: Exception) -> ErrorMeaning | None:
     import pymysql  # type: ignore[import-untyped]
 
     if not isinstance(error, pymysql.MySQLError):
@@ -103,7 +105,7 @@ _REFUSED = re.compile(r"FATAL:|authentication|certificate verify failed|does not
 _BUSY = re.compile(r"starting up|shutting down|too many (clients|connections)|remaining connection slots|recovery mode")
 
 
-def _postgresql(error: Exception) -> Meaning | None:
+def _classify_postgresql(error: Exception) -> ErrorMeaning | None:
     import psycopg
 
     if not isinstance(error, psycopg.Error):
@@ -129,7 +131,7 @@ _SQLITE_ROWS = frozenset([18, 19, 20])
 """too big, constraint, mismatch"""
 
 
-def _sqlite(error: Exception) -> Meaning | None:
+def _classify_sqlite(error: Exception) -> ErrorMeaning | None:
     import sqlite3
 
     if isinstance(error, OverflowError):
@@ -142,8 +144,8 @@ def _sqlite(error: Exception) -> Meaning | None:
     return "rows" if code in _SQLITE_ROWS or isinstance(error, sqlite3.DataError) else "permanent"
 
 
-_MEANINGS: dict[Dialect, Callable[[Exception], Meaning | None]] = {
-    "mysql": _mysql,
-    "postgresql": _postgresql,
-    "sqlite": _sqlite,
+_CLASSIFIERS: dict[Dialect, Callable[[Exception], ErrorMeaning | None]] = {
+    "mysql": _classify_mysql,
+    "postgresql": _classify_postgresql,
+    "sqlite": _classify_sqlite,
 }

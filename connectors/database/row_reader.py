@@ -1,7 +1,7 @@
-"""Rows of a query as record batches of declared types.
+"""Reads the rows of a query as record batches of declared types.
 
-MySQL's packets are cut by a kernel (`packets`), PostgreSQL's COPY gives CSV, which Arrow reads; `sqlite3` gives Python values,
-a row at a time: there is no other way through it.
+MySQL's packets are cut by a kernel (`mysql_packets`), PostgreSQL's COPY gives CSV that Arrow reads; `sqlite3` only offers
+Python values, one row at a time.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from connectors.database import packets
-from connectors.database.arrays import Bad, typed
-from connectors.database.places import Dialect
-from connectors.database.ranges import number
+from connectors.database import mysql_packets
+from connectors.database.database_url import Dialect
+from connectors.database.row_ranges import time_as_number
 from connectors.database.session import Session
+from connectors.database.typed_batch import UnreadableRows, to_typed_batch
 from etl.api import ComponentError, Schema
 
 BATCH_ROWS = 16_384
+"""Rows of a batch, except for MySQL."""
 
 
-def selected(session: Session, schema: Schema, columns: Sequence[str]) -> str:
-    """What stands behind SELECT: quoted columns, times as microseconds and bytes as hex where the texts of a database vary."""
+def select_list(session: Session, schema: Schema, columns: Sequence[str]) -> str:
+    """Return the text after SELECT: quoted columns, times as microseconds, and bytes as hex if a database's text form varies."""
     return ", ".join(
-        _CHOSEN[session.dialect](field.type, session.quoted(name)) for field, name in zip(schema, columns, strict=True)
+        _SELECTED_COLUMNS[session.dialect](field.type, session.quote(name)) for field, name in zip(schema, columns, strict=True)
     )
 
 
-def rows(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, Bad | None]]:
-    """Run a query whose columns are those of `selected`. Rows at fault have nulls in their place."""
-    return _READ[session.dialect](session, sql, schema)
+def read_rows(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]:
+    """Run a query with the columns of `select_list`. Unreadable values are null."""
+    return _READERS[session.dialect](session, sql, schema)
 
 
 # ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────────
@@ -38,29 +39,33 @@ def rows(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.Record
 
 def _postgresql_column(type_: pa.DataType, column: str) -> str:
     if pa.types.is_timestamp(type_):
-        return number("postgresql", type_, column)
+        return time_as_number("postgresql", type_, column)
     return f"encode({column}, 'hex')" if pa.types.is_binary(type_) else column
 
 
-def _postgresql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, Bad | None]]:
-    """Loops over rows: psycopg hands over one at a time. A statement may take as long as its rows do."""
+def _postgresql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]:
+    """Read in a loop over rows, because psycopg returns one at a time. The statement may run as long as its rows are read."""
     session.run("SET statement_timeout = 0")
-    with session.failing(), session.driver.cursor() as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT csv)") as copy:
+    with (
+        session.translating_errors(),
+        session.driver.cursor() as cursor,
+        cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT csv)") as copy,
+    ):
         lines: list[bytes] = []
         for line in copy:
             lines.append(bytes(line))
             if len(lines) == BATCH_ROWS:
-                yield _parsed(lines, schema, session), None
+                yield _parse_csv(lines, schema, session), None
                 lines = []
         if lines:
-            yield _parsed(lines, schema, session), None
+            yield _parse_csv(lines, schema, session), None
 
 
-def _parsed(lines: list[bytes], schema: Schema, session: Session) -> pa.RecordBatch:
+def _parse_csv(lines: list[bytes], schema: Schema, session: Session) -> pa.RecordBatch:
     import pyarrow.csv as csv
 
     types = [_CSV_TYPES.get(field.type, field.type) for field in schema]
-    names = [str(place) for place in range(len(types))]
+    names = [str(number) for number in range(len(types))]
     data = b"".join(lines)
     try:
         table = csv.read_csv(
@@ -77,12 +82,12 @@ def _parsed(lines: list[bytes], schema: Schema, session: Session) -> pa.RecordBa
             ),
         )
     except pa.ArrowInvalid as error:
-        raise ComponentError(f"{session.access.place}: a value is not of the type that fields says: {error}") from error
-    arrays = [_final(column.combine_chunks(), field.type) for column, field in zip(table.columns, schema, strict=True)]
+        raise ComponentError(f"{session.settings.url}: a value is not of the type declared in fields: {error}") from error
+    arrays = [_from_csv_type(column.combine_chunks(), field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _final(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _from_csv_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return _unhex(values) if pa.types.is_binary(type_) else values.cast(type_)
 
 
@@ -102,35 +107,35 @@ _CSV_TYPES = {
 # ── MySQL, MariaDB ────────────────────────────────────────────────────────────────────────────────
 
 
-def _mysql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, Bad | None]]:
-    with session.failing():
-        for found in packets.columns(session.driver, sql):
-            yield typed(found, schema)
+def _mysql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]:
+    with session.translating_errors():
+        for found in mysql_packets.read_columns(session.driver, sql):
+            yield to_typed_batch(found, schema)
 
 
 # ── SQLite ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sqlite(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, Bad | None]]:
+def _sqlite(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]:
     cursor = session.run(sql)
     while True:
-        with session.failing():
+        with session.translating_errors():
             found = cursor.fetchmany(BATCH_ROWS)
         if not found:
             return
-        yield typed(list(zip(*found, strict=True)), schema)
+        yield to_typed_batch(list(zip(*found, strict=True)), schema)
 
 
 def _plain_column(type_: pa.DataType, column: str) -> str:
     return column
 
 
-_CHOSEN: dict[Dialect, Callable[[pa.DataType, str], str]] = {
+_SELECTED_COLUMNS: dict[Dialect, Callable[[pa.DataType, str], str]] = {
     "mysql": _plain_column,
     "postgresql": _postgresql_column,
     "sqlite": _plain_column,
 }
-_READ: dict[Dialect, Callable[[Session, str, Schema], Iterator[tuple[pa.RecordBatch, Bad | None]]]] = {
+_READERS: dict[Dialect, Callable[[Session, str, Schema], Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]]] = {
     "mysql": _mysql,
     "postgresql": _postgresql,
     "sqlite": _sqlite,

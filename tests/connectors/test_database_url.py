@@ -6,24 +6,24 @@ import os
 
 import pytest
 
-from connectors.database.places import Place, UrlError, place_of
+from connectors.database.database_url import DatabaseUrl, UrlError, parse_url
 from connectors.database.sink import DatabaseSink
 
 
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("mysql://db.example/logs", Place("mysql", "db.example", 3306, "logs")),
-        ("mariadb://db.example:3307/logs", Place("mysql", "db.example", 3307, "logs")),
-        ("mysql+pymysql://me@db.example/logs", Place("mysql", "db.example", 3306, "logs", "me")),
-        ("postgresql://[::1]:5433/logs", Place("postgresql", "::1", 5433, "logs")),
-        ("postgres://db.example/a%20b", Place("postgresql", "db.example", 5432, "a b")),
-        ("sqlite:////var/lib/x.db", Place("sqlite", "", 0, "/var/lib/x.db")),
-        ("sqlite:///x.db", Place("sqlite", "", 0, os.path.abspath("x.db"))),
+        ("mysql://db.example/logs", DatabaseUrl("mysql", "db.example", 3306, "logs")),
+        ("mariadb://db.example:3307/logs", DatabaseUrl("mysql", "db.example", 3307, "logs")),
+        ("mysql+pymysql://me@db.example/logs", DatabaseUrl("mysql", "db.example", 3306, "logs", "me")),
+        ("postgresql://[::1]:5433/logs", DatabaseUrl("postgresql", "::1", 5433, "logs")),
+        ("postgres://db.example/a%20b", DatabaseUrl("postgresql", "db.example", 5432, "a b")),
+        ("sqlite:////var/lib/x.db", DatabaseUrl("sqlite", "", 0, "/var/lib/x.db")),
+        ("sqlite:///x.db", DatabaseUrl("sqlite", "", 0, os.path.abspath("x.db"))),
     ],
 )
-def test_a_url_is_a_place(url: str, place: Place) -> None:
-    assert place_of(url) == place
+def test_a_url_is_a_place(url: str, place: DatabaseUrl) -> None:
+    assert parse_url(url) == place
 
 
 @pytest.mark.parametrize(
@@ -41,19 +41,19 @@ def test_a_url_is_a_place(url: str, place: Place) -> None:
 )
 def test_a_wrong_url_is_a_finding_that_shows_no_password(url: str, code: str) -> None:
     with pytest.raises(UrlError) as caught:
-        place_of(url)
+        parse_url(url)
 
     assert caught.value.code == code
     assert "hunter2" not in f"{caught.value} {caught.value.hint}"
 
 
 def test_places_are_named_without_user_or_password() -> None:
-    assert str(place_of("mysql://me@db.example/logs")) == "MySQL at db.example:3306"
-    assert str(place_of("postgresql://[::1]/logs")) == "PostgreSQL at [::1]:5432"
+    assert str(parse_url("mysql://me@db.example/logs")) == "MySQL at db.example:3306"
+    assert str(parse_url("postgresql://[::1]/logs")) == "PostgreSQL at [::1]:5432"
 
 
 def test_secrets_are_in_no_text_of_the_sink() -> None:
     sink = DatabaseSink(url="mysql://db.example/logs", user="me", password="hunter2", table="t")
 
     assert "hunter2" not in repr(sink)
-    assert "hunter2" not in repr(sink.access)
+    assert "hunter2" not in repr(sink.settings)

@@ -1,6 +1,6 @@
-"""Which database a URL names: ``mysql://host:3306/logs``, ``postgresql://host/logs``, ``sqlite:///logs.db``.
+"""URLs of databases: ``mysql://host:3306/logs``, ``postgresql://host/logs``, ``sqlite:///logs.db``.
 
-Taken apart here and not by SQLAlchemy, whose import alone would take longer than checking a pipeline may.
+Parsed without SQLAlchemy, whose import alone would take longer than checking a pipeline may.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _PORTS = {"mysql": 3306, "postgresql": 5432, "sqlite": 0}
 EXAMPLES = "mysql://host:3306/database, postgresql://host/database or sqlite:///file.db"
 
 
-_SLASHES = (
-    "SQLite's URL has three slashes and a path, for between the second and the third other databases have their host: "
-    "sqlite:///logs.db lies in the folder of the run, and sqlite:////var/lib/logs.db, with four, begins at the root"
+_SQLITE_URL_HELP = (
+    "a SQLite URL has three slashes before the path, because it has no host: "
+    "sqlite:///logs.db is relative to the folder of the run, and sqlite:////var/lib/logs.db, with four slashes, is absolute"
 )
 
 
 class UrlError(ValueError):
-    """A URL that names no database we know; ``code`` is that of the finding. Never holds the URL, which may hold a password."""
+    """A URL that is malformed or names an unknown database. ``code`` is the finding's code. Never contains the URL, which may
+    contain a password.
+    """
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -43,8 +45,8 @@ class UrlError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A database: on a server, or the file that it is."""
+class DatabaseUrl:
+    """A parsed URL: a database on a server, or a SQLite file."""
 
     dialect: Dialect
     host: str
@@ -60,45 +62,45 @@ class Place:
         return f"{system} at {host}:{self.port}"
 
 
-def table_url(place: Place, table: str) -> str:
-    """A table as a URL, without who logs in."""
-    server = "" if place.dialect == "sqlite" else f"{place.host}:{place.port}/"
-    return f"{place.dialect}://{server}{place.database}/{table}"
+def table_url(url: DatabaseUrl, table: str) -> str:
+    """Return a table as a URL, without the user."""
+    server = "" if url.dialect == "sqlite" else f"{url.host}:{url.port}/"
+    return f"{url.dialect}://{server}{url.database}/{table}"
 
 
-def place_of(url: str) -> Place:
-    """URL → place. Raises UrlError."""
+def parse_url(url: str) -> DatabaseUrl:
+    """Parse a URL. Raises UrlError."""
     scheme, found, rest = url.partition("://")
     dialect = _DIALECTS.get(scheme.lower())
     if scheme.lower().startswith("jdbc:") or url.lower().startswith("jdbc:"):
-        raise UrlError("unknown-database", f"the URL is one of JDBC; write {EXAMPLES}", "leave out 'jdbc:'")
+        raise UrlError("unknown-database", f"the URL is a JDBC URL; write {EXAMPLES}", "remove 'jdbc:'")
     if not found and url.lower().startswith("sqlite:"):
-        raise UrlError("unknown-database", _SLASHES)
+        raise UrlError("unknown-database", _SQLITE_URL_HELP)
     if not found or dialect is None:
         hint = nearest(scheme, _DIALECTS) if found else None
-        raise UrlError("unknown-database", f"the URL names no known database; write {EXAMPLES}", hint)
-    return _file(rest) if dialect == "sqlite" else _server(dialect, url)
+        raise UrlError("unknown-database", f"the URL does not name a known database; write {EXAMPLES}", hint)
+    return _parse_sqlite(rest) if dialect == "sqlite" else _parse_server(dialect, url)
 
 
-def _file(rest: str) -> Place:
+def _parse_sqlite(rest: str) -> DatabaseUrl:
     path = unquote(rest.partition("?")[0])
     if not path.startswith("/") or path == "/":
-        raise UrlError("unknown-database", _SLASHES)
+        raise UrlError("unknown-database", _SQLITE_URL_HELP)
     if path == "/:memory:":
-        raise UrlError("unknown-database", "a SQLite database in memory is gone with its process; name a file: sqlite:///logs.db")
-    return Place("sqlite", "", 0, os.path.abspath(os.path.expanduser(path[1:])))
+        raise UrlError("unknown-database", "a SQLite database in memory is lost with its process; use a file: sqlite:///logs.db")
+    return DatabaseUrl("sqlite", "", 0, os.path.abspath(os.path.expanduser(path[1:])))
 
 
-def _server(dialect: Dialect, url: str) -> Place:
+def _parse_server(dialect: Dialect, url: str) -> DatabaseUrl:
     try:
         parts = urlsplit(url)
         host, port, database = parts.hostname, parts.port, unquote(parts.path.lstrip("/"))
     except ValueError:
         raise UrlError("unknown-database", f"the URL cannot be read; write {EXAMPLES}") from None
     if parts.password is not None:
-        raise UrlError("url-with-password", "the URL holds a password, which would be shown", "give it as password: ${…}")
+        raise UrlError("url-with-password", "the URL contains a password, which would be shown", "give it as password: ${…}")
     if parts.query or parts.fragment:
-        raise UrlError("unknown-database", "the URL ends in ?… or #…, which is not read", "give such options under properties")
+        raise UrlError("unknown-database", "the part of the URL after ? or # is not used", "give such options under properties")
     if not host or not database:
         raise UrlError("unknown-database", f"the URL lacks its host or database; write {EXAMPLES}")
-    return Place(dialect, host, port or _PORTS[dialect], database, unquote(parts.username) if parts.username else None)
+    return DatabaseUrl(dialect, host, port or _PORTS[dialect], database, unquote(parts.username) if parts.username else None)
