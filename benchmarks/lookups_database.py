@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.database import PASSWORD, Node, started
 from benchmarks.lookups_kernels import SCHEMA
 from connectors.lookup_tables.database import DatabaseTable
-from etl.tables.store import Wanted, refresh
-from etl.tables.table import Shape
+from etl.tables.table_file import Shape
+from etl.tables.table_store import TableRequest, refresh
 
 CHANGED = 10_000
 TYPES = "id BIGINT AUTO_INCREMENT PRIMARY KEY, ip VARCHAR(15) NOT NULL, category VARCHAR(20) NOT NULL, score INT NOT NULL, "
@@ -79,7 +79,7 @@ def build(folder: Path, how: str) -> dict[str, float]:
     options = {"table": "intel", "key": "ip", "columns": {"score": "int"}, "refresh": "1m"}
     given = {**place, **options, "password": os.environ[PASSWORD], **({"time": "changed"} if how == "changes" else {})}
     began = time.monotonic()
-    refresh(Wanted("mariadb", DatabaseTable.model_validate(given), Shape(("ip",), SCHEMA)), folder / "from-mariadb")
+    refresh(TableRequest("mariadb", DatabaseTable.model_validate(given), Shape(("ip",), SCHEMA)), folder / "from-mariadb")
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = used.ru_utime + used.ru_stime
     return {"seconds": time.monotonic() - began, "cpu": cpu, "memory": used.ru_maxrss * 1024 / 1e6}

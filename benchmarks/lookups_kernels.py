@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from connectors.lookup_tables.file import FileTable
-from etl.tables.store import Live, Wanted, current, refresh
-from etl.tables.table import MappedTable, Match, Shape
-from etl.tables.table import build as build_table
+from etl.tables.table_file import MappedTable, Match, Shape
+from etl.tables.table_file import build as build_table
+from etl.tables.table_store import LiveTable, TableRequest, read_version, refresh
 
 ROWS, NETWORKS, PROBES, BATCH = 10_000_000, 1_000_000, 2_000_000, 40_000
 PATTERNS = 100_000
@@ -51,12 +51,12 @@ def texts(numbers: Any) -> pa.Array:
     return pc.binary_join_element_wise(*octets, ".")
 
 
-def tables(folder: Path) -> tuple[Wanted, Wanted]:
+def tables(folder: Path) -> tuple[TableRequest, TableRequest]:
     """The addresses and the networks."""
     intel = FileTable.model_validate({"path": str(folder / "intel.csv"), "key": "ip", "columns": {"score": "int"}})
     networks = FileTable.model_validate({"path": str(folder / "networks.csv"), "key": "network", "columns": {"score": "int"}})
     by_network = Shape(("network",), pa.schema([("score", pa.int32())]), "cidr")
-    return Wanted("intel", intel, Shape(("ip",), SCHEMA)), Wanted("networks", networks, by_network)
+    return TableRequest("intel", intel, Shape(("ip",), SCHEMA)), TableRequest("networks", networks, by_network)
 
 
 def patterns(folder: Path) -> dict[str, float]:
@@ -88,7 +88,7 @@ def patterns(folder: Path) -> dict[str, float]:
         mapped = MappedTable(folder / match)
         found[f"{match}_open"] = time.perf_counter() - began
         mapped.find([lines])
-        found[match] = speed(lines, lambda rows, of=mapped: of.values("score", of.first(of.find([rows]))))  # type: ignore[misc]
+        found[match] = speed(lines, lambda rows, of=mapped: of.values("score", of.first_rows(of.find([rows]))))  # type: ignore[misc]
         found[f"{match}_file"] = (folder / match).stat().st_size / 1e6
     return found
 
@@ -111,11 +111,11 @@ def ask(folder: Path) -> dict[str, float]:
     """Look-ups a CPU second, and sizes in MB."""
     intel, networks = tables(folder)
     refresh(networks, folder)
-    mapped, cidr = (Live(folder / one.id).mapped() for one in (intel, networks))
+    mapped, cidr = (LiveTable(folder / one.id).newest() for one in (intel, networks))
     known, other = (column.combine_chunks() for column in parquet.read_table(folder / "probes.parquet").columns)
 
     def exact(batch: pa.Array) -> None:
-        rows = mapped.first(mapped.find([batch]))
+        rows = mapped.first_rows(mapped.find([batch]))
         assert (rows >= 0).all()
         mapped.values("category", rows)
         mapped.values("score", rows)
@@ -123,7 +123,7 @@ def ask(folder: Path) -> dict[str, float]:
     found = {
         "exact": speed(known, exact),
         "found": speed(other, lambda batch: mapped.find([batch])),
-        "cidr": speed(other, lambda batch: cidr.values("score", cidr.first(cidr.find([batch])))),
+        "cidr": speed(other, lambda batch: cidr.values("score", cidr.first_rows(cidr.find([batch])))),
     }
     only_key = csv.ConvertOptions(include_columns=["ip"])
     for batch in csv.read_csv(folder / "intel.csv", convert_options=only_key).to_batches():
@@ -131,7 +131,7 @@ def ask(folder: Path) -> dict[str, float]:
     return {
         **found,
         "file": megabytes(folder, intel),
-        "cidr_found": int(np.count_nonzero(cidr.first(cidr.find([other])) >= 0)),
+        "cidr_found": int(np.count_nonzero(cidr.first_rows(cidr.find([other])) >= 0)),
         "networks": megabytes(folder, networks),
         "resident": resident(folder, intel),
     }
@@ -149,19 +149,19 @@ def speed(keys: pa.Array, work: Callable[[pa.Array], Any]) -> float:
     return len(keys) / min(taken)
 
 
-def file_of(folder: Path, wanted: Wanted) -> Path:
+def file_of(folder: Path, wanted: TableRequest) -> Path:
     """The table file in use."""
-    known = current(folder / wanted.id)
+    known = read_version(folder / wanted.id)
     assert known is not None
     return folder / wanted.id / known.file
 
 
-def megabytes(folder: Path, wanted: Wanted) -> float:
+def megabytes(folder: Path, wanted: TableRequest) -> float:
     """Of a table file."""
     return file_of(folder, wanted).stat().st_size / 1e6
 
 
-def resident(folder: Path, wanted: Wanted) -> float:
+def resident(folder: Path, wanted: TableRequest) -> float:
     """Megabytes of a mapped file that are in memory, as the kernel says."""
     mine, total = False, 0
     for line in Path("/proc/self/smaps").read_text().splitlines():

@@ -14,8 +14,8 @@ from etl.api import EtlError
 from etl.spark.measured import TableInUse
 
 if TYPE_CHECKING:
-    from etl.tables.building import Answer
-    from etl.tables.store import Wanted
+    from etl.tables.build_process import BuildResult
+    from etl.tables.table_store import TableRequest
 
 Say = Callable[[str, str], None]
 """A level (``info`` or ``warning``) and a text for the user."""
@@ -23,7 +23,7 @@ Say = Callable[[str, str], None]
 
 @contextmanager
 def kept(
-    wanted: Mapping[str, Wanted], root: Path, follows: bool, say: Say, in_use: dict[str, TableInUse] | None = None
+    requests: Mapping[str, TableRequest], root: Path, follows: bool, say: Say, in_use: dict[str, TableInUse] | None = None
 ) -> Iterator[None]:
     """Build what the steps look up, and while the body runs, with ``follows``, build it again as each table says. What is
     used then is noted by the table's name.
@@ -31,11 +31,11 @@ def kept(
     Raises EtlError when a table that was never read cannot be read.
     """
     keeper = _Keeper(root, say, {} if in_use is None else in_use)
-    for answer in _built(list(wanted.values()), root) if wanted else ():
-        if answer.error and answer.current is None and not _usable(answer, wanted, root):
-            raise EtlError(f"table {answer.name!r}: {answer.error}")
-        keeper.take(answer)
-    refreshed = [one for one in wanted.values() if one.table.refresh is not None] if follows else []
+    for result in _built(list(requests.values()), root) if requests else ():
+        if result.error and result.version is None and not _usable(result, requests, root):
+            raise EtlError(f"table {result.name!r}: {result.error}")
+        keeper.take(result)
+    refreshed = [one for one in requests.values() if one.table.refresh is not None] if follows else []
     if not refreshed:
         yield
         return
@@ -48,30 +48,30 @@ def kept(
         done.set()
 
 
-def _built(wanted: Sequence[Wanted], root: Path) -> Iterator[Answer]:
+def _built(requests: Sequence[TableRequest], root: Path) -> Iterator[BuildResult]:
     """Loaded where there are tables: it brings the compiler of kernels."""
-    from etl.tables.building import built
+    from etl.tables.build_process import build_tables
 
-    return built(wanted, root)
+    return build_tables(requests, root)
 
 
-def _usable(answer: Answer, wanted: Mapping[str, Wanted], root: Path) -> bool:
+def _usable(result: BuildResult, requests: Mapping[str, TableRequest], root: Path) -> bool:
     """Whether every shape of a table that cannot be read now has been read by a run before."""
-    from etl.tables.store import current
+    from etl.tables.table_store import read_version
 
-    return all(current(root / one.id) is not None for one in wanted.values() if one.name == answer.name)
+    return all(read_version(root / one.id) is not None for one in requests.values() if one.name == result.name)
 
 
-def _refresh(wanted: Sequence[Wanted], keeper: _Keeper, done: threading.Event) -> None:
-    due = {one.id: time.monotonic() + _seconds(one) for one in wanted}
+def _refresh(requests: Sequence[TableRequest], keeper: _Keeper, done: threading.Event) -> None:
+    due = {one.id: time.monotonic() + _seconds(one) for one in requests}
     while not done.wait(max(0.0, min(due.values()) - time.monotonic())):
-        now = [one for one in wanted if due[one.id] <= time.monotonic()]
-        for answer in _built(now, keeper.root):
-            keeper.take(answer)
+        now = [one for one in requests if due[one.id] <= time.monotonic()]
+        for result in _built(now, keeper.root):
+            keeper.take(result)
         due |= {one.id: time.monotonic() + _seconds(one) for one in now}
 
 
-def _seconds(one: Wanted) -> float:
+def _seconds(one: TableRequest) -> float:
     assert one.table.refresh is not None
     return one.table.refresh.total_seconds()
 
@@ -88,45 +88,45 @@ class _Keeper:
     _same: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Of tables that cannot tell whether they changed, and so are built each time: what was said last."""
 
-    def take(self, answer: Answer) -> None:
-        """Another answer."""
-        name = answer.name
-        self._note(answer)
-        if answer.error and self._said.get(name) == answer.error:
+    def take(self, result: BuildResult) -> None:
+        """Another result."""
+        name = result.name
+        self._note(result)
+        if result.error and self._said.get(name) == result.error:
             return
-        if name in self._said and not answer.error:
+        if name in self._said and not result.error:
             self.say("info", f"table {name!r} can be read again")
         self._said.pop(name, None)
-        if answer.error:
-            self._said[name] = answer.error
-        words = list(_words(answer))
-        again = answer.current is not None and answer.current.version is None and self._same.get(name) == words
+        if result.error:
+            self._said[name] = result.error
+        words = list(_words(result))
+        again = result.version is not None and result.version.version is None and self._same.get(name) == words
         for level, text in () if again else words:
             self.say(level, f"table {name!r}{text}")
         self._same[name] = words
 
-    def _note(self, answer: Answer) -> None:
-        known = self.in_use.setdefault(answer.name, TableInUse())
-        known.error = answer.error
-        if answer.error:
+    def _note(self, result: BuildResult) -> None:
+        known = self.in_use.setdefault(result.name, TableInUse())
+        known.error = result.error
+        if result.error:
             known.failed += 1
-        elif answer.current is not None:
-            known.version = answer.current.version or Path(answer.current.file).stem
-            known.rows, known.built, known.checked = answer.current.what.rows, answer.current.built, time.time()
+        elif result.version is not None:
+            known.version = result.version.version or Path(result.version.file).stem
+            known.rows, known.built, known.checked = result.version.what.rows, result.version.built, time.time()
 
 
-def _words(answer: Answer) -> Iterator[tuple[str, str]]:
+def _words(result: BuildResult) -> Iterator[tuple[str, str]]:
     """Levels, and what is said behind the table's name."""
-    for text in answer.said:
+    for text in result.notices:
         yield "warning", f": {text}"
-    if answer.error:
-        yield "warning", f" cannot be read, the version before stays in use: {answer.error}"
-    elif answer.new and answer.current is not None:
-        what = answer.current.what
+    if result.error:
+        yield "warning", f" cannot be read, the version before stays in use: {result.error}"
+    elif result.is_new and result.version is not None:
+        what = result.version.what
         parts = [f"{what.rows:,} row{'' if what.rows == 1 else 's'}"]
         parts += [f"{what.again:,} more with a key that came before"] if what.again else []
         first = f" (the first: {what.first})" if what.first else ""
         parts += [f"{what.missing:,} without a key that can be read left out{first}"] if what.missing else []
-        since = answer.current.since
+        since = result.version.since
         parts += [f"{since.read:,} read for this version"] if since is not None and since.read is not None else []
         yield "warning" if what.missing else "info", f": {', '.join(parts)}"

@@ -15,7 +15,7 @@ from etl.steps.correlate import Correlate
 from etl.steps.rule_sources import Asked, log, log_changes, say_left_out
 
 if TYPE_CHECKING:
-    from etl.tables.store import Wanted
+    from etl.tables.table_store import TableRequest
 
 
 class CorrelateEvents(ArrowStep):
@@ -32,9 +32,9 @@ class CorrelateEvents(ArrowStep):
         """Those with its rules."""
         return self.of.named_tables()
 
-    def wanted(self) -> Iterable[Wanted]:
+    def table_requests(self) -> Iterable[TableRequest]:
         """What its rules need of them."""
-        return self.of.wanted()
+        return self.of.table_requests()
 
     def fields(self, incoming: Schema) -> Schema:
         """The time, and what correlations need."""

@@ -15,14 +15,14 @@ from etl.steps.each import each
 
 if TYPE_CHECKING:
     from etl.steps.lookup import Lookup
-    from etl.tables.store import Live
-    from etl.tables.table import MappedTable
+    from etl.tables.table_file import MappedTable
+    from etl.tables.table_store import LiveTable
 
 
 class Looking:
     """Adds to events what a table knows about them."""
 
-    def __init__(self, step: Lookup, live: Live, defaults: Mapping[str, pa.Scalar]) -> None:
+    def __init__(self, step: Lookup, live: LiveTable, defaults: Mapping[str, pa.Scalar]) -> None:
         self._step, self._live, self._defaults = step, live, defaults
         self._found_events = self._missed_events = 0
 
@@ -41,7 +41,7 @@ class Looking:
 
     def _looked(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
         """What becomes of the events, and of how many the table knows nothing."""
-        step, table = self._step, self._live.mapped()
+        step, table = self._step, self._live.newest()
         counts, rows = self._rows(table, [batch.column(name) for name in step.on])
         missed = counts == 0
         number = int(np.count_nonzero(missed))
@@ -58,8 +58,8 @@ class Looking:
     def _rows(self, table: MappedTable, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
         """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
         if self._step.several != "first":
-            return table.every(keys)
-        rows = table.first(table.find(keys))
+            return table.find_all_rows(keys)
+        rows = table.first_rows(table.find(keys))
         return (rows >= 0).astype("int64"), rows[rows >= 0]
 
     def _found(

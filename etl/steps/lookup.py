@@ -23,7 +23,7 @@ from etl.api import (
 )
 
 if TYPE_CHECKING:
-    from etl.tables.store import Live, Wanted
+    from etl.tables.table_store import LiveTable, TableRequest
 
 _KEYS: Mapping[str, int] = {"cidr": 1, "range": 2, "prefix": 1, "suffix": 1, "like": 1, "regex": 1}
 """How many columns the key of a table has that is asked so; ``exact`` takes any number."""
@@ -86,15 +86,15 @@ class Lookup(ArrowStep):
         step._table, step._folder = tables.get(self.table, self._table), folder
         return step
 
-    def wanted(self) -> Iterable[Wanted]:
+    def table_requests(self) -> Iterable[TableRequest]:
         """What it needs of its table."""
-        from etl.tables.store import Wanted
-        from etl.tables.table import Shape
+        from etl.tables.table_file import Shape
+        from etl.tables.table_store import TableRequest
 
         assert self._table is not None
         columns = pa.schema([(name, self._table.column(name)) for name in dict.fromkeys(self.add.values())])
         key = tuple(self._table.key)
-        return [Wanted(self.table, self._table, Shape(key, columns, self.match, self.several != "first"))]
+        return [TableRequest(self.table, self._table, Shape(key, columns, self.match, self.several != "first"))]
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         for at, name in enumerate(self.on):
@@ -169,11 +169,11 @@ class Lookup(ArrowStep):
         defaults = {name: pa.scalar(value).cast(given.field(name).type) for name, value in self.defaults.items()}
         return Looking(self, self._live(), defaults)
 
-    def _live(self) -> Live:
-        from etl.tables.store import Live, temporary
+    def _live(self) -> LiveTable:
+        from etl.tables.table_store import LiveTable, build_temporary
 
-        (wanted,) = self.wanted()
-        return temporary(wanted) if self._folder is None else Live(Path(self._folder) / wanted.id)
+        (wanted,) = self.table_requests()
+        return build_temporary(wanted) if self._folder is None else LiveTable(Path(self._folder) / wanted.id)
 
 
 def _castable(value: object, type_: pa.DataType) -> bool:
@@ -194,8 +194,8 @@ def _columns(count: int) -> str:
     return f"{count} column{'' if count == 1 else 's'}"
 
 
-def tables_of(steps: Sequence[object]) -> dict[str, Wanted]:
+def tables_of(steps: Sequence[object]) -> dict[str, TableRequest]:
     """What steps need of tables, each once, by id."""
-    from etl.tables.store import ReadsTables
+    from etl.tables.table_store import TableReader
 
-    return {wanted.id: wanted for step in steps if isinstance(step, ReadsTables) for wanted in step.wanted()}
+    return {wanted.id: wanted for step in steps if isinstance(step, TableReader) for wanted in step.table_requests()}

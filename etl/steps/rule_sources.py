@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from etl.rules.published import Text
     from etl.rules.rule import Problem, Rule, RuleSet
     from etl.rules.taxonomy import Taxonomy
-    from etl.tables.store import Wanted
+    from etl.tables.table_store import TableRequest
 
 log = logging.getLogger("sluice.rules")
 
@@ -96,7 +96,7 @@ class RuleSources(Step):
         step._folder = folder
         return step
 
-    def wanted(self) -> Iterable[Wanted]:
+    def table_requests(self) -> Iterable[TableRequest]:
         """What it needs of its tables."""
         from etl.steps.rule_tables import wanted
 
@@ -172,7 +172,7 @@ class RuleSources(Step):
             return ()
         from etl.steps.rule_tables import texts
 
-        return tuple(text for one in self.wanted() for text in texts(one, self.tables[one.name], self._folder))
+        return tuple(text for one in self.table_requests() for text in texts(one, self.tables[one.name], self._folder))
 
 
 StepT = TypeVar("StepT", bound=RuleSources)

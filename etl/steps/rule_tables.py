@@ -9,24 +9,24 @@ import pyarrow as pa
 
 from etl.api import ComponentError, LookupTable
 from etl.rules.published import Text
-from etl.tables.store import Wanted, current, temporary
-from etl.tables.table import MappedTable, Shape
+from etl.tables.table_file import MappedTable, Shape
+from etl.tables.table_store import TableRequest, build_temporary, read_version
 
 _TRIES = 3
 """A file that was replaced since we looked is looked for again."""
 
 
-def wanted(name: str, table: LookupTable, column: str) -> Wanted:
+def wanted(name: str, table: LookupTable, column: str) -> TableRequest:
     """What is kept of a table: the texts, by the table's key."""
     columns = pa.schema([(one, table.column(one)) for one in dict.fromkeys([*table.key, column])])
-    return Wanted(name, table, Shape(tuple(table.key), columns))
+    return TableRequest(name, table, Shape(tuple(table.key), columns))
 
 
-def texts(of: Wanted, column: str, folder: str | None) -> tuple[Text, ...]:
+def texts(of: TableRequest, column: str, folder: str | None) -> tuple[Text, ...]:
     """The rows in use, in the order of their keys; a row is called by its key. Raises ComponentError where there are none."""
-    place = temporary(of).folder if folder is None else Path(folder) / of.id
+    place = build_temporary(of).folder if folder is None else Path(folder) / of.id
     for _ in range(_TRIES):
-        known = current(place)
+        known = read_version(place)
         if known is None:
             break
         try:

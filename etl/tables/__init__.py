@@ -1,5 +1,5 @@
-"""Look-up tables: built once into a file that never changes, mapped into memory by every worker, looked up by column.
+"""Look-up tables: each version is built into an immutable file, which workers map into memory and search by columns of keys.
 
-A table file holds an index (`exact`, `intervals`) that says in which rows a key is found, and the rows' values
-(`values`), each distinct one once. Ten million rows of an address, a category and a score take about 80 MB.
+A table file holds an index (`exact_index`, `interval_index`, `pattern_index`), which maps keys to rows, and the values of the
+rows (`column_values`), each distinct one once. Ten million rows of an address, a category and a score take about 80 MB.
 """

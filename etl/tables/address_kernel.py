@@ -1,7 +1,7 @@
-"""Kernels that read IP addresses and networks out of texts, as numbers of 128 bits.
+"""Kernels that parse IP addresses and networks into numbers of 128 bits.
 
-An IPv4 address a.b.c.d is ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), so both kinds are one line of numbers. Forms accepted are those
-of RFC 4291, 2.2, without zones; octets have no leading zeros.
+An IPv4 address a.b.c.d becomes ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), so that both versions share one range of numbers. The accepted
+forms are those of RFC 4291, 2.2, without zones; octets have no leading zeros.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def addresses(address: Any, length: Any, high: Any, low: Any, valid: Any) -> Non
 
 @kernel
 def networks(address: Any, length: Any, bounds: Any, valid: Any) -> None:
-    """uint64[4, n]: the first and last address of each network (``a/n``, or an address: itself); bits behind the prefix do not
-    count."""
+    """uint64[4, n]: the first and last address of each network ``a/n``; an address alone is a network of one. Host bits are
+    ignored."""
     for row in range(address.shape[0]):
         valid[row] = False
         size = np.int64(0)
@@ -63,7 +63,7 @@ def networks(address: Any, length: Any, bounds: Any, valid: Any) -> None:
 
 @part
 def _prefix(at: Any, size: Any, most: Any) -> Any:
-    """The bits of a prefix; all where nothing is said (``size`` -1), -1 of what is no such number."""
+    """The length of a prefix in bits; ``most`` where there is none (``size`` -1), -1 if it is not a valid number."""
     if size < 0:
         return np.int64(most)
     number = np.int64(0)

@@ -16,15 +16,15 @@ _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _THIRD = np.uint64(0x94D049BB133111EB)
 _DOT = np.uint8(0x2E)
 ABSENT = np.int64(-1)
-"""In a column of found rows: no row has the key."""
+"""Row number for a key that is not in the table."""
 
 TAG = np.uint64(0xFFFF)
-"""The bits of a hash that are kept beside each row of a table with keys of any length."""
+"""The bits of a hash that are stored for each text key."""
 
 
 @part
 def mixed(value: Any) -> Any:
-    """A number whose every bit depends on every bit of the given one (Stafford's variant 13 of MurmurHash3's finalizer)."""
+    """Mix the bits of a number: each result bit depends on all bits (Stafford's variant 13 of MurmurHash3's finalizer)."""
     value = (value ^ (value >> np.uint64(30))) * _SECOND
     value = (value ^ (value >> np.uint64(27))) * _THIRD
     return value ^ (value >> np.uint64(31))
@@ -32,7 +32,7 @@ def mixed(value: Any) -> Any:
 
 @part
 def hash_of(at: Any, size: Any) -> Any:
-    """The hash of bytes: eight at a time, the last eight once more where they are not full."""
+    """The hash of bytes, eight at a time; if the length is no multiple of eight, the last eight bytes overlap those before."""
     hash_ = _FIRST ^ np.uint64(size)
     end = at + np.uint64(size)
     if size >= 8:
@@ -83,9 +83,9 @@ def addresses(address: Any, length: Any, numbers: Any) -> Any:
 def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, begins: Any, rows: Any) -> Any:
     """int64[n]: the row whose key is each number, or `ABSENT`. ``keys`` lie bucket by bucket, each once.
 
-    One pass a table, none with a branch that waits for memory: a processor has many loads under way as long as it need not
-    guess. ``begins`` (uint32[n]) is scratch. The number that is returned means nothing; it keeps the loads of the third pass,
-    which brings the keys near.
+    One pass for each array, without branches that depend on memory, so that the processor runs many loads in parallel. ``begins``
+    (uint32[n]) is working memory. The returned number has no meaning: it stops the compiler from removing the third pass, which
+    prefetches the keys.
     """
     for row in range(numbers.shape[0]):
         begins[row] = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
@@ -128,8 +128,8 @@ def _is_key(at: Any, size: Any, index: Any, row: Any) -> Any:
 def find_texts(address: Any, length: Any, index: Any, scratch: Any, rows: Any) -> Any:
     """int64[n]: the row whose key is each text, or `ABSENT`; in passes, as `find_numbers` does.
 
-    ``index`` is where each bucket begins, by how much a hash is shifted to name one, 16 bits of each key's hash, where its
-    bytes end behind those of the key before, and where the first key's are. ``scratch`` is uint64[2, n].
+    ``index`` holds the start of each bucket, the shift that turns a hash into a bucket number, 16 bits of each hash, the end
+    of each key's bytes and the address of the first key. ``scratch`` is working memory, uint64[2, n].
     """
     firsts, shift, tags, ends, _ = index
     hashes, begins = scratch[0], scratch[1]

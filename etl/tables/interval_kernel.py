@@ -1,7 +1,7 @@
-"""Kernels of intervals: which of those around a place began last, and where a value lies among their ends.
+"""Kernels of intervals: find the innermost interval that contains a value.
 
-Ends are numbered; a *place* is an end itself (2 n) or the open space behind it (2 n + 1). So intervals of whole numbers,
-fractions and addresses are all intervals of places, with both ends inside.
+The ends of all intervals are sorted and numbered. A *slot* is an end itself (2 n) or the open gap after it (2 n + 1), so that
+intervals of integers, fractions and addresses all become closed intervals of slots.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from etl.columns.kernels import kernel
 
 OUTSIDE = np.uint32(0xFFFFFFFF)
-"""At a place that is in no interval."""
+"""Row number of a slot that is in no interval."""
 
 
 @kernel
 def cover(firsts: Any, lasts: Any, rows: Any, stack: Any, at: Any) -> None:
-    """uint32[places]: the row of the interval that began last among those around each place.
+    """uint32[slots]: for each slot the row of the interval around it that starts last.
 
-    Intervals (int64[n]) are in the order of their beginnings; ``stack`` is int64[n] of working memory.
+    Intervals (int64[n]) are sorted by their start; ``stack`` is working memory, int64[n].
     """
     top, interval = -1, 0
     for place in range(at.shape[0]):
@@ -44,7 +44,7 @@ def find_pairs(high: Any, low: Any, valid: Any, highs: Any, lows: Any, begin: An
             if high[row] == np.uint64(0) and low[row] >> np.uint64(32) == np.uint64(0xFFFF):
                 slot = (low[row] >> np.uint64(16)) & np.uint64(0xFFFF)
                 first, last = begin + np.int64(directory[slot]), begin + np.int64(directory[slot + np.uint64(1)])
-            while first < last:  # the first end behind the value
+            while first < last:  # the first end greater than the value
                 middle = (first + last) >> 1
                 if highs[middle] < high[row] or (highs[middle] == high[row] and lows[middle] <= low[row]):
                     first = middle + 1

@@ -1,6 +1,6 @@
-"""Keys of a table, in the form in which they are compared: IPv4 addresses and whole numbers as numbers, all else as text.
+"""Keys of a table in the form in which they are compared: IPv4 addresses and integers as numbers, everything else as text.
 
-Several fields make one text: their texts, with `_BETWEEN` between them.
+A key of several fields becomes one text, joined with `_BETWEEN`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 from etl.columns.texts import Texts
 from etl.tables.hash_kernel import addresses
 
-Form = Literal["address", "number", "text"]
+KeyForm = Literal["address", "number", "text"]
 
 _BETWEEN, _ESCAPE = "\x1f", "\x1e"
 
 
 def joined(columns: Sequence[pa.Array]) -> pa.Array:
-    """One column of keys out of those of the key's fields: a number if there is one field of whole numbers, else text. Null
-    where a field is null."""
+    """Join the key's columns into one: numbers for a single integer column, else text. Null where any column is null."""
     if len(columns) == 1:
         return columns[0] if _number(columns[0].type) or _text(columns[0].type) else columns[0].cast(pa.string())
     texts = [column if _text(column.type) else column.cast(pa.string()) for column in columns]
@@ -36,7 +35,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
 
 
 def as_addresses(texts: Texts) -> tuple[Any, int]:
-    """int64[n]: each IPv4 address as a number, -1 for what is none; and how many texts are none."""
+    """int64[n]: each IPv4 address as a number, -1 for other texts; and the number of other texts."""
     numbers = np.empty(len(texts.address), np.int64)
     return numbers, addresses(texts.address, texts.length, numbers)
 

@@ -1,7 +1,7 @@
 """Kernels that find many literals in many texts at once, by a few bytes of each (a *gram* of 1, 2, 4 or 8).
 
-At each byte of a text the hash of the gram that begins there is looked up in a bitmap; where its bit is set, in a directory of
-literals in the order of their grams' hashes; of those with the same hash the bytes are compared.
+At each byte of a text, the hash of the gram that starts there is looked up in a bitmap. If its bit is set, it is looked up in a
+directory of literals sorted by the hash of their gram; the bytes of literals with the same hash are compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from etl.columns.intrinsics import load_byte, load_long
 from etl.columns.kernels import kernel, part
 
 AT_START, AT_END, TESTED, FOLDED = (np.uint8(1 << bit) for bit in range(4))
-"""Of a literal: where it must stand, whether more must be looked at, whether the case of ASCII letters does not matter."""
+"""Traits of a literal: must be at the start or end of the text, needs a further test, ignores the case of ASCII letters."""
 
 _ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)
 _ALL, _LOW_CASE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x2020202020202020)
@@ -30,7 +30,7 @@ def _folded(byte: Any) -> Any:
 
 @part
 def _hash(at: Any, end: Any, width: Any) -> Any:
-    """Of the gram at an address, without regard to the case of letters. Reads no byte at ``end`` or behind."""
+    """The hash of the gram at an address, ignoring the case of letters. Reads no byte from ``end`` on."""
     if at + _EIGHT <= end:
         word = load_long(at)
     else:
@@ -52,7 +52,7 @@ def _same(at: Any, first: Any, size: Any, folded: Any, data: Any) -> Any:
 
 @part
 def _stands(at: Any, begin: Any, end: Any, literal: Any, index: Any) -> Any:
-    """Whether a literal is there, with its gram at an address."""
+    """Whether the text contains a literal whose gram is at this address."""
     places, firsts, sizes, traits, data = index[4], index[5], index[6], index[7], index[9]
     start, size, trait = at - np.uint64(places[literal]), np.uint64(sizes[literal]), traits[literal]
     if start < begin or start + size > end:
@@ -90,11 +90,11 @@ def _look(
 
 @kernel
 def scan(address: Any, length: Any, first: Any, width: Any, index: Any, seen: Any, best: Any, every: Any, found: Any) -> Any:
-    """Which patterns have a literal in which texts, from text ``first`` on: pairs in ``found`` int32[2, room].
+    """Find which patterns have a literal in which texts, from text ``first`` on: pairs in ``found``, int32[2, room].
 
-    With ``every``, all; without, those of patterns with a test and a number below ``best`` (int32[n]), which becomes the lowest
-    number of those without. A literal is told once a text: ``seen`` (int32, -1) remembers the last. Returns how many pairs, and
-    the first text that has not been looked at: ``found`` was full.
+    With ``every`` all pairs. Otherwise ``best`` (int32[n]) becomes each text's lowest pattern that needs no test, and only pairs
+    of patterns that need a test and are lower are returned. A literal is reported once a text: ``seen`` (int32, initially -1)
+    holds the last text of each. Returns the number of pairs and the first text not scanned because ``found`` was full.
     """
     bitmap, wide = index[0], index[1]
     count = 0
@@ -117,7 +117,7 @@ def scan(address: Any, length: Any, first: Any, width: Any, index: Any, seen: An
 
 @kernel
 def choose(data: Any, firsts: Any, sizes: Any, width: Any, counts: Any, places: Any, hashes: Any) -> None:
-    """The rarest gram of each literal, by how often literals have it: where it stands, and its hash (uint64[n]).
+    """Choose the gram of each literal that the fewest literals contain: its offset, and its hash (uint64[n]).
 
     ``data`` is the address of all literals' bytes; ``counts`` (uint32[2 ** 20]) is working memory, zeroed.
     """

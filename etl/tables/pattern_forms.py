@@ -1,4 +1,4 @@
-"""A pattern of a table → the texts that it cannot do without, and what else must be asked of a text that has one."""
+"""Analysing a table's pattern: which literals every match contains, and which test decides on texts that contain one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from etl.scanner.written import regex_text
 from etl.tables.literal_kernel import AT_END, AT_START, FOLDED, TESTED
 
 Engine = Literal["", "re2", "regex"]
-"""What tests a text: nothing, for the literal decides; RE2; the package regex, which backtracks."""
+"""What tests a text: nothing (the literal decides), RE2, or the package regex, which backtracks."""
 
 ENGINES: Sequence[Engine] = ("", "re2", "regex")
 
 SHORTEST = 2
-"""A literal of one character is in too many texts to narrow a test down."""
+"""Minimal length of a literal in characters: shorter ones are in too many texts."""
 
 _COMMON = 64
-"""Patterns that share a literal; beyond, a shorter one is better."""
+"""Number of patterns with the same literal from which on another, shorter literal is preferred."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A pattern."""
+class PatternForm:
+    """How a pattern is searched for."""
 
     literals: Sequence[tuple[str, int]]
-    """One of these texts is in every text it is found in; where each must stand, as `literal_kernel` says. Empty: none known."""
+    """Every match contains one of these literals (with traits, see `literal_kernel`). Empty: no literal is known."""
 
     engine: Engine
     test: str = ""
@@ -39,22 +39,26 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A form whose literal is not chosen yet: there may be several it cannot do without."""
+    """A pattern with several candidates for its literals."""
 
     choices: Sequence[Sequence[tuple[str, int]]]
     engine: Engine
     test: str
 
 
-def forms(match: str, patterns: Sequence[str]) -> Iterator[Form | ValueError]:
-    """Each pattern's form, or what is wrong with it. Literals that many patterns share are taken last."""
+def pattern_forms(match: str, patterns: Sequence[str]) -> Iterator[PatternForm | ValueError]:
+    """The form of each pattern, or its error. Literals that many patterns share are chosen last."""
     drafts = [_draft(match, pattern) for pattern in patterns]
     shared = Counter(text for draft in drafts if isinstance(draft, _Draft) for choice in draft.choices for text, _ in choice)
     for draft in drafts:
-        yield draft if isinstance(draft, ValueError) else Form(_chosen(draft.choices, shared), draft.engine, draft.test)
+        yield (
+            draft
+            if isinstance(draft, ValueError)
+            else PatternForm(_choose_literals(draft.choices, shared), draft.engine, draft.test)
+        )
 
 
-def _chosen(choices: Sequence[Sequence[tuple[str, int]]], shared: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+def _choose_literals(choices: Sequence[Sequence[tuple[str, int]]], shared: Mapping[str, int]) -> Sequence[tuple[str, int]]:
     def cost(choice: Sequence[tuple[str, int]]) -> tuple[int, int]:
         return max(max(shared[text], _COMMON) for text, _ in choice), -min(len(text) for text, _ in choice)
 

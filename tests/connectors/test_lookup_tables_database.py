@@ -15,7 +15,7 @@ from databases import Database
 from connectors.lookup_tables.database import DatabaseTable
 from etl.api import ComponentError
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.store import Live, Wanted, refresh
+from etl.tables.table_store import LiveTable, TableRequest, refresh
 
 
 @pytest.fixture(params=["sqlite", *(pytest.param(name, marks=pytest.mark.servers) for name in ("mariadb", "postgres"))])
@@ -60,8 +60,8 @@ def test_a_cheap_query_says_whether_rows_changed(database: Database, tmp_path: P
     _, new = refresh(wanted, tmp_path)
 
     assert (built.what.rows, built.what.missing, again, new) == (2, 1, False, True)
-    mapped = Live(tmp_path / wanted.id).mapped()
-    found = mapped.first(mapped.find([pa.array(["203.0.113.9", "192.0.2.7"])]))
+    mapped = LiveTable(tmp_path / wanted.id).newest()
+    found = mapped.first_rows(mapped.find([pa.array(["203.0.113.9", "192.0.2.7"])]))
     assert mapped.values("score", found).to_pylist() == [7, 90]
 
 
@@ -88,7 +88,7 @@ class Changing:
         self.database.run(f"DELETE FROM {{t}} WHERE id = {id_}")
         self.database.run(f"INSERT INTO {{t}} VALUES ({id_}, '{ip}', {score}, {flag}, {when})")
 
-    def wanted(self, **options: Any) -> Wanted:
+    def wanted(self, **options: Any) -> TableRequest:
         """As a step asks for it."""
         types = {"score": "int", **({"changed": "bigint"} if self.type == "bigint" else {})}
         of = table(self.database, columns=types, refresh="1s", time="changed", deleted="gone", lag="0s", **options)
@@ -101,9 +101,9 @@ def _flag(database: Database) -> str:
     return "bit(1)" if database.options["url"].startswith("mysql") else "boolean"
 
 
-def scores(folder: Path, one: Wanted, *keys: str) -> list[int | None]:
-    mapped = Live(folder / one.id).mapped()
-    found: list[int | None] = mapped.values("score", mapped.first(mapped.find([pa.array(keys)]))).to_pylist()
+def scores(folder: Path, one: TableRequest, *keys: str) -> list[int | None]:
+    mapped = LiveTable(folder / one.id).newest()
+    found: list[int | None] = mapped.values("score", mapped.first_rows(mapped.find([pa.array(keys)]))).to_pylist()
     return found
 
 

@@ -15,19 +15,19 @@ from connectors.lookup_tables.file import FileTable
 from etl.api import EtlError
 from etl.spark.tables import _Keeper, kept
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.building import Answer
-from etl.tables.store import Current, Live, Wanted
-from etl.tables.table import Built
+from etl.tables.build_process import BuildResult
+from etl.tables.table_file import TableCounts
+from etl.tables.table_store import LiveTable, TableRequest, TableVersion
 
 
-def wanted(path: Path, refresh: str | None = None) -> Wanted:
+def wanted(path: Path, refresh: str | None = None) -> TableRequest:
     table = FileTable.model_validate({"path": str(path), "key": "ip", "refresh": refresh})
     step = Lookup.model_validate({"table": "intel", "on": "ip", "add": {"kind": "kind"}}).with_tables({"intel": table})
     return next(iter(tables_of([step]).values()))
 
 
-def kind(one: Wanted, root: Path, key: str) -> str | None:
-    mapped = Live(root / one.id).mapped()
+def kind(one: TableRequest, root: Path, key: str) -> str | None:
+    mapped = LiveTable(root / one.id).newest()
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
 
 
@@ -89,11 +89,11 @@ def test_a_table_that_cannot_tell_whether_it_changed_is_told_once(tmp_path: Path
     said: list[str] = []
     keeper = _Keeper(tmp_path, lambda level, text: said.append(text), {})
 
-    def read(rows: int, version: str | None = None) -> Answer:
-        return Answer("t", Current("000001.table", version, 0.0, Built(rows, rows, 0, 0)), new=True)
+    def read(rows: int, version: str | None = None) -> BuildResult:
+        return BuildResult("t", TableVersion("000001.table", version, 0.0, TableCounts(rows, rows, 0, 0)), is_new=True)
 
     # when
-    for answer in (read(2), read(2), read(3), Answer("t", error="gone"), Answer("t", error="gone"), read(3)):
+    for answer in (read(2), read(2), read(3), BuildResult("t", error="gone"), BuildResult("t", error="gone"), read(3)):
         keeper.take(answer)
     for _ in range(2):
         keeper.take(read(3, "v"))

@@ -12,7 +12,7 @@ import pytest
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import OFFSET, ComponentError, Counting, Outcome, visible
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.store import Live, refresh
+from etl.tables.table_store import LiveTable, refresh
 
 INTEL = [
     {"ip": "192.0.2.7", "category": "scan", "score": 90},
@@ -132,7 +132,7 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"), [(lambda data: data[:-200], "is cut"), (lambda data: data.replace(b'{"', b"{}", 1), "damaged")]
+    ("damage", "said"), [(lambda data: data[:-200], "is incomplete"), (lambda data: data.replace(b'{"', b"{}", 1), "damaged")]
 )
 def test_a_file_that_was_cut_is_built_again(tmp_path: Path, damage: Callable[[bytes], bytes], said: str) -> None:
     (wanted,) = tables_of([step()]).values()
@@ -141,12 +141,12 @@ def test_a_file_that_was_cut_is_built_again(tmp_path: Path, damage: Callable[[by
     file.write_bytes(damage(file.read_bytes()))
 
     with pytest.raises(ComponentError, match=said):
-        Live(tmp_path / wanted.id).mapped()
+        LiveTable(tmp_path / wanted.id).newest()
     again, new = refresh(wanted, tmp_path)
 
     assert new
     assert again.file != made.file
-    assert Live(tmp_path / wanted.id).mapped().find([pa.array(["192.0.2.7"])]).tolist() != [-1]
+    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["192.0.2.7"])]).tolist() != [-1]
 
 
 def test_ranges_hold_values() -> None:
@@ -202,7 +202,7 @@ def test_a_table_is_built_once_and_replaced_when_it_changes(tmp_path: Path) -> N
     _, again = refresh(wanted, tmp_path)
 
     assert (new, again) == (True, False)
-    assert Live(tmp_path / wanted.id).mapped().find([pa.array(["192.0.2.7", "x"])]).tolist() != [-1, -1]
+    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["192.0.2.7", "x"])]).tolist() != [-1, -1]
 
 
 @pytest.mark.parametrize("miss", ["keep", "drop", "dead_letter"])

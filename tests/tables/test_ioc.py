@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from connectors.lookup_tables.file import FileTable
-from etl.tables.store import Live, Wanted, refresh
-from etl.tables.table import Shape
+from etl.tables.table_file import Shape
+from etl.tables.table_store import LiveTable, TableRequest, refresh
 
 ADDRESSES = 120_430
 
@@ -26,9 +26,9 @@ def test_all_addresses_are_found_and_no_others(acceptance: Path, tmp_path: Path)
     more = (str(ipaddress.IPv4Address(number)) for number in range(1 << 24, 1 << 32, 65_537))
     others = list(dict.fromkeys([*others, *(text for text in more if text not in known)]))[:ADDRESSES]
 
-    wanted = Wanted("intel", table, Shape(("ip",), pa.schema([("lists", pa.int32())])))
+    wanted = TableRequest("intel", table, Shape(("ip",), pa.schema([("lists", pa.int32())])))
     refresh(wanted, tmp_path)
-    mapped = Live(tmp_path / wanted.id).mapped()
+    mapped = LiveTable(tmp_path / wanted.id).newest()
 
     assert (len(known), len(others)) == (ADDRESSES, ADDRESSES)
     assert mapped.values("lists", mapped.find([bad])).equals(rows.column("lists").chunk(0))

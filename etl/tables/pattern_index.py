@@ -1,7 +1,7 @@
-"""The index of patterns: LIKE patterns and regular expressions, found by texts that they cannot do without.
+"""The index of patterns: LIKE patterns and regular expressions, found by literals that every match contains.
 
-All literals are scanned for together; a pattern whose literal does not decide is tried on the texts that hold one, and a
-pattern without a literal on all.
+One scan finds the literals of all patterns. A pattern that needs more than its literal is then tested on the texts that contain
+it; a pattern without a literal is tested on all texts.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
-from etl.tables.fitting import fitting
-from etl.tables.literals import Literal, Literals, packed
-from etl.tables.pattern_forms import ENGINES, Form, forms
-from etl.tables.sections import Sections
+from etl.tables.literal_index import Literal, LiteralIndex, packed
+from etl.tables.pattern_forms import ENGINES, PatternForm, pattern_forms
+from etl.tables.pattern_tests import matching_rows
+from etl.tables.section_file import SectionFile
 
 log = logging.getLogger("sluice.tables")
 _NONE = np.int32((1 << 31) - 1)
 
 
 @dataclass
-class GatheredPatterns:
-    """The patterns of a table while it is read."""
+class PatternCollector:
+    """Collects the patterns of a table while it is read."""
 
     match: str
     missing: int = 0
-    """Rows without a pattern, or with a text that is none; they are left out."""
-    _forms: list[Form] = field(default_factory=list)
-    _wrong: list[str] = field(default_factory=list)
+    """Rows without a valid pattern, which are left out."""
+    _forms: list[PatternForm] = field(default_factory=list)
+    _errors: list[str] = field(default_factory=list)
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
-        """The patterns (one column of text) of further rows. Returns which of them have one (bool[n]), None for all."""
-        patterns = columns[0].to_pylist()  # each is taken apart by itself: there is no way around Python
+        """Add the patterns (one text column) of further rows. Returns which rows have one (bool[n]), None for all."""
+        patterns = columns[0].to_pylist()  # patterns are parsed one by one, in Python
         read = [one or ValueError() for one in patterns]
-        found = iter(forms(self.match, [one for one in read if isinstance(one, str)]))
+        found = iter(pattern_forms(self.match, [one for one in read if isinstance(one, str)]))
         all_ = [next(found) if isinstance(one, str) else one for one in read]
-        self._forms += [one for one in all_ if isinstance(one, Form)]
-        self._wrong += [str(one) for one in all_ if isinstance(one, ValueError) and one.args]
-        valid = np.array([isinstance(one, Form) for one in all_], np.bool_)
+        self._forms += [one for one in all_ if isinstance(one, PatternForm)]
+        self._errors += [str(one) for one in all_ if isinstance(one, ValueError) and one.args]
+        valid = np.array([isinstance(one, PatternForm) for one in all_], np.bool_)
         self.missing += len(valid) - int(valid.sum())
         return None if valid.all() else valid
 
     def sections(self, several: bool) -> tuple[dict[str, Any], Any, int]:
         """The arrays of the file; which rows it holds (int64[m]: all); and 0, for each counts by itself."""
-        self._tell()
+        self._log_findings()
         tests = [one.test.encode("utf-8", "surrogatepass") for one in self._forms]
         literals = [Literal(n, *literal) for n, one in enumerate(self._forms) for literal in one.literals]
         arrays = {
@@ -60,47 +60,47 @@ class GatheredPatterns:
         }
         return arrays | packed(literals), np.arange(len(self._forms)), 0
 
-    def _tell(self) -> None:
+    def _log_findings(self) -> None:
         always = sum(not one.literals for one in self._forms)
         if always:
             have = "has" if always == 1 else "have"
-            text = "%d of %d patterns %s no text of two letters that they cannot do without: each is tried on every event"
+            text = "%d of %d patterns %s no literal of two letters that every match contains: each is tested on every event"
             log.warning(text, always, len(self._forms), have)
-        if self._wrong:
+        if self._errors:
             wrong = (
                 "1 pattern cannot be read and is"
-                if len(self._wrong) == 1
-                else f"{len(self._wrong):,} patterns cannot be read and are"
+                if len(self._errors) == 1
+                else f"{len(self._errors):,} patterns cannot be read and are"
             )
-            log.warning("%s left out; the first: %s", wrong, self._wrong[0])
+            log.warning("%s left out; the first: %s", wrong, self._errors[0])
 
 
-class Patterns:
-    """The index of a mapped table of patterns."""
+class PatternIndex:
+    """Finds the patterns of a mapped table that match texts."""
 
-    def __init__(self, sections: Sections) -> None:
-        self._literals = Literals(sections)
+    def __init__(self, sections: SectionFile) -> None:
+        self._literals = LiteralIndex(sections)
         self._engines, self._tests = sections.numbers("engines"), sections.numbers("tests")
         self._ends, self._always = sections.numbers("test_ends"), sections.numbers("always")
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
-        """int64[n]: the first pattern that each text (one column) fits, -1 where it fits none."""
+        """int64[n]: the first pattern that matches each text (one column), -1 if none does."""
         texts = columns[0]
         located = Texts.of(texts)
         best = np.full(len(texts), _NONE, np.int32)
         for pairs in self._literals.find(located, best, False):
-            for pattern, rows in _grouped(pairs):
+            for pattern, rows in _group_by_pattern(pairs):
                 self._improve(best, pattern, texts, rows)
         present = np.flatnonzero(located.length >= 0)
         for pattern in self._always.tolist():
             self._improve(best, pattern, texts, present)
         return np.where(best == _NONE, -1, best.astype(np.int64))
 
-    def every(self, columns: Sequence[pa.Array]) -> tuple[Any, Any]:
-        """How many patterns each text fits (int64[n]), and all of those, one text's behind the other's."""
+    def find_all(self, columns: Sequence[pa.Array]) -> tuple[Any, Any]:
+        """The number of patterns that match each text (int64[n]), and these patterns, text after text."""
         texts = columns[0]
         located = Texts.of(texts)
-        found = list(self._all(texts, located))
+        found = list(self._candidates(texts, located))
         rows, patterns = (
             np.concatenate([np.empty(0, np.int64), *some]) for some in (zip(*found, strict=True) if found else ((), ()))
         )
@@ -108,33 +108,33 @@ class Patterns:
         rows, patterns = np.divmod(pairs, max(1, len(self._engines)))
         return np.bincount(rows, minlength=len(texts)), patterns
 
-    def _all(self, texts: pa.Array, located: Texts) -> Iterator[tuple[Any, Any]]:
+    def _candidates(self, texts: pa.Array, located: Texts) -> Iterator[tuple[Any, Any]]:
         for pairs in self._literals.find(located, np.empty(0, np.int32), True):
             decided = self._engines[pairs[0]] == 0
             yield pairs[1, decided].astype(np.int64), pairs[0, decided].astype(np.int64)
-            for pattern, rows in _grouped(pairs[:, ~decided]):
-                yield self._fitting(pattern, texts, rows)
+            for pattern, rows in _group_by_pattern(pairs[:, ~decided]):
+                yield self._matches(pattern, texts, rows)
         present = np.flatnonzero(located.length >= 0)
         for pattern in self._always.tolist():
-            yield self._fitting(pattern, texts, present)
+            yield self._matches(pattern, texts, present)
 
-    def _fitting(self, pattern: int, texts: pa.Array, rows: Any) -> tuple[Any, Any]:
-        fit = fitting(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
+    def _matches(self, pattern: int, texts: pa.Array, rows: Any) -> tuple[Any, Any]:
+        fit = matching_rows(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
         return fit, np.full(len(fit), pattern, np.int64)
 
     def _improve(self, best: Any, pattern: int, texts: pa.Array, rows: Any) -> None:
-        """Try a pattern on the rows that have none in front of it."""
+        """Test a pattern on the rows that no earlier pattern matches."""
         rows = rows[best[rows] > pattern]
         if len(rows):
-            best[self._fitting(pattern, texts, rows)[0]] = pattern
+            best[self._matches(pattern, texts, rows)[0]] = pattern
 
     def _test(self, pattern: int) -> str:
         data = self._tests[self._ends[pattern] : self._ends[pattern + 1]]
         return bytes(data).decode("utf-8", "surrogatepass")
 
 
-def _grouped(pairs: Any) -> Iterator[tuple[int, Any]]:
-    """The texts of each pattern (int64[m], each once), patterns in their order."""
+def _group_by_pattern(pairs: Any) -> Iterator[tuple[int, Any]]:
+    """Yield each pattern, in order, with its texts (int64[m], each once)."""
     if not pairs.shape[1]:
         return
     order = np.lexsort((pairs[1], pairs[0]))

@@ -1,6 +1,6 @@
-"""The interval index: the row whose network or range holds a value; where several do, the one that begins last.
+"""The interval index: finds the row whose network or range contains a value; of several, the one that starts last.
 
-For networks, which lie inside each other or apart, that is the longest prefix. Of equal ones the first row counts.
+Networks are nested or disjoint, so this is the longest prefix. Of equal intervals the first row counts.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import pyarrow.compute as pc
 from etl.columns.texts import Texts
 from etl.tables.address_kernel import addresses, networks
 from etl.tables.interval_kernel import cover, find_pairs, find_values
-from etl.tables.sections import Sections
+from etl.tables.section_file import SectionFile
 
 _SLOTS = 1 << 16
 _MAPPED = np.uint64(0xFFFF) << np.uint64(32)
 
 
 @dataclass
-class GatheredNetworks:
-    """The networks of a table while it is read."""
+class NetworkCollector:
+    """Collects the networks of a table while it is read."""
 
     missing: int = 0
-    """Rows without a network, or with a text that is none; they are left out."""
+    """Rows without a valid network, which are left out."""
     _bounds: list[Any] = field(default_factory=list)
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
-        """The networks (one column of text) of further rows. Returns which of them have one (bool[n]), None for all."""
+        """Add the networks (one text column) of further rows. Returns which rows have one (bool[n]), None for all."""
         keys = columns[0]
         texts = Texts.of(keys)
         bounds, valid = np.zeros((4, len(keys)), np.uint64), np.empty(len(keys), np.bool_)
@@ -60,16 +60,16 @@ class GatheredNetworks:
         )
 
 
-class Networks:
-    """The index of a mapped table of networks."""
+class NetworkIndex:
+    """Finds the networks of a mapped table that contain addresses."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: SectionFile) -> None:
         self._ends = sections.numbers("highs"), sections.numbers("lows")
         self._directory, self._at = sections.numbers("directory"), sections.numbers("at")
         self._begin = int(sections.numbers("begin")[0])
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
-        """int64[n]: the row of each address (one column of text), -1 where no network holds it."""
+        """int64[n]: the row for each address (one text column), -1 if no network contains it."""
         keys = columns[0]
         texts = Texts.of(keys)
         high, low, valid = (np.empty(len(keys), type_) for type_ in (np.uint64, np.uint64, np.bool_))
@@ -80,15 +80,15 @@ class Networks:
 
 
 @dataclass
-class GatheredRanges:
-    """The ranges of a table while it is read: both ends are inside."""
+class RangeCollector:
+    """Collects the ranges of a table while it is read; both ends belong to a range."""
 
     missing: int = 0
-    """Rows where an end is missing, or the first lies behind the last; they are left out."""
+    """Rows without an end, or with the first value above the last, which are left out."""
     _bounds: list[tuple[Any, Any]] = field(default_factory=list)
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
-        """The first and last values, numbers or times, of further rows. Returns which have a range (bool[n]), None for all."""
+        """Add the first and last values (numbers or times) of more rows. Returns which have a range (bool[n]), None for all."""
         first, last = columns
         valid = pc.fill_null(pc.less_equal(first, last), False).to_numpy(zero_copy_only=False)
         chosen = pa.array(valid)
@@ -106,14 +106,14 @@ class GatheredRanges:
         return {"ends": ends, "at": _covered(ranks[: len(firsts)], ranks[len(firsts) :])}, np.arange(len(firsts)), 0
 
 
-class Ranges:
-    """The index of a mapped table of ranges."""
+class RangeIndex:
+    """Finds the ranges of a mapped table that contain values."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: SectionFile) -> None:
         self._ends, self._at = sections.numbers("ends"), sections.numbers("at")
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
-        """int64[n]: the row of each value, -1 where no range holds it."""
+        """int64[n]: the row for each value, -1 if no range contains it."""
         keys = columns[0]
         values = comparable(keys).astype(self._ends.dtype)
         rows = np.empty(len(keys), np.int64)
@@ -128,7 +128,7 @@ def comparable(values: pa.Array) -> Any:
 
 
 def _covered(firsts: Any, lasts: Any) -> Any:
-    """uint32[places]: the row at each end and behind it, for the ranks of intervals' ends."""
+    """uint32[slots]: the row for each end and each gap after it; the arguments are ranks of the intervals' ends."""
     rows = np.arange(len(firsts))
     order = np.lexsort((-rows, -lasts, firsts))
     places = 2 * (int(lasts.max()) + 1) if len(lasts) else 0
@@ -138,7 +138,7 @@ def _covered(firsts: Any, lasts: Any) -> Any:
 
 
 def _mapped(highs: Any, lows: Any) -> dict[str, Any]:
-    """Where the ends that are IPv4 addresses begin, and where those of each upper 16 bits do."""
+    """The index of the first end that is an IPv4 address, and a directory of these ends by their upper 16 bits."""
     begin, end = (int(np.searchsorted(highs, 0, side)) for side in ("left", "right"))
     zero = lows[begin:end]
     first, last = (int(np.searchsorted(zero, bound)) for bound in (_MAPPED, np.uint64(0x10000) << np.uint64(32)))

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import Changes, ComponentError, LookupTable
-from etl.tables import increments
-from etl.tables.store import Live, Wanted, refresh
-from etl.tables.table import Match, Shape
+from etl.tables import incremental_reading
+from etl.tables.table_file import Match, Shape
+from etl.tables.table_store import LiveTable, TableRequest, refresh
 
 Row = dict[str, Any]
 
@@ -60,17 +60,17 @@ def versioned() -> Iterator[type[Versioned]]:
     Versioned.rows, Versioned.asked, Versioned.told = [], [], Changes(("ip",), "gone")
 
 
-def wanted(match: Match = "exact") -> Wanted:
-    return Wanted("t", Versioned.model_validate({"key": "ip"}), Shape(("ip",), pa.schema([("score", pa.int64())]), match))
+def wanted(match: Match = "exact") -> TableRequest:
+    return TableRequest("t", Versioned.model_validate({"key": "ip"}), Shape(("ip",), pa.schema([("score", pa.int64())]), match))
 
 
 def row(ip: str, score: int, at: int, gone: bool | None = None) -> Row:
     return {"ip": ip, "score": score, "at": at, "gone": gone}
 
 
-def scores(folder: Path, one: Wanted, *keys: str) -> list[int | None]:
-    mapped = Live(folder / one.id).mapped()
-    found: list[int | None] = mapped.values("score", mapped.first(mapped.find([pa.array(keys, pa.string())]))).to_pylist()
+def scores(folder: Path, one: TableRequest, *keys: str) -> list[int | None]:
+    mapped = LiveTable(folder / one.id).newest()
+    found: list[int | None] = mapped.values("score", mapped.first_rows(mapped.find([pa.array(keys, pa.string())]))).to_pylist()
     return found
 
 
@@ -193,8 +193,8 @@ def test_a_table_of_changes_is_the_table(
 ) -> None:
     folder, one, known = tmp_path_factory.mktemp("tables"), wanted(), dict[str, Row]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(increments, "_ROWS", 2)
-        patch.setattr(increments, "_TOGETHER", 2)
+        patch.setattr(incremental_reading, "_ROWS_IN_BATCH", 2)
+        patch.setattr(incremental_reading, "_BATCHES_AT_ONCE", 2)
         for number, changed in enumerate(steps, 1):
             known |= {ip: row(ip, score, number, gone) for ip, score, gone in changed}
             patch.setattr(Versioned, "rows", list(known.values()))

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.tables.exact import Exact
-from etl.tables.table import Built, MappedTable, Match, Shape, build
+from etl.tables.exact_index import ExactIndex
+from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000) -> tuple[MappedTable, Built]:
+def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000) -> tuple[MappedTable, TableCounts]:
     names = [f"k{n}" for n in range(len(keys))]
     whole = pa.RecordBatch.from_arrays([*keys, pa.array(range(len(keys[0])), pa.int64())], names=[*names, "value"])
     path = folder / "t.table"
@@ -28,7 +28,7 @@ def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: in
 
 
 def looked_up(table: MappedTable, *keys: pa.Array) -> list[Any]:
-    return table.values("value", table.first(table.find(keys))).to_pylist()
+    return table.values("value", table.first_rows(table.find(keys))).to_pylist()
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
@@ -41,7 +41,7 @@ def test_addresses_are_found_as_numbers(tmp_path: Path, type_: pa.DataType) -> N
 
     assert looked_up(table, wanted) == [3, None, None, None, None, None, 2, 1, 0]
     assert table._index.form == "address"
-    assert built == Built(4, 4, 0, 0)
+    assert built == TableCounts(4, 4, 0, 0)
 
 
 def test_a_table_that_ceases_to_hold_addresses_is_read_again_as_texts(tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_all_rows_of_a_key_can_be_kept(tmp_path: Path, keys: list[str]) -> None:
     table, built = made(tmp_path, [pa.array(keys)], several=True)
 
     found = table.find([pa.array([keys[5], "none", keys[0], keys[1]])])
-    counts, rows = table.all(found)
+    counts, rows = table.all_rows(found)
 
     assert counts.tolist() == [1, 0, 3, 2]
     assert table.values("value", rows).to_pylist() == [5, 0, 2, 3, 1, 4]
-    assert table.values("value", table.first(found)).to_pylist() == [5, None, 0, 1]
+    assert table.values("value", table.first_rows(found)).to_pylist() == [5, None, 0, 1]
     assert (built.keys, built.rows, built.again) == (3, 6, 3)
 
 
@@ -109,12 +109,12 @@ def test_an_empty_table_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_texts_that_share_a_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import etl.tables.exact as exact
+    import etl.tables.exact_index as exact
 
     monkeypatch.setattr(exact, "hash_texts", lambda address, length, hashes: hashes.fill(42))
     keys = ["b", "a", "b", "c", "a"]
 
-    gathered = exact.GatheredKeys("text")
+    gathered = exact.KeyCollector("text")
     gathered.add([pa.array(keys)])
     arrays, order, again = gathered.sections(several=True)
 
@@ -126,7 +126,7 @@ def longest(folder: Path, match: Match, keys: list[str], wanted: Sequence[str | 
     batch = pa.RecordBatch.from_arrays([pa.array(keys, pa.string())], names=["k"])
     build(folder / "t", lambda: [batch], Shape(("k",), batch.schema, match))
     table = MappedTable(folder / "t")
-    return table.values("k", table.first(table.find([pa.array(wanted, pa.string_view())]))).to_pylist()
+    return table.values("k", table.first_rows(table.find([pa.array(wanted, pa.string_view())]))).to_pylist()
 
 
 def test_the_longest_beginning_is_found(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_values_come_back_as_they_went_in(
     rows = data.draw(st.lists(st.integers(-1, len(values) - 1), max_size=20))
 
     table = MappedTable(path)
-    found = table.first(table.find([pa.array([f"k{row}" for row in rows])]))
+    found = table.first_rows(table.find([pa.array([f"k{row}" for row in rows])]))
 
     assert table.values("v", found).to_pylist() == [values[row] if row >= 0 else None for row in rows]
 
@@ -193,7 +193,7 @@ def test_an_index_needs_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "t.table").unlink()
 
     assert looked_up(table, pa.array(["a", "b"])) == [0, None]
-    assert isinstance(table._index, Exact)
+    assert isinstance(table._index, ExactIndex)
     assert table.find([pa.array(["a"])]).dtype == np.int64
 
 

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from etl.columns.texts import Texts
-from etl.tables import sections
+from etl.tables import section_file
 from etl.tables.address_kernel import addresses
-from etl.tables.intervals import GatheredNetworks, GatheredRanges, Networks, Ranges
+from etl.tables.interval_index import NetworkCollector, NetworkIndex, RangeCollector, RangeIndex
 
 
 def read(texts: list[str | None]) -> list[int | None]:
@@ -65,16 +65,16 @@ def test_addresses_are_read_as_python_reads_them(text: str) -> None:
     assert read([text]) == [by_library(text)]
 
 
-def opened(folder: Path, gathered: GatheredNetworks | GatheredRanges, index: Any) -> Any:
+def opened(folder: Path, gathered: NetworkCollector | RangeCollector, index: Any) -> Any:
     arrays, _, _ = gathered.sections(several=False)
-    sections.write(folder / "t", {}, arrays, {})
-    return index(sections.Sections(folder / "t"))
+    section_file.write(folder / "t", {}, arrays, {})
+    return index(section_file.SectionFile(folder / "t"))
 
 
-def held(folder: Path, networks: list[str | None], wanted: list[str | None]) -> tuple[list[int], GatheredNetworks]:
-    gathered = GatheredNetworks()
+def held(folder: Path, networks: list[str | None], wanted: list[str | None]) -> tuple[list[int], NetworkCollector]:
+    gathered = NetworkCollector()
     gathered.add([pa.array(networks, pa.string())])
-    return opened(folder, gathered, Networks).find([pa.array(wanted, pa.string())]).tolist(), gathered
+    return opened(folder, gathered, NetworkIndex).find([pa.array(wanted, pa.string())]).tolist(), gathered
 
 
 def test_the_longest_prefix_counts(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_longest_prefix_counts(tmp_path: Path) -> None:
 
 
 def test_what_is_no_network_is_left_out(tmp_path: Path) -> None:
-    gathered = GatheredNetworks()
+    gathered = NetworkCollector()
 
     kept = gathered.add([pa.array(["10.0.0.0/8", "10.0.0.0/33", "", None, "10.0.0.0/", "10/8", "::/129", "1.2.3.4/x", "::/0"])])
 
@@ -147,9 +147,9 @@ ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12
 def test_of_ranges_around_a_value_the_last_to_begin_counts(
     tmp_path_factory: pytest.TempPathFactory, bounds: list[tuple[int, int]], type_: pa.DataType
 ) -> None:
-    gathered = GatheredRanges()
+    gathered = RangeCollector()
     kept = gathered.add([pa.array([a for a, _ in bounds], type_), pa.array([b for _, b in bounds], type_)])
-    index = opened(tmp_path_factory.mktemp("t"), gathered, Ranges)
+    index = opened(tmp_path_factory.mktemp("t"), gathered, RangeIndex)
     good = [(a, b) for a, b in bounds if a <= b]
 
     found = index.find([pa.array([None, *range(-1, 32)], type_)]).tolist()
@@ -165,13 +165,13 @@ def test_of_ranges_around_a_value_the_last_to_begin_counts(
 
 def test_times_and_fractions_have_ranges(tmp_path: Path) -> None:
     times = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
-    gathered = GatheredRanges()
+    gathered = RangeCollector()
     gathered.add([pa.array(times[:1]), pa.array(times[1:2])])
-    fractions = GatheredRanges()
+    fractions = RangeCollector()
     fractions.add([pa.array([0.5]), pa.array([1.5])])
 
-    assert opened(tmp_path, gathered, Ranges).find([pa.array(times)]).tolist() == [0, 0, -1]
-    assert opened(tmp_path, fractions, Ranges).find([pa.array([0.4, 0.5, 1.0, 1.5, 1.6, float("nan")])]).tolist() == [
+    assert opened(tmp_path, gathered, RangeIndex).find([pa.array(times)]).tolist() == [0, 0, -1]
+    assert opened(tmp_path, fractions, RangeIndex).find([pa.array([0.4, 0.5, 1.0, 1.5, 1.6, float("nan")])]).tolist() == [
         -1,
         0,
         0,

@@ -1,7 +1,7 @@
 """A file of named arrays that is written once and then mapped: numbers, bytes and Arrow columns, each at a multiple of 64.
 
-The first line is JSON: what is where, and what the owner wrote about the whole. A file is written under another name and
-renamed, so who opens it sees all of it.
+The first line is JSON: the position of each array, and metadata of the writer. A file is written under a temporary name and
+renamed, so that a reader always sees a complete file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAGIC = b"sluice-table 1\n"
 
 
 def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, pa.Array]) -> None:
-    """Numpy arrays and Arrow arrays under their names."""
+    """Write a file of named numpy arrays and Arrow arrays."""
     parts: dict[str, memoryview] = {name: np.ascontiguousarray(array).data.cast("B") for name, array in arrays.items()}
     parts |= {name: memoryview(_ipc(column)) for name, column in columns.items()}
     places, at = {}, 0
@@ -35,7 +35,7 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], colum
     try:
         _write(temporary, head, parts.values())
         temporary.rename(path)
-    except OSError:  # a full disk is left as it was
+    except OSError:  # for example a full disk: the incomplete file is removed
         temporary.unlink(missing_ok=True)
         raise
 
@@ -50,12 +50,12 @@ def _write(path: Path, head: bytes, parts: Iterable[memoryview]) -> None:
         os.fsync(file.fileno())
 
 
-class BrokenError(ComponentError):
-    """A file that is no table, or not all of one."""
+class DamagedFileError(ComponentError):
+    """A file that is not a table file, or is incomplete."""
 
 
-class Sections:
-    """A mapped file; its arrays share the pages with all processes that map it. Raises BrokenError for what is none, or cut."""
+class SectionFile:
+    """A mapped file; all processes that map it share its memory. Raises DamagedFileError."""
 
     def __init__(self, path: Path) -> None:
         self._map = pa.memory_map(str(path))
@@ -63,23 +63,23 @@ class Sections:
         view = memoryview(whole)
         end = bytes(view[: 1 << 20]).find(b"\n", len(_MAGIC))
         if bytes(view[: len(_MAGIC)]) != _MAGIC or end < 0:
-            raise BrokenError(f"{path} is no table file")
+            raise DamagedFileError(f"{path} is no table file")
         try:
             head = json.loads(bytes(view[len(_MAGIC) : end]))
             self.about: dict[str, Any] = head["about"]
             self._places: dict[str, tuple[str, int, int]] = head["places"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BrokenError(f"{path} is damaged: remove it, and the next run builds it again") from error
+            raise DamagedFileError(f"{path} is damaged: remove it, and the next run builds it again") from error
         self._begin = _padded(end + 1)
         if self._begin + max((at + size for _, at, size in self._places.values()), default=0) > whole.size:
-            raise BrokenError(f"{path} is cut: remove it, and the next run builds it again")
+            raise DamagedFileError(f"{path} is incomplete: remove it, and the next run builds it again")
         self._whole = whole
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
     def numbers(self, name: str) -> Any:
-        """A numpy array, not to be written to."""
+        """A read-only numpy array."""
         kind, at, size = self._places[name]
         return np.frombuffer(self._whole.slice(self._begin + at, size), kind)
 
@@ -89,7 +89,7 @@ class Sections:
         return pa.ipc.open_stream(self._whole.slice(self._begin + at, size)).read_next_batch().column(0)
 
     def address(self, name: str) -> Any:
-        """uint64: where the bytes of a section lie."""
+        """uint64: the address of a section's bytes."""
         return np.uint64(self._whole.address + self._begin + self._places[name][1])
 
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.rules import backtracking
-from etl.tables import literals
-from etl.tables.table import Built, MappedTable, Match, Shape, build
+from etl.tables import literal_index
+from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[MappedTable, Built]:
+def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[MappedTable, TableCounts]:
     batch = pa.RecordBatch.from_pydict(
         {"k": pa.array(patterns, pa.string()), "value": pa.array(range(len(patterns)), pa.int64())}
     )
@@ -28,13 +28,13 @@ def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[Ma
 
 
 def first(table: MappedTable, texts: Sequence[str | None], type_: pa.DataType | None = None) -> list[int | None]:
-    found = table.first(table.find([pa.array(texts, type_ or pa.string())]))
+    found = table.first_rows(table.find([pa.array(texts, type_ or pa.string())]))
     values: list[int | None] = table.values("value", found).to_pylist()
     return values
 
 
 def every(table: MappedTable, texts: Sequence[str | None]) -> list[list[int]]:
-    counts, rows = table.every([pa.array(texts, pa.string())])
+    counts, rows = table.find_all_rows([pa.array(texts, pa.string())])
     values = iter(table.values("value", rows).to_pylist())
     return [[next(values) for _ in range(count)] for count in counts.tolist()]
 
@@ -49,7 +49,7 @@ def test_the_first_pattern_that_fits_counts(tmp_path: Path, type_: pa.DataType) 
     texts = ["abc", "abd", "xbc", "x", "lolong stringer", None, "a%bc", "a_bc", "Abc", "zéü", "", "q", "ABC"]
 
     assert first(table, texts, type_) == [0, 1, 2, 3, 4, None, 2, 2, 2, 8, None, 6, None]
-    assert built == Built(len(LIKES), len(LIKES), 0, 0)
+    assert built == TableCounts(len(LIKES), len(LIKES), 0, 0)
 
 
 def test_all_patterns_that_fit_are_found_in_the_order_of_the_table(tmp_path: Path) -> None:
@@ -80,14 +80,14 @@ def test_bad_patterns_are_left_out_and_told(tmp_path: Path, caplog: pytest.LogCa
     table, built = made(tmp_path, "regex", ["(", None, "abc", ""])
 
     assert first(table, ["abc", "("]) == [2, None]
-    assert built == Built(1, 1, 0, 3)
+    assert built == TableCounts(1, 1, 0, 3)
     assert "1 pattern cannot be read and is left out; the first: '(' is no regular expression" in caplog.text
 
 
 def test_patterns_without_a_literal_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made(tmp_path, "like", ["%", "_%_", "%a%"])
 
-    assert "2 of 3 patterns have no text of two letters that they cannot do without" in caplog.text
+    assert "2 of 3 patterns have no literal of two letters that every match contains" in caplog.text
 
 
 @pytest.mark.parametrize("patterns", [[], ["("], ["%"]])
@@ -117,7 +117,7 @@ def test_a_runaway_pattern_is_stopped_and_told_once(
 
 
 def test_a_text_with_more_hits_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(literals, "_ROOM", 4)
+    monkeypatch.setattr(literal_index, "_ROOM", 4)
     patterns = [f"%lit{n}%" for n in range(10)]
     table, _ = made(tmp_path, "like", patterns)
 

@@ -1,4 +1,4 @@
-"""The literals of a table's patterns, as arrays of its file: scanned for all together, once a batch."""
+"""The index of the literals of a table's patterns, stored as arrays of its file; all are searched for in one scan a batch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from etl.columns.texts import Texts
 from etl.tables.literal_kernel import FOLDED, choose, scan
-from etl.tables.sections import Sections
+from etl.tables.section_file import SectionFile
 
 WIDTHS = (8, 4, 2, 1)
-"""Bytes of a literal that it is found by: the most that it has."""
+"""Sizes of grams in bytes; a literal uses the largest that it is long enough for."""
 
 _NAMES = ("bitmap", "directory", "checks", "places", "firsts", "sizes", "traits", "patterns")
 _FILTER_BITS, _MOST_BITS = 4, 24
@@ -22,7 +22,7 @@ _FOLD = bytes.maketrans(_UPPER, _UPPER.lower())
 
 
 class Literal(NamedTuple):
-    """A text to be found, and the number of the pattern that asks for it."""
+    """A text to search for, and the number of its pattern."""
 
     pattern: int
     text: str
@@ -30,7 +30,7 @@ class Literal(NamedTuple):
 
 
 def packed(literals: Sequence[Literal]) -> dict[str, Any]:
-    """The arrays of the file. Its literals are not empty."""
+    """The arrays for the file; no literal may be empty."""
     texts = [_bytes(one) for one in literals]
     sizes = np.array([len(text) for text in texts], np.int64)
     firsts = np.append(0, np.cumsum(sizes))[:-1].astype(np.int64)
@@ -52,7 +52,7 @@ def _bytes(literal: Literal) -> bytes:
 
 
 def _index(width: int, data: Any, firsts: Any, sizes: Any, traits: Any, patterns: Any) -> dict[str, Any]:
-    """Literals of a width, in the order of their hashes."""
+    """The arrays of the literals of one width, sorted by hash."""
     places, hashes = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.uint64)
     choose(np.uint64(data.ctypes.data), firsts, sizes, np.int64(width), np.zeros(1 << 20, np.uint32), places, hashes)
     order = np.argsort(hashes, kind="stable")
@@ -74,31 +74,31 @@ def _index(width: int, data: Any, firsts: Any, sizes: Any, traits: Any, patterns
 
 
 def _narrow(numbers: Any) -> Any:
-    """Offsets are below the 4 GiB that a file of patterns never reaches."""
+    """As uint32: a file of patterns never reaches 4 GiB."""
     return numbers.astype(np.uint32)
 
 
-class Literals:
-    """Those of a mapped table."""
+class LiteralIndex:
+    """The literals of a mapped table."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: SectionFile) -> None:
         data = sections.address("literals")
         self._indexes = [(width, _mapped(sections, width, data)) for width in WIDTHS if f"bitmap.{width}" in sections]
 
-    def find(self, texts: Texts, best: Any, every: bool) -> Iterator[Any]:
-        """Pairs of pattern and text (int32[2, m], overwritten by the next), as `scan` says."""
+    def find(self, texts: Texts, best: Any, find_all: bool) -> Iterator[Any]:
+        """Yield pairs of pattern and text (int32[2, m], overwritten by the next), as described in `scan`."""
         for width, index in self._indexes:
             count = len(index[8][1])
             found, seen = np.empty((2, max(_ROOM, count)), np.int32), np.full(count, -1, np.int32)
             first = 0
             while first < len(texts.address):
-                pairs, first = scan(texts.address, texts.length, first, np.int64(width), index, seen, best, every, found)
+                pairs, first = scan(texts.address, texts.length, first, np.int64(width), index, seen, best, find_all, found)
                 yield found[:, :pairs]
                 if first < len(texts.address):
-                    seen.fill(-1)  # the text that did not fit is looked at again
+                    seen.fill(-1)  # the text at which the buffer was full is scanned again
 
 
-def _mapped(sections: Sections, width: int, data: Any) -> tuple[Any, ...]:
+def _mapped(sections: SectionFile, width: int, data: Any) -> tuple[Any, ...]:
     bitmap, directory, checks, places, firsts, sizes, traits, patterns = (sections.numbers(f"{name}.{width}") for name in _NAMES)
     wide = np.uint64(64 - (8 * len(bitmap)).bit_length() + 1)
     shift = np.uint64(64 - (len(directory) - 1).bit_length() + 1)

@@ -1,6 +1,6 @@
-"""The values of a table, column by column: each distinct one once, and for each row its number in a few bits.
+"""The values of a table, column by column: each distinct value once, and for each row its number in as few bits as possible.
 
-A column whose values are nearly all distinct is kept as it is.
+A column with nearly all distinct values is stored as it is.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.tables.bits_kernel import pack, unpack
-from etl.tables.sections import Sections
+from etl.tables.section_file import SectionFile
 
 _DISTINCT = 0.5
-"""The share of distinct values among the first rows from which on a column is kept as it is."""
+"""Share of distinct values in the first `_SAMPLE` rows from which on a column is stored as it is."""
 
 _SAMPLE = 10_000
 
 
 @dataclass
-class Gathered:
-    """A column while its table is read."""
+class ColumnCollector:
+    """Collects the values of a column while its table is read."""
 
     type: pa.DataType
     _chunks: list[pa.Array] = field(default_factory=list)
     _encoded: bool | None = None
 
     def add(self, values: pa.Array) -> None:
-        """The values of further rows."""
+        """Add the values of further rows."""
         if self._encoded is None and len(values):
             sample = values.slice(0, _SAMPLE)
             self._encoded = not pa.types.is_nested(self.type) and pc.count_distinct(sample).as_py() <= _DISTINCT * len(sample) + 1
@@ -52,10 +52,10 @@ class Gathered:
         return {f"{name}.codes": words}, {f"{name}.values": dictionary}
 
 
-class Packed:
-    """A column of a table that is mapped."""
+class PackedColumn:
+    """A column of a mapped table."""
 
-    def __init__(self, sections: Sections, name: str) -> None:
+    def __init__(self, sections: SectionFile, name: str) -> None:
         self._values = sections.column(f"{name}.values")
         self._words = sections.numbers(f"{name}.codes") if f"{name}.codes" in sections else None
 

@@ -1,7 +1,7 @@
-"""The exact index: the rows of a key, found by its hash and compared with the key itself.
+"""The index for equal keys, prefixes and suffixes: a hash index whose matches are verified against the key.
 
-Keys lie in the order of their hashes. A directory says where each bucket of about four begins; inside it keys are compared
-one by one. Numbers are compared as numbers, texts by 16 further bits of the hash and then byte by byte.
+Keys are stored in the order of their hashes. A directory gives the start of each bucket of about four keys, which are compared
+one by one: numbers as numbers, texts by 16 further bits of the hash and then byte by byte.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from etl.tables.hash_kernel import (
     hash_numbers,
     hash_texts,
 )
-from etl.tables.keys import Form, as_addresses, as_numbers, joined
-from etl.tables.sections import Sections
+from etl.tables.keys import KeyForm, as_addresses, as_numbers, joined
+from etl.tables.section_file import SectionFile
 
 _KEYS_IN_BUCKET = 4
 
 
-class NoAddressError(Exception):
-    """Keys that all were IPv4 addresses are followed by another: the table is to be read again, as texts."""
+class NotAnAddressError(Exception):
+    """A table whose first keys were all IPv4 addresses has another key: it must be read again, with text keys."""
 
 
 @dataclass
-class GatheredKeys:
-    """The keys of a table while it is read. ``form`` is chosen by the first that come, where it is None."""
+class KeyCollector:
+    """Collects the keys of a table while it is read. A ``form`` of None is set by the first keys."""
 
-    form: Form | None = None
+    form: KeyForm | None = None
     missing: int = 0
-    """Rows without a key; they are left out."""
+    """Rows without a key, which are left out."""
     _numbers: list[Any] = field(default_factory=list)
     _texts: list[pa.Array] = field(default_factory=list)
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
-        """The key's fields of further rows. Returns which rows have a key (bool[n]), None for all. Raises NoAddressError."""
+        """Add the key columns of more rows. Returns which rows have a key (bool[n]), None for all. Raises NotAnAddressError."""
         keys = joined(columns)
-        present = self._present(keys)
+        present = self._rows_with_key(keys)
         if present is not None:
             keys = keys.filter(pa.array(present))
         if pa.types.is_integer(keys.type) and self.form != "text":
@@ -60,8 +60,8 @@ class GatheredKeys:
             self._texts.append(keys.cast(pa.large_string()))
         return present
 
-    def _present(self, keys: pa.Array) -> Any | None:
-        """Which rows have a key: an empty text is none."""
+    def _rows_with_key(self, keys: pa.Array) -> Any | None:
+        """Which rows have a key; an empty text is not a key."""
         absent = np.asarray(keys.is_null())
         if not pa.types.is_integer(keys.type):
             absent = absent | (Texts.of(keys).length == 0)
@@ -73,14 +73,16 @@ class GatheredKeys:
             return self.form == "address"
         numbers, others = as_addresses(Texts.of(keys))
         if others and self.form == "address":
-            raise NoAddressError
+            raise NotAnAddressError
         if not others:
             self._numbers.append(numbers.astype(np.uint32))
         return not others
 
     def sections(self, several: bool) -> tuple[dict[str, Any], Any, int]:
-        """The arrays of the file; which rows it holds, in its order (int64[m]); how many of them have a key that another row
-        has too. Only the first row of each key is kept unless ``several``."""
+        """The index's arrays; the rows to store, in the file's order (int64[m]); and the number of rows with a repeated key.
+
+        Without ``several`` only the first row of each key is stored.
+        """
         self.form = self.form or "text"
         arrays, order, first = _text_sections(self._texts) if self.form == "text" else self._number_sections()
         again = len(order) - len(first)
@@ -91,26 +93,26 @@ class GatheredKeys:
     def _number_sections(self) -> tuple[dict[str, Any], Any, Any]:
         numbers = np.concatenate(self._numbers) if self._numbers else np.empty(0, np.int64)
         self._numbers.clear()
-        order = _in_order(_hashed(numbers))
+        order = _hash_order(_hash(numbers))
         numbers = numbers[order]
-        first = _first_of_each(numbers)
-        keys = _narrow(numbers if len(first) == len(numbers) else numbers[first])
-        return _directory(_hashed(keys)) | {"keys": keys}, order, first
+        first = _first_of_equal(numbers)
+        keys = _as_32_bits(numbers if len(first) == len(numbers) else numbers[first])
+        return _directory(_hash(keys)) | {"keys": keys}, order, first
 
 
-class GatheredDomains(GatheredKeys):
-    """The keys of a table of domains' names."""
+class DomainCollector(KeyCollector):
+    """Collects the keys of a table of domain names."""
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
-        """See `GatheredKeys.add`."""
-        return super().add([_as_domains(joined(columns))])
+        """See `KeyCollector.add`."""
+        return super().add([_normalized_domains(joined(columns))])
 
 
-class Exact:
-    """The index of a mapped table, asked for keys themselves."""
+class ExactIndex:
+    """Finds equal keys in a mapped table."""
 
-    def __init__(self, sections: Sections) -> None:
-        self.form: Form = sections.about["form"]
+    def __init__(self, sections: SectionFile) -> None:
+        self.form: KeyForm = sections.about["form"]
         self._firsts = sections.numbers("firsts")
         self._shift = np.uint64(sections.about["shift"])
         if self.form != "text":
@@ -136,10 +138,10 @@ class Exact:
         return found
 
 
-class Beginnings(Exact):
-    """The index of a mapped table of texts, asked for the longest that a text begins with."""
+class PrefixIndex(ExactIndex):
+    """Finds the longest key that a text begins with."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: SectionFile) -> None:
         super().__init__(sections)
         self._sizes = np.unique(np.diff(self._ends.astype(np.int64)))[::-1].copy()
 
@@ -149,33 +151,33 @@ class Beginnings(Exact):
         return found
 
 
-class Endings(Exact):
-    """The index of a mapped table of texts, asked for the longest that a text ends with, whole labels of a domain's name."""
+class SuffixIndex(ExactIndex):
+    """Finds the longest key that a domain name ends with, by whole labels."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: SectionFile) -> None:
         super().__init__(sections)
         self._longest = np.int64(np.diff(self._ends.astype(np.int64)).max(initial=0))
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
-        texts, found = Texts.of(_as_domains(columns[0])), np.empty(len(columns[0]), np.int64)
+        texts, found = Texts.of(_normalized_domains(columns[0])), np.empty(len(columns[0]), np.int64)
         find_endings(texts.address, texts.length, self._longest, self._index, found)
         return found
 
 
-def _as_domains(names: pa.Array) -> pa.Array:
-    """Names as they are compared: ASCII letters without their case (RFC 4343), without the dot of the root (RFC 1034, 3.1)."""
+def _normalized_domains(names: pa.Array) -> pa.Array:
+    """Domain names in lower case (ASCII letters only, RFC 4343) and without the dot of the root (RFC 1034, 3.1)."""
     import pyarrow.compute as pc
 
     return pc.ascii_rtrim(pc.ascii_lower(names.cast(pa.string()) if names.type == pa.string_view() else names), ".")
 
 
-def _hashed(numbers: Any) -> Any:
+def _hash(numbers: Any) -> Any:
     hashes = np.empty(len(numbers), np.uint64)
     hash_numbers(numbers, hashes)
     return hashes
 
 
-def _in_order(hashes: Any) -> Any:
+def _hash_order(hashes: Any) -> Any:
     """uint32[n]: the rows in the order of their hashes."""
     return np.argsort(hashes, kind="stable").astype(np.uint32)
 
@@ -189,17 +191,17 @@ def _directory(hashes: Any) -> dict[str, Any]:
 
 
 def bucket_bits(keys: int) -> int:
-    """How many bits of a hash name a bucket."""
+    """Number of hash bits that select a bucket."""
     return max(1, (keys // _KEYS_IN_BUCKET).bit_length())
 
 
-def _first_of_each(ordered: Any) -> Any:
-    """int64[m]: where equal neighbours begin."""
+def _first_of_equal(ordered: Any) -> Any:
+    """int64[m]: the first index of each group of equal neighbours."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.empty(0, np.int64)
 
 
-def _narrow(numbers: Any) -> Any:
-    """In 32 bits where they fit."""
+def _as_32_bits(numbers: Any) -> Any:
+    """The numbers as uint32 if they fit."""
     if numbers.dtype == np.uint32:
         return numbers
     for type_ in (np.uint32, np.int32):
@@ -215,7 +217,7 @@ def _text_sections(chunks: list[pa.Array]) -> tuple[dict[str, Any], Any, Any]:
     texts = Texts.of(whole)
     hashes = np.empty(len(whole), np.uint64)
     hash_texts(texts.address, texts.length, hashes)
-    order = _by_hash(hashes, whole)
+    order = _sort_by_hash(hashes, whole)
     hashes = hashes[order]
     ordered = whole.take(pa.array(order))
     first = _first_texts(hashes, ordered)
@@ -223,13 +225,13 @@ def _text_sections(chunks: list[pa.Array]) -> tuple[dict[str, Any], Any, Any]:
     hashes = hashes[first]
     ends = np.frombuffer(keys.buffers()[1], np.int64)[: len(keys) + 1] if len(keys) else np.zeros(1, np.int64)
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8) if len(keys) else np.empty(0, np.uint8)
-    stored = {"tags": (hashes & TAG).astype(np.uint16), "ends": _narrow_ends(ends), "bytes": data[: ends[-1]]}
+    stored = {"tags": (hashes & TAG).astype(np.uint16), "ends": _as_32_bit_ends(ends), "bytes": data[: ends[-1]]}
     return _directory(hashes) | stored, order, first
 
 
-def _by_hash(hashes: Any, texts: pa.Array) -> Any:
-    """The order of hashes; where different texts share one, that of their texts."""
-    order = _in_order(hashes)
+def _sort_by_hash(hashes: Any, texts: pa.Array) -> Any:
+    """Row numbers sorted by hash; different texts with the same hash are sorted by text."""
+    order = _hash_order(hashes)
     ordered = hashes[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
     if not len(again):
@@ -264,5 +266,5 @@ def _equal_neighbours(texts: pa.Array) -> Any:
     return pc.equal(texts.slice(1), texts.slice(0, len(texts) - 1)).to_numpy(zero_copy_only=False)
 
 
-def _narrow_ends(ends: Any) -> Any:
+def _as_32_bit_ends(ends: Any) -> Any:
     return ends.astype(np.uint32) if ends[-1] < 1 << 32 else ends

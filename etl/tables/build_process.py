@@ -1,0 +1,84 @@
+"""Building table files in a separate process, whose memory is freed when it ends.
+
+The process reads a pickled list of requests and a folder from standard input, and writes one pickled result for each.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from etl.api import ComponentError
+from etl.tables.table_store import TableRequest, TableVersion, refresh
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """The result for one table: the version in use and whether it is new, or the error that prevented reading it."""
+
+    name: str
+    version: TableVersion | None = None
+    is_new: bool = False
+    error: str = ""
+    is_temporary: bool = False
+    """Whether the error may disappear without a change by the user."""
+    notices: tuple[str, ...] = ()
+    """Warnings about the table's rows."""
+
+
+def build_tables(wanted: Sequence[TableRequest], root: Path) -> Iterator[BuildResult]:
+    """Refresh the files of tables, in order, and yield a result for each."""
+    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process, process.stdin as there, process.stdout as back:
+        pickle.dump((list(wanted), root), there)
+        there.close()
+        for one in wanted:
+            try:
+                yield pickle.load(back)
+            except EOFError:
+                yield BuildResult(
+                    one.name, error=f"the process that read it failed with exit code {process.wait()}: is there enough memory?"
+                )
+
+
+class _RecordBuffer(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+def _build_one(wanted: TableRequest, root: Path) -> BuildResult:
+    kept = _RecordBuffer()
+    logger = logging.getLogger("sluice")
+    logger.addHandler(kept)
+    try:
+        version, is_new = refresh(wanted, root)
+    except (OSError, ComponentError) as error:
+        return BuildResult(wanted.name, error=str(error), is_temporary=isinstance(error, OSError), notices=tuple(kept.texts))
+    finally:
+        logger.removeHandler(kept)
+    return BuildResult(wanted.name, version, is_new, notices=tuple(kept.texts))
+
+
+def main() -> None:
+    """Build the tables requested on standard input."""
+    wanted, root = pickle.load(sys.stdin.buffer)
+    for one in wanted:
+        pickle.dump(_build_one(one, root), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    from etl.tables import build_process  # pickles name its classes, not those of __main__
+
+    build_process.main()
