@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import ROOT
 
 from parsers.cef.parser import Cef
 
@@ -292,3 +295,15 @@ def test_long_texts_take_time_in_proportion(text: str) -> None:
     long = text * (2_000_000 // len(text))
 
     assert len(Cef().compile()(pa.array([long, HEAD + long, HEAD + "x=" + long])).columns["cef.extensions"]) == 3
+
+
+def test_lint_of_times_needs_no_numpy() -> None:
+    """Lint runs without it; where a parser's check asks for it the whole check fails."""
+    script = (
+        "import sys; from etl.lean import forbid; forbid('numpy'); import pyarrow as pa; from parsers.cef.parser import Cef; "
+        "print(list(Cef(fields={'@timestamp': 'timestamp'}).check(pa.schema([('message', pa.string())]))))"
+    )
+
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+
+    assert (found.stdout.strip(), found.returncode) == ("[]", 0), found.stderr
