@@ -54,7 +54,7 @@ def _joined(inputs: Sequence[_Upstream]) -> _Upstream:
 
 def _check(step: Step, path: OptionPath, upstream: _Upstream, report: Report) -> None:
     if upstream.ending:
-        message = f"{step.type} keeps state, which Spark does not allow behind {json_path(upstream.ending)}"
+        message = f"{step.type} keeps state, which Spark does not allow after {json_path(upstream.ending)}"
         report.add((*path, "type"), "state-order", message, _ADVICE)
     elif upstream.stateful and isinstance(step, SparkStep):
         _check_clock(step, path, json_path(upstream.stateful), upstream.others, report)

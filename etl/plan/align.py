@@ -1,4 +1,4 @@
-"""Giving the branches of a union one schema."""
+"""The internal step that gives the inputs of a union one schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from etl.api import ArrowStep, Outcome, Schema, with_columns
 
 
 class Align(ArrowStep):
-    """Give events the fields of a union, missing ones null."""
+    """Give events the fields of a union; missing ones are null."""
 
     type: Literal["align"] = "align"
     to: pa.Schema
@@ -21,7 +21,7 @@ class Align(ArrowStep):
         return self.to
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """Add missing columns as nulls and cast narrower numbers; hidden columns stay behind."""
+        """Add missing columns as nulls and cast narrower numbers; hidden columns follow at the end."""
         known = set(self.to.names)
 
         def run(batch: pa.RecordBatch) -> Outcome:

@@ -1,4 +1,4 @@
-"""Queries that Arrow serves whole: from sources through row-wise steps to sinks."""
+"""Queries that run on Arrow only: from sources through row-wise steps to sinks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from etl.plan.model import Branch, QueryPlan, Segment, StepNode
 
 
 def arrow_queries(graph: Graph) -> Iterator[QueryPlan]:
-    """One for all sinks that row-wise steps reach from the same sources."""
+    """One query for each group of sinks that row-wise steps reach from the same sources."""
     for sources, sinks in _components(graph):
-        roots = {name: run_on(graph, [], (name, -1)) for name in sources}
+        roots = {name: branch_after(graph, [], (name, -1)) for name in sources}
         segment = Segment(roots, {name: graph.output(name) for name in sinks}, dict.fromkeys(sources, True))
         yield QueryPlan("+".join(sources), graph.ours(sources), segment)
 
 
 def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
-    """Sources and the sinks they reach without Spark, joined where they share a sink."""
+    """Groups of sources and the sinks that they reach without Spark; sources that share a sink are in one group."""
     groups: list[tuple[set[str], set[str]]] = []
     for output in graph.pipeline.sinks.values():
         reached = set().union(*(graph.boundaries(graph.end(feed)) for feed in output.inputs))
@@ -32,21 +32,21 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
     return [(sorted(a, key=order.index), sorted(b, key=order.index)) for a, b in groups]
 
 
-def run_on(graph: Graph, steps: list[StepNode], node: PlanNode) -> Branch:
-    """Everything row-wise behind a node, down to sinks; Spark steps end it."""
+def branch_after(graph: Graph, steps: list[StepNode], node: PlanNode) -> Branch:
+    """The tree of row-wise steps from a node down to sinks; it ends before Spark steps."""
     followers = [f for f in graph.followers(node) if not graph.on_spark(f) and _delivers(graph, f)]
     sinks = tuple(graph.sinks(node))
     if len(followers) == 1 and not sinks:
-        return run_on(graph, [*steps, *entering(graph, node, followers[0])], followers[0])
+        return branch_after(graph, [*steps, *steps_into(graph, node, followers[0])], followers[0])
     aligned = [_aligned(graph, node, name) for name in sinks]
     direct = tuple(name for name, step in zip(sinks, aligned, strict=True) if step is None)
     below = [Branch((step,), step.outgoing, (name,)) for name, step in zip(sinks, aligned, strict=True) if step is not None]
-    below += [run_on(graph, entering(graph, node, follower), follower) for follower in followers]
+    below += [branch_after(graph, steps_into(graph, node, follower), follower) for follower in followers]
     return Branch(tuple(steps), graph.schema(node), direct, tuple(below))
 
 
-def entering(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:
-    """The step at ``follower``, or the alignment that a union asks of its inputs."""
+def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:
+    """The steps between two nodes: that of ``follower``, or an alignment of schemas before a union."""
     if follower in graph.steps:
         return [graph.steps[follower]]
     here, there = graph.schema(node), graph.schema(follower)

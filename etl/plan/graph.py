@@ -1,4 +1,4 @@
-"""A pipeline as a graph of nodes: what fields are there, what feeds them, whether Arrow or Spark runs them."""
+"""A pipeline as a graph of nodes: each node's schema, inputs and outputs, and whether Arrow or Spark runs it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from etl.config.schemas import merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
 
 PlanNode: TypeAlias = tuple[str, int]
-"""Behind part ``index`` of a stream's steps; index -1 is where its inputs come together. A source is ``(name, -1)``."""
+"""``(stream, index)``: the output of the stream's step number ``index``; index -1 is the union of its inputs, or a source."""
 
 
 class Graph:
-    """The pipeline with every node's schema and lane."""
+    """The graph of a pipeline, with the schema of each node."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.steps: dict[PlanNode, StepNode] = {}
         self._schemas: dict[PlanNode, Schema] = {}
         self._lengths: dict[str, int] = {}
-        """Of each stream how many steps it has, each taken apart into its parts."""
+        """Stream → number of its steps, where a step of several parts counts as several."""
         for stream in pipeline.streams.values():
             self._lengths[stream.name] = 0
             for index, step in enumerate(stream.steps):
@@ -36,7 +36,7 @@ class Graph:
         self._lengths[stream] += 1
 
     def schema(self, node: PlanNode) -> Schema:
-        """What leaves a node."""
+        """The fields of a node's output."""
         if node not in self._schemas:
             self._schemas[node] = self._schema(node)
         return self._schemas[node]
@@ -50,11 +50,11 @@ class Graph:
         return self.steps[node].outgoing
 
     def end(self, name: str) -> PlanNode:
-        """The node whose events leave a stream or source."""
+        """The last node of a stream, or the node of a source."""
         return (name, -1) if name in self.pipeline.sources else (name, self._lengths[name] - 1)
 
     def on_spark(self, node: PlanNode) -> bool:
-        """Whether the events at this node come out of Spark: a Spark step, or a source that Spark reads."""
+        """Whether Spark produces the node's output: it is a Spark step, or a source that Spark reads."""
         if node in self.steps:
             step = self.steps[node]
             return not runs_on_arrow(step.step, step.incoming)
@@ -75,19 +75,19 @@ class Graph:
         return [(s.name, -1) for s in self.pipeline.streams.values() if name in s.inputs]
 
     def sinks(self, node: PlanNode) -> list[str]:
-        """The sinks that take the events of this node."""
+        """The sinks that read the output of this node."""
         if node != self.end(node[0]):
             return []
         return [output.name for output in self.pipeline.sinks.values() if node[0] in output.inputs]
 
     def boundaries(self, node: PlanNode) -> set[PlanNode]:
-        """Where the events at a node come from last: Spark nodes and our own sources."""
+        """The nearest nodes upstream that Spark produces, and the sources of ours before which there is none."""
         if self.on_spark(node) or not self.feeds(node):
             return {node}
         return set().union(*(self.boundaries(feed) for feed in self.feeds(node)))
 
     def query_name(self, node: PlanNode) -> str:
-        """After the stream and its Spark step, by their order: steps that come or go in front of it change nothing."""
+        """Stream and type of a Spark step, numbered if the stream has several of the type: row-wise steps do not change it."""
         if node not in self.steps:
             return node[0]
         name, index = node
@@ -96,10 +96,10 @@ class Graph:
         return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
 
     def ours(self, names: Iterable[str]) -> dict[str, Source]:
-        """The sources that hand out splits."""
+        """Those of the sources that are read as splits, not by Spark itself."""
         return {name: s for name in names if isinstance(s := self.pipeline.sources[name], Source)}
 
     def output(self, name: str) -> Output:
-        """A sink with the fields that reach it."""
+        """A sink with the merged fields of its inputs."""
         output = self.pipeline.sinks[name]
         return Output(name, output.sink, merge([self.schema(self.end(feed)) for feed in output.inputs]))

@@ -1,4 +1,4 @@
-"""What the planner makes of a pipeline: queries, their segments and Spark's part, as pure data."""
+"""The plan of a pipeline as pure data: queries, their segments and the frames that Spark computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from etl.api import ArrowStep, FrameSource, Schema, Sink, Source, SparkStep, Ste
 
 @dataclass(frozen=True)
 class StepNode:
-    """One step at one place of a segment. ``id`` is ``stream[index] type``: the same in every query it runs in."""
+    """A step in a segment. ``id`` is ``stream[index] type``, the same in each query that runs the step."""
 
     id: str
     step: Step
@@ -20,12 +20,12 @@ class StepNode:
     location: tuple[int, int] | None = None
     """Line and column of the step in the pipeline file."""
     reports: bool = True
-    """Whether its counts and rejects are reported by this query."""
+    """Whether this query reports the step's counts and rejects."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A run of Arrow steps and what hangs at its end: sinks, further branches, or the way to Spark."""
+    """A sequence of Arrow steps, and what gets its output: sinks, further branches, or Spark (``emits``)."""
 
     steps: tuple[StepNode, ...]
     outgoing: Schema
@@ -51,15 +51,15 @@ class Output:
 
 @dataclass(frozen=True)
 class Watermark:
-    """Event time of a stateful query: the field, how late events may be, and after how much silence windows close.."""
+    """Event time of a stateful query: its field, the lateness allowed, and the idle time after which windows close."""
 
     field: str
     late_seconds: float
     idle_seconds: float | None = None
     reach_seconds: float = 0
-    """How far past its latest event the furthest open window ends."""
+    """Longest time from the latest event to the end of an open window."""
     arrival: bool = False
-    """True when the field is the time of reading, added by the reader itself."""
+    """True when the field is the time of reading, which the reader adds."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Segment:
     roots: Mapping[str, Branch]
     outputs: Mapping[str, Output]
     counts_source: Mapping[str, bool] = field(default_factory=dict)
-    """Per source: whether this query reports what was read of it."""
+    """Source → whether this query reports the events read from it."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """Splits of our own sources, run through a segment that emits its events to Spark."""
+    """Splits of sources, run through a segment whose output goes to Spark."""
 
     sources: Mapping[str, Source]
     segment: Segment
@@ -121,10 +121,10 @@ Frame: TypeAlias = Read | Native | Apply | Map | Union
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """One streaming query: either splits → segment → receipts, or a frame of Spark's → segment → receipts.
+    """One streaming query: splits → segment → receipts, or frame → segment → receipts.
 
-    Without ``frame`` the whole work is done by the tasks that read. With it, ``segment`` has one root, ``""``,
-    that runs over the frame's partitions in ``foreachBatch``.
+    Without ``frame``, the tasks that read do all the work. With it, ``segment`` has one root, ``""``, which runs over the frame's
+    partitions in ``foreachBatch``.
     """
 
     name: str
@@ -135,7 +135,7 @@ class QueryPlan:
 
     @property
     def parts(self) -> int:
-        """How many segments run in front of and between its Spark steps."""
+        """Number of segments before and between its Spark steps."""
         return sum(1 for _ in segments(self.frame))
 
     @property
@@ -145,44 +145,44 @@ class QueryPlan:
 
     @property
     def streaming(self) -> bool:
-        """False when it only reads a source that ends by itself, once."""
-        natives = [leaf for leaf in leaves(self.frame) if isinstance(leaf, Native)]
+        """False when all it reads is a source that ends, read once."""
+        natives = [leaf for leaf in frame_sources(self.frame) if isinstance(leaf, Native)]
         return (
             self.frame is None
-            or any(isinstance(leaf, Read) for leaf in leaves(self.frame))
+            or any(isinstance(leaf, Read) for leaf in frame_sources(self.frame))
             or any(n.source.streaming for n in natives)
         )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All queries of a pipeline, in the order in which they report."""
+    """All queries of a pipeline, in the order of their reports."""
 
     pipeline: str
     queries: tuple[QueryPlan, ...]
     dead_letters: Output
 
     def sources(self) -> Mapping[str, Source]:
-        """All sources of ours, by name."""
+        """All sources that are read as splits, by name."""
         return {name: source for query in self.queries for name, source in query.sources.items()}
 
 
-def leaves(frame: Frame | None) -> Iterator[Read | Native]:
-    """Where a frame's events come from, in a fixed order."""
+def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
+    """The sources of a frame, in a fixed order."""
     match frame:
         case None:
             return
         case Read() | Native():
             yield frame
         case Apply(child=child) | Map(child=child):
-            yield from leaves(child)
+            yield from frame_sources(child)
         case Union(children=children):
             for child in children:
-                yield from leaves(child)
+                yield from frame_sources(child)
 
 
 def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
-    """A frame's segments and whether each reads splits, upstream first: the order in which it is built."""
+    """A frame's segments, upstream first, each with whether it reads splits. Frames are built in this order."""
     match frame:
         case Read(segment=segment):
             yield segment, True
@@ -212,5 +212,5 @@ def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
 
 
 def runs_on_arrow(step: Step, incoming: Schema) -> bool:
-    """Whether a step runs inside a segment in front of these fields."""
+    """Whether a step with these incoming fields runs on Arrow, inside a segment."""
     return isinstance(step, ArrowStep) and step.spark_reason(incoming) is None

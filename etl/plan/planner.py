@@ -1,7 +1,7 @@
-"""Pipeline → queries: where each step runs, and what shares a pass over the data.
+"""Planning a pipeline: which queries it becomes, and where each step runs.
 
-One query serves all sinks that row-wise steps reach from the same sources; each last Spark step in front of sinks
-has a query of its own, with everything upstream of it. A step that runs in several queries reports in the first.
+One query serves all sinks that row-wise steps reach from the same sources. Each Spark step that is the last before sinks has its
+own query, with everything upstream of it. A step that runs in several queries is reported by the first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
 from etl.plan.graph import Graph
 from etl.plan.model import Output, Plan, QueryPlan, spark_nodes
-from etl.plan.reporting import reporting_once
+from etl.plan.reporting import mark_reporting_queries
 from etl.plan.spark_queries import spark_queries
 
 
@@ -20,19 +20,19 @@ def plan(pipeline: Pipeline, dead_letters: Sink, dead_letters_schema: Schema) ->
     graph = Graph(pipeline)
     queries = [*arrow_queries(graph), *spark_queries(graph)]
     if not queries:
-        raise PlanError(f"pipeline {pipeline.name!r} delivers nothing: no sink is reached from a source")
+        raise PlanError(f"pipeline {pipeline.name!r} delivers nothing: no sink is connected to a source")
     for query in queries:
         _check_states(query)
-    return Plan(pipeline.name, reporting_once(queries), Output("dead_letters", dead_letters, dead_letters_schema))
+    return Plan(pipeline.name, mark_reporting_queries(queries), Output("dead_letters", dead_letters, dead_letters_schema))
 
 
 def _check_states(query: QueryPlan) -> None:
-    """Raises PlanError when a step that keeps state stands where Spark has no watermark for it."""
+    """Raises PlanError when a stateful step follows another after which Spark allows none."""
     last = None
     for node in spark_nodes(query.frame):
         if not isinstance(node.step, SparkStep) or not node.step.stateful:
             continue
         if last is not None:
             advice = "write the results to a sink, and read them in a pipeline of their own"
-            raise PlanError(f"{node.id} keeps state, which Spark does not allow behind {last}: {advice}")
+            raise PlanError(f"{node.id} keeps state, which Spark does not allow after {last}: {advice}")
         last = node.id if node.step.ends_state else None

@@ -1,4 +1,4 @@
-"""A plan in words, for ``etl explain``: queries, segments, lanes and why, fields, guarantees."""
+"""A plan as text for ``etl explain``: queries, segments, where and why each step runs, fields, guarantees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, R
 
 
 def explained(plan: Plan) -> Iterator[str]:
-    """Lines of text."""
+    """The plan as lines of text."""
     yield f"pipeline {plan.pipeline}: {len(plan.queries)} {'query' if len(plan.queries) == 1 else 'queries'}"
     for query in plan.queries:
         yield ""

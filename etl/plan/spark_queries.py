@@ -1,4 +1,4 @@
-"""Queries with a part for Spark: its frame, its event time, and what runs on Arrow in front of and behind it."""
+"""Queries that need Spark: their frame and watermark, and the steps on Arrow before and after Spark."""
 
 from __future__ import annotations
 
@@ -8,24 +8,37 @@ from dataclasses import replace
 import pyarrow as pa
 
 from etl.api import FrameSource, Schema, SparkStep
-from etl.plan.arrow_queries import entering, run_on
+from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.graph import Graph, PlanNode
-from etl.plan.model import Apply, Branch, Frame, Map, Native, QueryPlan, Read, Segment, Union, Watermark, leaves, spark_nodes
+from etl.plan.model import (
+    Apply,
+    Branch,
+    Frame,
+    Map,
+    Native,
+    QueryPlan,
+    Read,
+    Segment,
+    Union,
+    Watermark,
+    frame_sources,
+    spark_nodes,
+)
 from etl.steps.window import ARRIVAL
 
 
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
-    """One for each Spark step, or source that Spark reads, behind which sinks come without another."""
+    """One query for each Spark step, or source that Spark reads, from which sinks are reached without a further Spark step."""
     nodes = [(name, -1) for name in graph.pipeline.sources] + list(graph.steps)
     for node in nodes:
         if not graph.on_spark(node):
             continue
-        branch = run_on(graph, [], node)
+        branch = branch_after(graph, [], node)
         outputs = {name: graph.output(name) for part in branch.walk() for name in part.sinks}
         if outputs:
             frame = _frame(graph, node)
             name = graph.query_name(node)
-            sources = {n: s for leaf in leaves(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
+            sources = {n: s for leaf in frame_sources(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
 
 
@@ -51,7 +64,7 @@ def _read(graph: Graph, node: PlanNode) -> Read:
     roots: dict[str, Branch] = {}
     for chain in _chains(graph, node):
         source, followers = chain[0], chain[1:]
-        steps = [step for here, there in zip(chain, followers, strict=False) for step in entering(graph, here, there)]
+        steps = [step for here, there in zip(chain, followers, strict=False) for step in steps_into(graph, here, there)]
         way = Branch(tuple(steps), graph.schema(node), emits=True)
         known = roots.get(source[0])
         roots[source[0]] = Branch((), graph.schema(source), branches=(known, way)) if known else way
@@ -59,7 +72,7 @@ def _read(graph: Graph, node: PlanNode) -> Read:
 
 
 def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
-    """Every way from a source down to a node."""
+    """Every path from a source down to a node."""
     feeds = graph.feeds(node)
     if not feeds:
         yield [node]
@@ -74,7 +87,7 @@ def _output_mode(frame: Frame) -> str:
 
 
 def _with_watermark(frame: Frame) -> Frame:
-    """Tell each read which event time the first stateful step behind it goes by, and drop fields nobody needs."""
+    """Set each read's watermark to that of the first stateful step after it, and drop fields that no step needs."""
     return _pushed(frame, None, None)
 
 
@@ -99,7 +112,7 @@ def _pushed(frame: Frame, clock: Watermark | None, needs: frozenset[str] | None)
 
 
 def _read_clock(schema: Schema, clock: Watermark | None) -> Watermark | None:
-    """The clock, where the reader can tell it; a time that only a Spark step makes gets its watermark behind that step."""
+    """The watermark, if its field is known where events are read; otherwise it is set after the Spark step that makes it."""
     if clock is None or clock.field == ARRIVAL:
         return replace(clock, arrival=True) if clock else None
     known = clock.field in schema.names and pa.types.is_timestamp(schema.field(clock.field).type)

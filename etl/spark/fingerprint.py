@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from etl.api import ComponentError, SparkStep, format_type
-from etl.plan.model import Native, Plan, QueryPlan, Read, leaves, spark_nodes
+from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes
 from etl.spark.state import StateFolder, read_json, write_json
 
 Print: TypeAlias = dict[str, Any]
@@ -58,7 +58,7 @@ def fingerprint(query: QueryPlan) -> Print:
     if query.frame is None:
         return {"sources": sources}
     reads = []
-    for leaf in leaves(query.frame):
+    for leaf in frame_sources(query.frame):
         if isinstance(leaf, Read):
             reads.append(_fields(leaf.schema) if query.stateful else {})
         elif isinstance(leaf, Native) and leaf.source.streaming:

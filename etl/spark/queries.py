@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId
-from etl.plan.model import Plan, QueryPlan, Read, Segment, leaves
+from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources
 from etl.receipts import Receipt
 from etl.spark.commit import Batches, Commits
 from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
@@ -120,7 +120,7 @@ class Queries:
         """How many reads of all queries share each source."""
         found: Counter[str] = Counter()
         for query in self.plan.queries:
-            reads = [leaf.sources for leaf in leaves(query.frame) if isinstance(leaf, Read)]
+            reads = [leaf.sources for leaf in frame_sources(query.frame) if isinstance(leaf, Read)]
             for sources in reads if query.frame is not None else [query.sources]:
                 found.update(list(sources))
         return found

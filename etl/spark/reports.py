@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from etl.plan.model import Native, QueryPlan, leaves
+from etl.plan.model import Native, QueryPlan, frame_sources
 from etl.receipts import Counts
 from etl.spark.frames import READ
 from etl.spark.totals import Totals
@@ -34,7 +34,7 @@ class Reports:
 
     def read_by_spark(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
         """What Spark itself read of its sources in a micro-batch."""
-        for name in {leaf.name for leaf in leaves(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
+        for name in {leaf.name for leaf in frame_sources(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
             if READ + name in metrics:
                 self._native[name, batch] = max(metrics[READ + name], self._native.get((name, batch), 0))
                 events = sum(rows for (source, _), rows in self._native.items() if source == name)

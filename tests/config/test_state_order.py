@@ -51,7 +51,7 @@ def test_nothing_that_keeps_state_stands_behind_correlate(tmp_path: Path) -> Non
     ((line, code, message),) = problems(tmp_path, FRONT + CORRELATE + behind)
 
     assert (line, code) == (9, "state-order")
-    assert "window keeps state, which Spark does not allow behind $.steps[1]" in message
+    assert "window keeps state, which Spark does not allow after $.steps[1]" in message
 
 
 def test_streams_bring_their_state_along(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from fakes import Both, Count, Frames, Lines, Row, made
 
 from etl.api import PlanError
-from etl.plan.model import Apply, Native, Read, Union, leaves
+from etl.plan.model import Apply, Native, Read, Union, frame_sources
 from etl.plan.render import explained
 
 
@@ -48,7 +48,7 @@ def test_a_stateful_step_has_a_query_of_its_own_that_reads_only_what_it_needs() 
     planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
 
     archive, counted = planned.queries
-    (read,) = leaves(counted.frame)
+    (read,) = frame_sources(counted.frame)
     assert archive.frame is None
     assert isinstance(counted.frame, Apply)
     assert isinstance(read, Read)
@@ -63,7 +63,7 @@ def test_a_step_in_two_queries_reports_in_the_first() -> None:
     planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
 
     archive, counted = planned.queries
-    (read,) = leaves(counted.frame)
+    (read,) = frame_sources(counted.frame)
     assert archive.segment.roots["src"].steps[0].reports
     assert archive.segment.counts_source == {"src": True}
     assert not read.segment.roots["src"].steps[0].reports
@@ -92,7 +92,7 @@ def test_one_source_on_two_ways_into_a_window_is_read_once() -> None:
     planned = made({"src": Lines()}, streams, {"out": "c"})
 
     (query,) = planned.queries
-    (read,) = leaves(query.frame)
+    (read,) = frame_sources(query.frame)
     ways = read.segment.roots["src"].branches
     assert [way.steps[0].id for way in ways] == ["a[0] row", "b[0] row"]
     assert all(way.emits for way in ways)
@@ -121,7 +121,7 @@ def test_a_pipeline_that_delivers_nothing_is_refused() -> None:
 def test_a_time_that_a_spark_step_makes_gets_its_watermark_behind_it() -> None:
     planned = made({"src": Lines()}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
-    (read,) = leaves(planned.queries[0].frame)
+    (read,) = frame_sources(planned.queries[0].frame)
     assert isinstance(read, Read)
     assert read.watermark is None
 
@@ -129,6 +129,6 @@ def test_a_time_that_a_spark_step_makes_gets_its_watermark_behind_it() -> None:
 def test_a_text_that_a_spark_step_makes_a_time_of_has_no_watermark_in_the_reader() -> None:
     planned = made({"src": Lines(extra=("t",))}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
-    (read,) = leaves(planned.queries[0].frame)
+    (read,) = frame_sources(planned.queries[0].frame)
     assert isinstance(read, Read)
     assert read.watermark is None
