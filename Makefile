@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test servers kills fuzz check format lint types imports generated bench clean
+.PHONY: demo test servers kills fuzz check format lint types imports generated docs bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -36,7 +36,7 @@ fuzz: $(READY)
 	env -u CI SLUICE_FUZZ=$(SLUICE_FUZZ) $(BIN)/python -m pytest tests/scanner/test_scanner_laws.py tests/scanner/test_scanner_grok.py \
 	  --hypothesis-seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
-check: format lint types imports test generated
+check: format lint types imports docs test generated
 
 format: $(READY)
 	$(BIN)/ruff format --check .
@@ -53,6 +53,11 @@ imports: $(READY)
 
 generated: $(READY)
 	$(BIN)/python -m pytest -q tests/test_generated_files.py
+
+# The documentation as a site with search, in out/docs; a link that leads nowhere and every warning is an error.
+docs: $(READY)
+	@$(BIN)/sphinx-build -q -n -W --keep-going -b html -c docs . out/docs
+	@echo "written: out/docs/docs/index.html"
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
