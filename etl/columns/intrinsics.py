@@ -76,6 +76,20 @@ def load_long(context: Any, address: Any) -> Any:
     return types.uint64(types.uint64), lambda ctx, builder, sig, args: _load(builder, args[0], LONG)
 
 
+@intrinsic
+def prefetch(context: Any, address: Any) -> Any:
+    """Begin to load the line of the cache that an address is in. Any address will do."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], BYTE.as_pointer())
+        how = [ir.Constant(WORD, number) for number in (0, 3, 1)]  # to read, into all caches, data
+        type_ = ir.FunctionType(ir.VoidType(), [pointer.type, WORD, WORD, WORD])
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], type_), [pointer, *how])
+        return ctx.get_dummy_value()
+
+    return types.void(types.uint64), generate
+
+
 def _storing(type_: Any) -> Any:
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         _store(builder, args[0], args[1])

@@ -44,6 +44,11 @@ class Deferred:
         self._first = np.concatenate([[0], np.cumsum([len(mine) for mine in users.values()])]).astype(np.int64)
         self._users = np.array([n for mine in users.values() for n in mine], np.int64)
 
+    @property
+    def share(self) -> Any | None:
+        """The part of rows in which each predicate may hold; None before enough rows were seen."""
+        return self._program.share
+
     def wanted(self, bits: Bits) -> list[tuple[int, Any]]:
         """Deferred predicates, each with the rows in which it has to be decided (int64[…]).
 

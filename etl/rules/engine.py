@@ -19,6 +19,7 @@ from etl.rules.columns import Column
 from etl.rules.conditions import FALSE, Condition, Leaf, leaves
 from etl.rules.costs import Costs
 from etl.rules.deferred import Deferred
+from etl.rules.lazy_literals import LazyLiterals
 from etl.rules.other_deciders import NumberDecider, PresentDecider, SameDecider
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Sql, Text, fields_of
 from etl.rules.program import Matches, Program
@@ -49,6 +50,8 @@ class Switches:
     """Witnesses are chosen by what was seen, not by a guess."""
     deferred: bool = True
     """Regular expressions are tried, and two fields compared, only where a rule that asks for it may be true."""
+    lazy: bool = True
+    """Of texts that do not repeat only witnesses are looked for everywhere, and other literals where a rule may be true."""
 
 
 _ROWS, _BITS = 1 << 16, 1 << 27
@@ -81,6 +84,7 @@ class Engine:
         self._types = {(field.name, field.type) for field in schema if field.name in used}
         groups = self._groups(schema)
         self._tested: dict[int, tuple[int, TextField | SameDecider]] = {}
+        self._fields: list[TextField] = []
         self._costs = Costs([[number for number, _ in members] for members in groups.values()])
         self._deciders = [
             self._decider(n, family, of, members, schema) for n, ((family, of), members) in enumerate(groups.items())
@@ -90,6 +94,7 @@ class Engine:
         self.program = Program(bound, self.numbers, on.witnesses, on.measured)
         rules = (bound, self.numbers) if on.deferred else self._tests_alone()
         self._deferred = Deferred(*rules, self._tested, on.witnesses, on.measured) if self._tested else None
+        self._lazy = LazyLiterals(bound, self.numbers, self._tested, self._fields) if on.lazy and on.witnesses else None
         self._bits = Bits.empty(len(self.predicates), 0)
 
     def _numbered(self, bound: Sequence[Condition]) -> list[dict[Predicate, int]]:
@@ -128,6 +133,7 @@ class Engine:
         if family == "text":
             on = self._switches
             field = TextField(of, members, self._costs.alone, on.distinct, on.together, on.literals, on.automata)
+            self._fields.append(field)
             self._tested |= dict.fromkeys(field.tests.tests, (group, field))
             return field.decide
         made = (NumberDecider if family == "number" else PresentDecider)(members)
@@ -147,10 +153,19 @@ class Engine:
         for group, decide in enumerate(self._deciders):
             decide(batch, columns, bits)
             self._costs.lap(group)
+        if self._lazy is not None:
+            self._lazy.settle(columns, bits)
         self._settle(columns, bits)
         found = self.program.run(bits)
+        if self._lazy is not None:
+            self._lazy.choose((self._deferred or self.program).share, self.program.rows)
         self._costs.lap(-1)
         return found
+
+    @property
+    def left_out(self) -> int:
+        """How many literals are looked for only where a rule may be true."""
+        return self._lazy.left_out if self._lazy is not None else 0
 
     def costs(self) -> Any:
         """Seconds that each rule took since this was last asked (float64[n])."""

@@ -59,6 +59,20 @@ def all_required(pattern: str, dialect: Dialect = "re2") -> list[tuple[str, ...]
     return sorted((one for one in dict.fromkeys(found) if one and len(one) <= MOST), key=_worth, reverse=True)
 
 
+def exactly_required(pattern: str) -> list[tuple[str, ...]]:
+    """Sets of texts with letters, the best first: one of each is in every text the pattern is found in, in just this case."""
+    tree = _tree(pattern)
+    while isinstance(tree, Group | Capture | Atomic):
+        tree = tree.part
+    found = _runs(list(_flat([tree])), None) if isinstance(tree, Parts) else ()
+    with_letters = [one for one in dict.fromkeys(found) if one and len(one) <= MOST and any(map(_has_letters, one))]
+    return sorted(with_letters, key=_worth, reverse=True)
+
+
+def _has_letters(text: str) -> bool:
+    return any(char.isascii() and char.isalpha() for char in text)
+
+
 def _worth(texts: Sequence[str]) -> int:
     """How much they narrow down: the fewest characters of one of them."""
     return min((SHORTEST if text in RARE else len(text) for text in texts), default=0)
@@ -91,7 +105,7 @@ def _least(node: Node) -> int:
     return _least(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
-def _required(node: Node, alike: Alike) -> tuple[str, ...]:
+def _required(node: Node, alike: Alike | None) -> tuple[str, ...]:
     if isinstance(node, Choice):
         found = [_required(part, alike) for part in node.parts]
         return tuple(dict.fromkeys(text for one in found for text in one)) if all(found) else ()
@@ -119,7 +133,7 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             yield part
 
 
-def _runs(parts: Sequence[Node], alike: Alike) -> Iterator[tuple[str, ...]]:
+def _runs(parts: Sequence[Node], alike: Alike | None) -> Iterator[tuple[str, ...]]:
     """What a sequence asks for: each run of single characters, and what each other part asks for."""
     run: list[str] = []
     for part in parts:
@@ -139,8 +153,11 @@ def _texts(run: Sequence[str]) -> tuple[str, ...]:
     return tuple("".join(forms) for forms in product(*run))
 
 
-def _single(node: Node, alike: Alike) -> str:
-    """The one character it stands for, or one letter in both cases, and with it a letter that equals that; of a choice all."""
+def _single(node: Node, alike: Alike | None) -> str:
+    """The one character it stands for, or one letter in both cases, and with it a letter that equals that; of a choice all.
+
+    Without ``alike``, a letter in both cases is none: texts are in just this case.
+    """
     if isinstance(node, Group | Capture | Atomic):
         return _single(node.part, alike)
     if isinstance(node, Choice):
@@ -153,4 +170,4 @@ def _single(node: Node, alike: Alike) -> str:
     if mask & (mask - 1) == 0:
         return char
     both_cases = char.isalpha() and mask == (1 << ord(char)) | (1 << ord(char.upper()))
-    return char + alike.get(char, "") if both_cases else ""
+    return char + alike.get(char, "") if both_cases and alike is not None else ""

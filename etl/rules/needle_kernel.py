@@ -15,6 +15,7 @@ import numpy as np
 
 from etl.columns.intrinsics import equal_bytes, load_byte, load_long, load_word
 from etl.columns.kernels import inlined, kernel, part
+from etl.columns.prefetching import AHEAD, prefetch_text
 
 ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(number) for number in (1, 2, 3, 4, 8, 16))
 FOLD = np.array([byte + 32 if 65 <= byte <= 90 else byte for byte in range(256)], np.uint8)
@@ -34,7 +35,7 @@ PLACES = np.uint64(512)
 
 
 @inlined
-def _same(at: Any, needle: Any, needles: Any) -> Any:
+def same(at: Any, needle: Any, needles: Any) -> Any:
     """Whether the bytes at an address are those of a literal. Of letters whose case does not count, the bit of the case is set
     in both."""
     size, data, cases = np.uint64(needles[1][needle]), needles[2][needle], needles[3][needle]
@@ -57,7 +58,14 @@ def _same(at: Any, needle: Any, needles: Any) -> Any:
 
 
 @inlined
-def _put(found: Any, count: Any, needle: Any, text: Any) -> Any:
+def _put(sink: Any, count: Any, needle: Any, text: Any) -> Any:
+    """Note that a text has a literal: in the bits of its row, or as a pair."""
+    found, rows, predicates, bits, hits = sink
+    if rows.shape[0] > 0:
+        row, predicate = rows[text], predicates[needle]
+        bits[predicate, row >> 6] |= ONE << np.uint64(row & 63)
+        hits[predicate] += 1
+        return count
     if count < found.shape[1]:
         found[0, count] = needle
         found[1, count] = text
@@ -66,7 +74,7 @@ def _put(found: Any, count: Any, needle: Any, text: Any) -> Any:
 
 @inlined
 def _bucket(
-    word: Any, at: Any, begin: Any, end: Any, index: Any, needles: Any, noted: Any, found: Any, count: Any, text: Any
+    word: Any, at: Any, begin: Any, end: Any, index: Any, needles: Any, noted: Any, sink: Any, count: Any, text: Any
 ) -> Any:
     """Compare the literals that are known by some bytes, which are at ``at``."""
     keys, buckets, firsts, entries, places = index
@@ -80,9 +88,9 @@ def _bucket(
             needle = entries[entry]
             start = at - np.uint64(places[entry])
             fits = noted[needle] != text and start >= begin and start + np.uint64(needles[1][needle]) <= end
-            if fits and _same(start, needle, needles):
+            if fits and same(start, needle, needles):
                 noted[needle] = text
-                count = _put(found, count, needle, text)
+                count = _put(sink, count, needle, text)
     return count
 
 
@@ -109,19 +117,19 @@ def _may_be_short(word: Any, three: Any, three_shift: Any, two: Any) -> Any:
 
 @inlined
 def _looked_at(
-    word: Any, at: Any, begin: Any, end: Any, sieves: Any, indexes: Any, needles: Any, noted: Any, found: Any, count: Any,
+    word: Any, at: Any, begin: Any, end: Any, sieves: Any, indexes: Any, needles: Any, noted: Any, sink: Any, count: Any,
     text: Any,
 ) -> Any:  # fmt: skip
     """What begins, or has its four bytes, at a place where something may be."""
     four, shift, three, three_shift, two, any_short, any_three = sieves
     if _may_be_four(word, four, shift) and end - at >= FOUR:
-        count = _bucket(word, at, begin, end, indexes[0], needles, noted, found, count, text)
+        count = _bucket(word, at, begin, end, indexes[0], needles, noted, sink, count, text)
     if any_short:
         pair = two[word & TWO_BYTES]
         if three[np.uint32((word & THREE_BYTES) * MIX) >> three_shift] if any_three else pair:
-            count = _bucket(word & THREE_BYTES, at, begin, end, indexes[1], needles, noted, found, count, text)
+            count = _bucket(word & THREE_BYTES, at, begin, end, indexes[1], needles, noted, sink, count, text)
         if pair:
-            count = _bucket(word & TWO_BYTES, at, begin, end, indexes[2], needles, noted, found, count, text)
+            count = _bucket(word & TWO_BYTES, at, begin, end, indexes[2], needles, noted, sink, count, text)
     return count
 
 
@@ -144,18 +152,18 @@ def _has(begin: Any, end: Any, byte: Any, other: Any) -> Any:
 
 
 @inlined
-def _single(begin: Any, end: Any, singles: Any, found: Any, count: Any, text: Any) -> Any:
+def _single(begin: Any, end: Any, singles: Any, sink: Any, count: Any, text: Any) -> Any:
     """Literals of one byte."""
     needles, bytes_, others = singles
     for n in range(needles.shape[0]):
         if _has(begin, end, bytes_[n], others[n]):
-            count = _put(found, count, needles[n], text)
+            count = _put(sink, count, needles[n], text)
     return count
 
 
 @inlined
 def _anywhere(
-    begin: Any, end: Any, sieves: Any, indexes: Any, needles: Any, noted: Any, places: Any, found: Any, count: Any, text: Any
+    begin: Any, end: Any, sieves: Any, indexes: Any, needles: Any, noted: Any, places: Any, sink: Any, count: Any, text: Any
 ) -> Any:  # fmt: skip
     four, shift, three, three_shift, two, any_short, any_three = sieves
     at = begin
@@ -182,11 +190,11 @@ def _anywhere(
         for n in range(np.int64(several)):
             place = places[n]
             word = load_word(place) | LOW_CASE
-            count = _looked_at(word, place, begin, end, sieves, indexes, needles, noted, found, count, text)
+            count = _looked_at(word, place, begin, end, sieves, indexes, needles, noted, sink, count, text)
     if any_short:
         while at < end:
             word = _word(at, np.int64(end - at)) | LOW_CASE
-            count = _looked_at(word, at, begin, end, sieves, indexes, needles, noted, found, count, text)
+            count = _looked_at(word, at, begin, end, sieves, indexes, needles, noted, sink, count, text)
             at += ONE
     return count
 
@@ -218,13 +226,13 @@ def _slot(key: Any, keys: Any) -> Any:
 
 
 @inlined
-def _compared(slot: Any, at: Any, size: Any, ends: Any, needles: Any, found: Any, count: Any, text: Any) -> Any:
+def _compared(slot: Any, at: Any, size: Any, ends: Any, needles: Any, sink: Any, count: Any, text: Any) -> Any:
     """Compare the literals of a key that have this size with what is at an address."""
     firsts, entries = ends[2], ends[3]
     for entry in range(firsts[slot], firsts[slot + 1]):
         needle = entries[entry]
-        if needles[1][needle] == size and _same(at, needle, needles):
-            count = _put(found, count, needle, text)
+        if needles[1][needle] == size and same(at, needle, needles):
+            count = _put(sink, count, needle, text)
     return count
 
 
@@ -236,7 +244,7 @@ def _pair(at: Any) -> Any:
 
 @inlined
 def _at_edges(
-    begin: Any, end: Any, edges: Any, heads: Any, tails: Any, wholes: Any, needles: Any, found: Any, count: Any, text: Any
+    begin: Any, end: Any, edges: Any, heads: Any, tails: Any, wholes: Any, needles: Any, sink: Any, count: Any, text: Any
 ) -> Any:
     """Look once for each size that literals of an edge have, where the two bytes at that edge are those of one.
 
@@ -253,7 +261,7 @@ def _at_edges(
                 break
             slot = _slot(_key(begin, size), keys)
             if slot >= 0:
-                count = _compared(slot, begin, size, heads, needles, found, count, text)
+                count = _compared(slot, begin, size, heads, needles, sink, count, text)
     if last & TAIL:
         sizes, keys = tails[0], tails[1]
         for n in range(sizes.shape[0]):
@@ -263,38 +271,42 @@ def _at_edges(
             at = end - np.uint64(size)
             slot = _slot(_key(at, size), keys)
             if slot >= 0:
-                count = _compared(slot, at, size, tails, needles, found, count, text)
+                count = _compared(slot, at, size, tails, needles, sink, count, text)
     if first & ALL:
         sizes, keys = wholes[0], wholes[1]
         if sizes.shape[0] > 0 and length <= sizes[-1]:
             slot = _slot(_key(begin, length), keys)
             if slot >= 0:
-                count = _compared(slot, begin, length, wholes, needles, found, count, text)
+                count = _compared(slot, begin, length, wholes, needles, sink, count, text)
     return count
 
 
 @kernel
 def find(
     address: Any, length: Any, first: Any, sieves: Any, indexes: Any, singles: Any, edges: Any, heads: Any, tails: Any,
-    wholes: Any, needles: Any, noted: Any, places: Any, found: Any,
+    wholes: Any, needles: Any, noted: Any, places: Any, sink: Any,
 ) -> Any:  # fmt: skip
-    """Which literals are in which texts, from text ``first`` on: pairs in ``found`` int32[2, room], each once.
+    """Which literals are in which texts, from text ``first`` on, each once.
 
-    ``noted`` int32[literals] is -1, ``places`` uint64[PLACES] room to work in. Returns how many pairs, and the first text that
-    has not been looked at: ``found`` was full.
+    ``sink`` is found, rows, predicates, bits and hits. With ``rows`` int64[texts], a literal's number in ``predicates`` has its
+    bit of the text's row set in ``bits`` uint64[predicates, words], and is counted in ``hits``. Without (``rows`` is empty),
+    pairs are put into ``found`` int32[2, room]. ``noted`` int32[literals] is -1, ``places`` uint64[PLACES] room to work in.
+    Returns how many pairs, and the first text that has not been looked at: ``found`` was full.
     """
-    count = 0
-    for text in range(first, address.shape[0]):
+    count, texts = 0, address.shape[0]
+    for text in range(first, texts):
+        if text + AHEAD < texts:
+            prefetch_text(address[text + AHEAD], length[text + AHEAD])
         if length[text] < 0:
             continue
         before = count
         begin, end = address[text], address[text] + np.uint64(length[text])
-        count = _anywhere(begin, end, sieves, indexes, needles, noted, places, found, count, text)
-        count = _single(begin, end, singles, found, count, text)
-        count = _at_edges(begin, end, edges, heads, tails, wholes, needles, found, count, text)
-        if count > found.shape[1]:
+        count = _anywhere(begin, end, sieves, indexes, needles, noted, places, sink, count, text)
+        count = _single(begin, end, singles, sink, count, text)
+        count = _at_edges(begin, end, edges, heads, tails, wholes, needles, sink, count, text)
+        if count > sink[0].shape[1]:
             return before, text
-    return count, address.shape[0]
+    return count, texts
 
 
 @kernel

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,10 @@ SAMPLE = 512
 
 _KINDS: dict[TextKind, int] = {"contains": ANYWHERE, "startswith": AT_START, "endswith": AT_END, "equals": WHOLE}
 _GRAM, _ROOM, _CASE = 4, 1 << 16, 0x20
+_Gram: TypeAlias = tuple[int, int, int]
+"""Up to four bytes of a literal as a number, the literal, and where in it they stand."""
+_NO_BITS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.uint64), np.empty(0, np.int64))
+"""Rows, predicates, bits and hits where pairs are wanted."""
 
 
 class Needle(NamedTuple):
@@ -104,6 +109,18 @@ class _Sieves(NamedTuple):
     """Whether there are many literals of three bytes: few are known by their first two."""
 
 
+class Literals:
+    """The bytes of literals, as kernels read them."""
+
+    def __init__(self, literals: Sequence[Needle]) -> None:
+        sizes = np.array([len(one.text) for one in literals], np.int64)
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)[:-1]
+        self._data = np.frombuffer(b"".join(one.text for one in literals) + b"\0", np.uint8)
+        self._cases = np.frombuffer(b"".join(map(_cases, literals)) + b"\0", np.uint8)
+        self.located = first, sizes, first + np.uint64(self._data.ctypes.data), first + np.uint64(self._cases.ctypes.data)
+        """Of each literal its size, and the addresses of its bytes and of the bits of case that do not count."""
+
+
 @dataclass
 class Database:
     """The literals of one field; made ready by the first texts that come."""
@@ -112,39 +129,52 @@ class Database:
 
     def __post_init__(self) -> None:
         self.predicate = np.array([one.predicate for one in self.literals], np.int64)
-        self._needles = self._compared()
+        self._bytes = Literals(self.literals)
+        self.needles = self._bytes.located
         kinds = np.array([one.kind for one in self.literals], np.int64)
-        edges = (_edges(self._needles, kinds == kind) for kind in (AT_START, AT_END, WHOLE))
+        edges = (_edges(self.needles, kinds == kind) for kind in (AT_START, AT_END, WHOLE))
         self._edges = (_edge_pairs(self.literals), *edges)
         self._singles = _singles(self.literals)
+        self._chosen: list[list[_Gram]] | None = None
         self._anywhere: tuple[_Sieves, tuple[_Index, ...]] | None = None
         self._found, self._places = np.empty((2, _ROOM), np.int32), np.empty(int(PLACES), np.uint64)
         self._noted = np.empty(len(self.literals), np.int32)
 
-    def _compared(self) -> tuple[Any, ...]:
-        """Of each literal its size, and the addresses of its bytes and of the bits of case that do not count."""
-        sizes = np.array([len(one.text) for one in self.literals], np.int64)
-        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)[:-1]
-        self._data = np.frombuffer(b"".join(one.text for one in self.literals) + b"\0", np.uint8)
-        self._cases = np.frombuffer(b"".join(map(_cases, self.literals)) + b"\0", np.uint8)
-        return first, sizes, first + np.uint64(self._data.ctypes.data), first + np.uint64(self._cases.ctypes.data)
-
     def find(self, texts: Texts) -> Iterator[tuple[Any, int]]:
         """Pairs of literal and text (int32[2, …], how many count)."""
-        if self._anywhere is None:
-            self._anywhere = _anywhere(self.literals, _frequencies(texts))
-        sieves, indexes = self._anywhere
         first, count = 0, len(texts.address)
         while first < count:
-            self._noted.fill(-1)
-            pairs, behind = find(
-                texts.address, texts.length, first, sieves, indexes, self._singles, *self._edges, self._needles, self._noted,
-                self._places, self._found,
-            )  # fmt: skip
+            pairs, behind = self._scan(texts, first, (self._found, *_NO_BITS))
             yield self._found, pairs
             if behind == first:  # one text has more than there is room for
                 self._found = np.empty((2, 2 * self._found.shape[1]), np.int32)
             first = behind
+
+    def mark(self, texts: Texts, rows: Any, bits: Any, hits: Any) -> None:
+        """Set the bits of each text's row (int64[n]) of the predicates that a literal decides, and count."""
+        if len(rows):
+            self._scan(texts, 0, (self._found, rows, self.predicate, bits, hits))
+
+    def without(self, left_out: Any) -> Database:
+        """The same, but for some of the literals that may stand anywhere (bool[literals]); once texts were scanned."""
+        assert self._chosen is not None
+        other = copy(self)
+        other._chosen = [[gram for gram in grams if not left_out[gram[1]]] for grams in self._chosen]
+        other._anywhere = None
+        other._singles = tuple(part[~left_out[self._singles[0]]] for part in self._singles)
+        return other
+
+    def _scan(self, texts: Texts, first: int, sink: tuple[Any, ...]) -> tuple[int, int]:
+        if self._chosen is None:
+            self._chosen = _chosen(self.literals, _frequencies(texts))
+        if self._anywhere is None:
+            self._anywhere = _sieves(*self._chosen), tuple(map(_index, self._chosen))
+        self._noted.fill(-1)
+        sieves, indexes = self._anywhere
+        return find(
+            texts.address, texts.length, first, sieves, indexes, self._singles, *self._edges, self.needles, self._noted,
+            self._places, sink,
+        )  # fmt: skip
 
 
 def _cases(needle: Needle) -> bytes:
@@ -159,15 +189,18 @@ def _frequencies(texts: Texts) -> Any:
     return counts
 
 
-def _anywhere(literals: Sequence[Needle], frequencies: Any) -> tuple[_Sieves, tuple[_Index, ...]]:
+def _chosen(literals: Sequence[Needle], frequencies: Any) -> list[list[_Gram]]:
     """Literals that may stand anywhere: by the rarest four of their bytes, or by all of three and two."""
-    chosen: list[list[tuple[int, int, int]]] = [[], [], []]
+    chosen: list[list[_Gram]] = [[], [], []]
     for n, one in enumerate(literals):
         if one.kind == ANYWHERE and len(one.text) > 1:
             size = min(len(one.text), _GRAM)
             word, place = _rarest(one.text, frequencies) if size == _GRAM else (_short(one.text), 0)
             chosen[_GRAM - size].append((word, n, place))
-    four, three, two = chosen
+    return chosen
+
+
+def _sieves(four: Sequence[_Gram], three: Sequence[_Gram], two: Sequence[_Gram]) -> _Sieves:
     bits, three_bits = max(16, min(18, (32 * len(four)).bit_length())), max(8, min(14, (32 * len(three)).bit_length()))
     shift, three_shift = np.uint32(32 - bits), np.uint32(32 - three_bits)
     sieve_four, sieve_three, sieve_two = (
@@ -181,8 +214,7 @@ def _anywhere(literals: Sequence[Needle], frequencies: Any) -> tuple[_Sieves, tu
     if len(three) <= FEW_THREES:
         sieve_two[[word & 0xFFFF for word, _, _ in three]] = 1
     words = np.packbits(sieve_four, bitorder="little").view(np.uint32)
-    sieves = _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two), len(three) > FEW_THREES)
-    return sieves, tuple(map(_index, chosen))
+    return _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two), len(three) > FEW_THREES)
 
 
 def _singles(literals: Sequence[Needle]) -> tuple[Any, Any, Any]:
@@ -211,7 +243,7 @@ def _edge_pairs(literals: Sequence[Needle]) -> Any:
     return kinds
 
 
-def _mixed(chosen: Sequence[tuple[int, int, int]]) -> Any:
+def _mixed(chosen: Sequence[_Gram]) -> Any:
     return np.array([word for word, _, _ in chosen], np.uint32) * MIX
 
 
@@ -228,7 +260,7 @@ def _short(text: bytes) -> int:
     return int.from_bytes(text, "little") | int(LOW_CASE) & (1 << 8 * len(text)) - 1
 
 
-def _index(chosen: Sequence[tuple[int, int, int]]) -> _Index:
+def _index(chosen: Sequence[_Gram]) -> _Index:
     by_word: dict[int, list[tuple[int, int]]] = {}
     for word, literal, place in chosen:
         by_word.setdefault(word, []).append((literal, place))

@@ -38,12 +38,14 @@ class Program:
         numbers: Sequence[dict[Predicate, int]],
         witnesses: bool = True,
         measured: bool = True,
+        share: Any | None = None,
     ) -> None:
-        """``measured``: witnesses are chosen by what is observed, not by a guess only."""
+        """``measured``: witnesses are chosen by what is observed, not by a guess (or by ``share``) only."""
+        self.share: Any | None = share
         self._conditions, self._numbers, self._with_witnesses = conditions, numbers, witnesses
         self._learn_at = FIRST_LEARNT if measured else None
         self._held: Any = 0
-        self._rows = 0
+        self.rows = 0
         steps: list[int] = []
         counts: list[int] = []
         first, deepest = [0], 1
@@ -52,7 +54,7 @@ class Program:
             first.append(len(steps))
         self._steps, self._counts = np.array(steps or [0], np.int64), np.array(counts or [0], np.int64)
         self._first, self._stack = np.array(first, np.int64), np.zeros(deepest, np.uint64)
-        self._choose(None)
+        self._choose(share)
 
     def _choose(self, share: Any | None) -> None:
         """Choose each rule's witnesses: by the part of rows in which each predicate was seen, or by a guess."""
@@ -92,10 +94,11 @@ class Program:
         if self._learn_at is None:
             return
         self._held = self._held + bits.hits
-        self._rows += bits.rows
-        if self._rows >= self._learn_at:
-            self._choose(self._held / self._rows)
-            self._learn_at = LEARNT_AGAIN * self._rows
+        self.rows += bits.rows
+        if self.rows >= self._learn_at:
+            self.share = self._held / self.rows
+            self._choose(self.share)
+            self._learn_at = LEARNT_AGAIN * self.rows
 
 
 def witness(condition: Condition, numbers: dict[Predicate, int], share: Any | None) -> tuple[float, tuple[int, ...]] | None:

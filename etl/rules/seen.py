@@ -49,25 +49,29 @@ class Seen:
 
     def __init__(self, enabled: bool = True) -> None:
         self._enabled, self._pause, self._room = enabled, 0, False
-        self._generation, self._remembering = 0, False
+        self._generation = 0
 
-    def hits(self, array: pa.Array, look: Look) -> tuple[Any, Hits]:
-        """The number of each value's text (int32, negative: null), and what holds for the texts by number."""
-        self._remembering = False
+    @property
+    def is_paused(self) -> bool:
+        """Whether texts are not remembered for a while, for they did not repeat."""
+        return self._pause > 0
+
+    def remembered(self, array: pa.Array, look: Look) -> tuple[Any, Hits] | None:
+        """The number of each value's text (int32, negative: null), and what holds for the texts by number.
+
+        None: the texts of this batch are not remembered, and nothing was looked at.
+        """
         if self._pause:
             self._pause -= 1
         elif self._enabled and len(array):
-            found = self._remembered(array, look)
-            if found is not None:
-                self._remembering = True
-                return found
-        return _each(array), look(array)
+            return self._found(array, look)
+        return None
 
     def codes(self, code: Any) -> Codes:
         """How long the numbers that were given last are valid."""
-        return Codes(code, self._generation if self._remembering else 0, MOST_TEXTS)
+        return Codes(code, self._generation, MOST_TEXTS)
 
-    def _remembered(self, array: pa.Array, look: Look) -> tuple[Any, Hits] | None:
+    def _found(self, array: pa.Array, look: Look) -> tuple[Any, Hits] | None:
         """None when one batch is more than is remembered."""
         texts, code = Texts.of(array), np.empty(len(array), np.int32)
         known = self._numbered(texts, code) if self._room else -1
@@ -108,9 +112,9 @@ class Seen:
         self._known = known
 
 
-def _each(array: pa.Array) -> Any:
-    """Every value by its place."""
+def each_its_own(array: pa.Array) -> Codes:
+    """Every value by its place: nothing is remembered."""
     places = np.arange(len(array), dtype=np.int32)
     if array.null_count:
         places[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    return places
+    return Codes(places, 0, len(array))

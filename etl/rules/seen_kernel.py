@@ -8,6 +8,7 @@ import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long, store_byte, store_long
 from etl.columns.kernels import kernel, part
+from etl.columns.prefetching import AHEAD, prefetch_text
 from etl.columns.same_bytes import same_bytes
 
 EIGHT, ONE = np.uint64(8), np.uint64(1)
@@ -55,7 +56,10 @@ def number(
     then, or -1 when one more does not fit.
     """
     mask = np.uint64(table.shape[0] - 1)
-    for n in range(address.shape[0]):
+    texts = address.shape[0]
+    for n in range(texts):
+        if n + AHEAD < texts:
+            prefetch_text(address[n + AHEAD], length[n + AHEAD])
         size = length[n]
         if size < 0:
             code[n] = -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
+from etl.rules.bits import Bits
 from etl.rules.needles import Database, Needle, needles
 from etl.rules.networks import Networks
 from etl.rules.predicates import Network, Predicate, Text
@@ -43,6 +45,17 @@ class TextDecider:
             for literal in test.literals:
                 yield from needles(number, literal, "contains", False)
 
+    @property
+    def database(self) -> Database | None:
+        """That of all literals, if they share a scan."""
+        return self._databases[0] if self.together and self._databases else None
+
+    def without(self, left_out: frozenset[int]) -> TextDecider:
+        """The same, but for predicates of one literal or more that may stand anywhere; once texts were looked at."""
+        other = copy(self)
+        other._databases = [one.without(np.isin(one.predicate, list(left_out))) for one in self._databases]
+        return other
+
     def __call__(self, array: pa.Array) -> Hits:
         """Which predicates hold for each text, and which tests may."""
         located = Texts.of(array)
@@ -56,6 +69,15 @@ class TextDecider:
                 texts.append(places.astype(np.int32))
                 numbers.append(np.full(len(places), number, np.int64))
         return _gathered(np.concatenate(texts), np.concatenate(numbers), len(array))
+
+    def mark(self, array: pa.Array, rows: Any, bits: Bits) -> None:
+        """Put what holds for each text, and which tests may, into the bits of its row (int64[n])."""
+        located = Texts.of(array)
+        for database in self._databases:
+            database.mark(located, rows, bits.words, bits.hits)
+        if self._networks is not None:
+            for number, places in self._networks.find(array, located):
+                bits.put_rows(number, rows[places])
 
 
 def _gathered(text: Any, number: Any, count: int) -> Hits:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
 from etl.rules.bits import Bits
+from etl.rules.column_types import is_list
 from etl.rules.columns import Column
-from etl.rules.predicates import Pattern, Sql
-from etl.rules.seen import Codes, Seen
+from etl.rules.lazy_kernel import look_up
+from etl.rules.predicates import Pattern, Sql, Text
+from etl.rules.seen import Codes, Seen, each_its_own
 from etl.rules.text_decider import TextDecider
 from etl.rules.text_tests import TextTests
 
@@ -26,26 +29,74 @@ class TextField:
         tested = [(number, one) for number, one in predicates if isinstance(one, Pattern | Sql)]
         self._of, self.tests = of, TextTests(of, tested, spent, literals, automata)
         self._look, self._seen = TextDecider(predicates, self.tests.tests, together), Seen(distinct)
+        self._scanned, self._all_looked_for = self._look, True
+        """What looks at texts that are not remembered, and whether it looked for all literals in the last batch."""
+        self.literals = frozenset(
+            number for number, one in predicates if isinstance(one, Text) and one.kind == "contains" and one.text
+        )
+        self._lists = False
         self._codes: Codes | None = None
         self._texts: Texts | None = None
 
     def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Look at the texts that have not been seen. Of tests it says where they may hold."""
-        column, self._codes, self._texts = columns[self._of], None, None
+        column, self._codes, self._texts, self._all_looked_for = columns[self._of], None, None, True
+        self._lists = is_list(column.array.type)
         if column.array.null_count == len(column.array):
             return
-        code, hits = self._seen.hits(column.values, self._look)
-        self._codes = self._seen.codes(code)
-        bits.spread(code, column.rows, hits)
+        remembered = self._seen.remembered(column.values, self._look)
+        if remembered is None:
+            self._codes = each_its_own(column.values)
+            self._scanned.mark(column.values, column.rows, bits)
+            self._all_looked_for = self._scanned is self._look
+        else:
+            code, hits = remembered
+            self._codes = self._seen.codes(code)
+            bits.spread(code, column.rows, hits)
         for number in self.tests.everywhere:
             bits.put_everywhere(number)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether its texts do not repeat, so that it is worth while to leave literals out of their scan."""
+        return self._seen.is_paused and not self._lists and self._look.database is not None
+
+    def leave_out(self, left_out: frozenset[int]) -> None:
+        """Look for these literals (predicates, by number) no longer, in texts that are not remembered."""
+        self._scanned = self._look.without(left_out) if left_out else self._look
+
+    def by_rule(self, wanted: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """Of predicates by rule, those of this field as literals: those of rule r are ``entries[first[r]:first[r + 1]]``."""
+        database = self._look.database
+        assert database is not None
+        forms: dict[int, list[int]] = {number: [] for number in self.literals}
+        for literal, number in enumerate(database.predicate.tolist()):
+            if number in forms:
+                forms[number].append(literal)
+        rules = [[literal for number in one for literal in forms.get(number, ())] for one in wanted]
+        first = np.concatenate([[0], np.cumsum([len(one) for one in rules])]).astype(np.int64)
+        return first, np.array([literal for one in rules for literal in one], np.int32)
+
+    def look_up(self, truth: Any, first: Any, entries: Any, columns: Mapping[str, Column], bits: Bits) -> int:
+        """Look for what was left out, in rows in which a rule may be true. Returns how many times something was looked for."""
+        if self._all_looked_for:
+            return 0
+        database = self._look.database
+        assert database is not None
+        texts = self._located(columns)
+        return look_up(
+            truth, first, entries, texts.address, texts.length, database.needles, database.predicate, bits.words, bits.hits
+        )
+
+    def _located(self, columns: Mapping[str, Column]) -> Texts:
+        if self._texts is None:
+            self._texts = Texts.of(columns[self._of].values)
+        return self._texts
 
     def settle(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Decide a test in some rows, in which it may hold."""
         column, codes = columns[self._of], self._codes
         assert codes is not None
-        if self._texts is None:
-            self._texts = Texts.of(column.values)
         values = column.values_in(rows)
-        found = self.tests.passed(number, self._texts, codes, values[codes.code[values] >= 0])
+        found = self.tests.passed(number, self._located(columns), codes, values[codes.code[values] >= 0])
         bits.put_rows(number, column.rows[found])

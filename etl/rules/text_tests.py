@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import Texts, gathered
-from etl.rules.literals import all_required, shortest
+from etl.rules.literals import all_required, exactly_required, shortest
 from etl.rules.predicates import Pattern, Sql
 from etl.rules.regexes import Test, engine, test_of
 from etl.rules.required import Required
@@ -100,4 +100,6 @@ def _made(one: Pattern | Sql, of: str, place: int, literals: bool, automata: boo
     if isinstance(one, Sql):
         return TextTest(test, one.literals, None, 0, place)
     sets = all_required(one.pattern, engine(one.pattern)) if one.literals else []
-    return TextTest(test, one.literals, Required(sets) if len(sets) > 1 else None, shortest(one.pattern), place)
+    exact = exactly_required(one.pattern)
+    required = Required(sets, exact) if len(sets) > 1 or exact else None
+    return TextTest(test, one.literals, required, shortest(one.pattern), place)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from etl.rules import lazy_literals, program, seen
 from etl.rules.conditions import All, Condition, Leaf, Some, both, either
 from etl.rules.engine import Engine, Matches, Switches
-from etl.rules.literals import all_required, required
+from etl.rules.literals import all_required, exactly_required, required
 from etl.rules.needles import forms_of
 from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
 
@@ -140,6 +143,8 @@ def kernels() -> None:
         SameField("a", "contains", "b"),
     ]
     Engine([Leaf(one) for one in every], SCHEMA).run(batch_of([{"a": "xx", "b": "x", "n": 1, "tags": None}]))
+    with planned_at_once(4):
+        lazily([both([Leaf(Text("a", "contains", "xy")), Leaf(Text("a", "contains", "x"))])], [{"a": "xx"}, {"a": "xxy"}] * 2)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -155,6 +160,68 @@ def test_optimised_is_naive(given_conditions: list[Condition], given_events: lis
     # then
     assert as_lists(first) == naive(given_conditions, given_events)
     assert as_lists(again) == as_lists(first)
+
+
+@contextmanager
+def planned_at_once(most_looked: float) -> Iterator[None]:
+    """No text is remembered, and whatever is no witness is left out of scans from the second batch on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seen, "TELLING", 0)
+        patch.setattr(seen, "MOSTLY_NEW", -1)
+        patch.setattr(program, "FIRST_LEARNT", 1)
+        patch.setattr(lazy_literals, "FIRST_PLANNED", 1)
+        patch.setattr(lazy_literals, "SPARE", 100)
+        patch.setattr(lazy_literals, "MOST_LOOKED", most_looked)
+        yield
+
+
+def lazily(given_conditions: list[Condition], given_events: list[Event]) -> tuple[list[list[int]], int]:
+    """What is found in events, a few at a time, and how many literals were left out of scans at the end."""
+    engine = Engine(given_conditions, SCHEMA)
+    found = [engine.run(batch_of(given_events[first : first + 3])) for first in range(0, len(given_events), 3)]
+    return [rules for one in found for rules in as_lists(one)], engine.left_out
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=30), st.sampled_from([0, 1000]))
+def test_what_is_looked_for_lazily_is_found(given_conditions: list[Condition], given_events: list[Event], most: int) -> None:
+    # when
+    with planned_at_once(most):
+        found, _ = lazily(given_conditions, given_events)
+
+    # then
+    assert found == naive(given_conditions, given_events)
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_literals_that_are_no_witness_are_left_out_of_scans_and_found(size: int) -> None:
+    # given
+    common, rare = f"{'x' * (size - 1)}Y", "rare"
+    rule = both([Leaf(Text("a", "contains", common)), Leaf(Text("a", "contains", rare))])
+    begins = ["", "x" * 7, "é" * 16]
+    texts = [f"{begin}{common}{rare * (n % 7 == 0)}".swapcase() for n, begin in enumerate(begins * 9)]
+    texts += [f"rare{begin}{common[:-1]}" for begin in begins]
+
+    # when
+    with planned_at_once(1000):
+        found, left_out = lazily([rule], [{"a": text} for text in texts])
+
+    # then
+    assert found == [[0] * (n % 7 == 0) for n in range(27)] + [[]] * 3
+    assert left_out == 1
+
+
+def test_a_stream_that_changes_is_scanned_wholly_again() -> None:
+    # given
+    rule = both([Leaf(Text("a", "contains", "common")), Leaf(Text("a", "contains", "rare"))])
+
+    # when
+    with planned_at_once(0):
+        found, left_out = lazily([rule], [{"a": "common"}] * 6 + [{"a": "rare, common"}] * 6)
+
+    # then
+    assert found == [[]] * 6 + [[0]] * 6
+    assert left_out == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -250,6 +317,8 @@ def test_a_required_text_is_in_every_text_that_an_expression_is_found_in(pattern
     assert not (known and found) or any(one.lower() in text.lower() for one in known)
     for some in all_required(pattern):
         assert not found or any(one.lower() in text.lower() for one in some)
+    for some in exactly_required(pattern):
+        assert not found or any(one in text for one in some)
 
 
 def test_required_texts() -> None:
@@ -262,6 +331,9 @@ def test_required_texts() -> None:
     assert required(r"[a\]&&b]cd") == required("[]&&b]cd") == ()
     assert all_required(r"ping.*\|\s*find") == [("ping",), ("find",), ("|",)]
     assert all_required("a|bc") == []
+    assert exactly_required(r"-(W|R)\s?") == [("-W", "-R")]
+    assert exactly_required(r"(?i)-W") == exactly_required(r"\d-\d") == []
+    assert exactly_required(r"[Nn]et\s+use") == [("use",), ("et",)]
     assert required("[[.]]bc") == required("[b&&b]cd") == ()  # not of one meaning in all dialects
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from etl.rules import seen
-from etl.rules.seen import TELLING, Hits, Seen
+from etl.rules.seen import TELLING, Hits, Seen, each_its_own
 
 WORDS = ["a", "bb", "ccc", "", "dddd", "é" * 5, "x" * 30, "y" * 31]
 
@@ -35,7 +35,8 @@ def wanted(text: str | None) -> list[int]:
 
 
 def held(memory: Seen, texts: list[str | None], look: Counting) -> list[list[int]]:
-    code, hits = memory.hits(pa.array(texts, pa.string()), look)
+    array = pa.array(texts, pa.string())
+    code, hits = memory.remembered(array, look) or (each_its_own(array).code, look(array))
     return [hits.predicates[hits.first[n] : hits.first[n + 1]].tolist() if n >= 0 else [] for n in code.tolist()]
 
 
