@@ -21,6 +21,7 @@ class DiscardSink(Sink):
 
     type: Literal["discard"] = "discard"
 
+    any_order: ClassVar[bool] = True
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "none"
 
     def open(self, task: Task) -> DiscardWriter:

@@ -93,6 +93,7 @@ class FileSink(Sink):
     )
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "exactly once"
+    any_order: ClassVar[bool] = True
     takes_views: ClassVar[bool] = True
 
     def check(self, incoming: Schema) -> Iterable[Finding]:

@@ -6,6 +6,7 @@ nothing is copied until somebody needs ordinary strings (`owned`). A schema says
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -142,6 +143,34 @@ def taken(array: pa.Array, rows: Any) -> pa.Array:
     if array.type == pa.string_view():
         return _chosen_views(array, rows)
     return array.slice(0, len(rows)) if array.null_count == len(array) >= len(rows) else array.take(pa.array(rows))
+
+
+def joined(pieces: Sequence[tuple[int, pa.Array | None]]) -> pa.Array:
+    """Arrays of one type, behind one another; where there is none, so many nulls. Of views that point into one buffer only the
+    16 bytes are copied; texts are a view column only where all pieces are one. At least one is an array."""
+    given = [piece for _, piece in pieces if piece is not None]
+    if len(pieces) == 1:
+        return given[0]
+    if all(piece.type == pa.string_view() for piece in given):
+        buffers = {(one.address, one.size): one for piece in given for one in piece.buffers()[2:]}
+        if len(buffers) <= 1:
+            return _joined_views(pieces, next(iter(buffers.values()), None))
+    owned_pieces = [(length, None if piece is None else owned_array(piece)) for length, piece in pieces]
+    type_ = next(piece.type for _, piece in owned_pieces if piece is not None)
+    return pa.concat_arrays([pa.nulls(length, type_) if piece is None else piece for length, piece in owned_pieces])
+
+
+def _joined_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buffer | None) -> pa.Array:
+    import numpy as np
+
+    total = sum(length for length, _ in pieces)
+    views, valid, at = np.zeros((total, 4), np.uint32), np.zeros(total, bool), 0
+    for length, piece in pieces:
+        if piece is not None and piece.null_count < length:
+            views[at : at + length] = _views(piece)
+            valid[at : at + length] = True if not piece.null_count else truth(piece.is_valid())
+        at += length
+    return view_array(views, None if valid.all() else valid, buffer)
 
 
 def text_bytes(array: pa.Array) -> int:

@@ -79,6 +79,10 @@ class Sink(Component):
     identified: ClassVar[bool] = False
     """True when its batches are to carry the hidden column `IDENTITY`."""
 
+    any_order: ClassVar[bool] = False
+    """True when the order of the events in a batch is nothing to it: events that come together from several branches are then
+    one branch's behind another's. Any other gets them in the order in which they were read."""
+
     takes_views: ClassVar[bool] = False
     """True when its writer takes text columns of type ``string_view`` too; any other gets ordinary strings."""
 

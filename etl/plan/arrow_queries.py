@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from etl.plan.align import Align
 from etl.plan.graph import Graph, PlanNode
@@ -34,15 +36,51 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
 
 def branch_after(graph: Graph, steps: list[StepNode], node: PlanNode) -> Branch:
     """The tree of row-wise steps from a node down to sinks; it ends before Spark steps."""
-    followers = [f for f in graph.followers(node) if not graph.on_spark(f) and _delivers(graph, f)]
-    sinks = tuple(graph.sinks(node))
+    return _behind(graph, steps, node, _ways(graph, node))
+
+
+def _ways(graph: Graph, node: PlanNode) -> Counter[PlanNode]:
+    """By how many ways the events of a node come to each behind it: a union that more than one leads to joins branches."""
+    ways: Counter[PlanNode] = Counter()
+    waiting = [node]
+    while waiting:
+        followers = _followers(graph, waiting.pop())
+        waiting += [follower for follower in followers if not ways[follower]]
+        ways.update(followers)
+    return ways
+
+
+def _followers(graph: Graph, node: PlanNode) -> list[PlanNode]:
+    return [follower for follower in graph.followers(node) if not graph.on_spark(follower) and _delivers(graph, follower)]
+
+
+def _behind(graph: Graph, steps: list[StepNode], node: PlanNode, ways: Counter[PlanNode]) -> Branch:
+    followers, sinks = _followers(graph, node), tuple(graph.sinks(node))
     if len(followers) == 1 and not sinks:
-        return branch_after(graph, [*steps, *steps_into(graph, node, followers[0])], followers[0])
+        if ways[followers[0]] > 1:
+            return Branch(tuple(steps), graph.schema(node), into=followers[0][0])
+        return _behind(graph, [*steps, *steps_into(graph, node, followers[0])], followers[0], ways)
     aligned = [_aligned(graph, node, name) for name in sinks]
     direct = tuple(name for name, step in zip(sinks, aligned, strict=True) if step is None)
     below = [Branch((step,), step.outgoing, (name,)) for name, step in zip(sinks, aligned, strict=True) if step is not None]
-    below += [branch_after(graph, steps_into(graph, node, follower), follower) for follower in followers]
-    return Branch(tuple(steps), graph.schema(node), direct, tuple(below))
+    for follower in followers:
+        if ways[follower] > 1:
+            below.append(Branch((), graph.schema(node), into=follower[0]))
+        else:
+            below.append(_behind(graph, steps_into(graph, node, follower), follower, ways))
+    return Branch(tuple(steps), graph.schema(node), direct, (*below, *_unions(graph, below, ways)))
+
+
+def _unions(graph: Graph, below: list[Branch], ways: Counter[PlanNode]) -> list[Branch]:
+    """What is behind the unions whose last branch is one of these, or behind another such union."""
+    found: list[Branch] = []
+    while True:
+        parts = [part for branch in (*below, *found) for part in branch.walk()]
+        entered, gathered = Counter(part.into for part in parts), {part.gathers for part in parts}
+        ready = [one for one, count in ways.items() if count > 1 and entered[one[0]] == count and one[0] not in gathered]
+        if not ready:
+            return found
+        found.append(replace(_behind(graph, [], ready[0], ways), gathers=ready[0][0]))
 
 
 def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:

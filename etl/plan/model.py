@@ -25,13 +25,22 @@ class StepNode:
 
 @dataclass(frozen=True)
 class Branch:
-    """A sequence of Arrow steps, and what gets its output: sinks, further branches, or Spark (``emits``)."""
+    """A sequence of Arrow steps, and what gets its output: sinks, further branches, a union of branches, or Spark (``emits``)."""
 
     steps: tuple[StepNode, ...]
     outgoing: Schema
     sinks: tuple[str, ...] = ()
     branches: tuple[Branch, ...] = ()
     emits: bool = False
+    into: str | None = None
+    """The union of branches that its events go to, and nowhere else."""
+    gathers: str | None = None
+    """The union whose events it takes, of all branches at once. It stands behind the last of them."""
+
+    @property
+    def incoming(self) -> Schema:
+        """What comes to it."""
+        return self.steps[0].incoming if self.steps else self.outgoing
 
     def walk(self) -> Iterator[Branch]:
         """This branch and all below it, top down."""

@@ -46,8 +46,10 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
     for name in branch.sinks:
         sink = segment.outputs[name].sink
         yield f"{pad}→ sink {name} ({sink.type}): {sink.guaranteed()}"
+    if branch.into:
+        yield f"{pad}→ union {branch.into}"
     for number, below in enumerate(branch.branches, 1):
-        yield f"{pad}branch {number}"
+        yield f"{pad}union {below.gathers}" if below.gathers else f"{pad}branch {number}"
         yield from _branch(below, segment, pad + "  ")
     if branch.emits:
         yield f"{pad}→ Spark"

@@ -15,6 +15,7 @@ from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.plan.model import Branch, StepNode
 from etl.receipts import Counts
+from etl.segment.union import BranchUnion, in_order
 
 if TYPE_CHECKING:
     from etl.segment.segment_run import SegmentRun
@@ -23,13 +24,25 @@ if TYPE_CHECKING:
 class CompiledBranch:
     """A branch whose steps and sinks are open. A call runs a batch through its steps, then to sinks, branches below and Spark."""
 
-    def __init__(self, branch: Branch, run: SegmentRun) -> None:
+    def __init__(
+        self, branch: Branch, run: SegmentRun, unions: dict[str, BranchUnion] | None = None, united: bool = False
+    ) -> None:
+        """``united`` says that the events come from several branches, and so perhaps not in the order in which they were read."""
+        unions = {} if unions is None else unions
+        united = united or branch.gathers is not None
         self._run = run
         self._steps = [_Step(node, run) for node in branch.steps]
-        self._sink_writers = [run.open_sink_writer(name) for name in branch.sinks]
-        self._branches = [CompiledBranch(below, run) for below in branch.branches]
+        self._sink_writers = [(run.open_sink_writer(name), united and not run.takes_any_order(name)) for name in branch.sinks]
+        self._into = unions.setdefault(branch.into, BranchUnion()) if branch.into else None
+        parts = [(part, CompiledBranch(part, run, unions, united)) for part in branch.branches]
+        self._branches = [compiled for part, compiled in parts if not part.gathers]
+        self._unions = [unions[part.gathers] for part, _ in parts if part.gathers]
+        for part, compiled in parts:
+            if part.gathers:
+                unions[part.gathers].lead_to(compiled, part.incoming)
         self._emits = branch.emits
-        children: list[SinkWriter | SpoolingSinkWriter | CompiledBranch] = [*self._sink_writers, *self._branches]
+        writers = [writer for writer, _ in self._sink_writers]
+        children: list[SinkWriter | SpoolingSinkWriter | CompiledBranch] = [*writers, *self._branches]
         self._leaves_views = not branch.emits and all(one.takes_views for one in children)
         self.takes_views: bool = self._steps[0].takes_views if self._steps else self._leaves_views
 
@@ -41,10 +54,15 @@ class CompiledBranch:
         if not batch.num_rows:
             return
         plain = batch if self._leaves_views else owned(batch)
-        for sink_writer in self._sink_writers:
-            sink_writer.write(batch if sink_writer.takes_views else plain)
+        for sink_writer, sorts in self._sink_writers:
+            events = batch if sink_writer.takes_views else plain
+            sink_writer.write(in_order(events) if sorts else events)
         for below in self._branches:
             below(batch if below.takes_views else plain)
+        for union in self._unions:
+            union.flush()
+        if self._into is not None:
+            self._into(batch)
         if self._emits:
             self._run.emit(plain)
 
@@ -59,6 +77,8 @@ class CompiledBranch:
             yield batch
         for below in self._branches:
             yield from below.preview_unfiltered(batch)
+        if self._into is not None:
+            yield from self._into.preview_unfiltered(batch)
 
 
 @dataclass

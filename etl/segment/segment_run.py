@@ -169,6 +169,10 @@ class SegmentRun:
         self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
         return batch.filter(pc.invert(untimed))
 
+    def takes_any_order(self, name: str) -> bool:
+        """Whether the order of events is nothing to a sink."""
+        return self._outputs[name].sink.any_order
+
     def open_sink_writer(self, name: str) -> SinkWriter | SpoolingSinkWriter:
         """Open a sink of the segment for this split."""
         refuse = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731

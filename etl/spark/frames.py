@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, EtlError, Schema, SparkStep, visible
+from etl.config.schemas import merge
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
 from etl.expressions import quoted
@@ -229,16 +230,21 @@ def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
 
 def retyped(segment: Segment, incoming: Schema) -> Segment:
     """The segment over the types that Spark really gives, where lint could not know them."""
-    roots = {name: _retyped(branch, incoming) for name, branch in segment.roots.items()}
+    roots = {name: _retyped(branch, incoming, {}) for name, branch in segment.roots.items()}
     arriving = {name: branch.outgoing for root in roots.values() for branch in root.walk() for name in branch.sinks}
     outputs = {name: replace(out, schema=arriving.get(name, out.schema)) for name, out in segment.outputs.items()}
     return replace(segment, roots=roots, outputs=outputs)
 
 
-def _retyped(branch: Branch, incoming: Schema) -> Branch:
+def _retyped(branch: Branch, incoming: Schema, entered: dict[str, list[Schema]]) -> Branch:
+    """``entered`` takes what leaves the branches of each union."""
+    incoming = merge(entered[branch.gathers]) if branch.gathers else incoming
     steps = []
     for node in branch.steps:
         outgoing = node.step.fields(incoming)
         steps.append(replace(node, incoming=incoming, outgoing=outgoing))
         incoming = outgoing
-    return replace(branch, steps=tuple(steps), outgoing=incoming, branches=tuple(_retyped(b, incoming) for b in branch.branches))
+    if branch.into:
+        entered.setdefault(branch.into, []).append(incoming)
+    below = tuple([_retyped(one, incoming, entered) for one in branch.branches])
+    return replace(branch, steps=tuple(steps), outgoing=incoming, branches=below)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -149,6 +150,7 @@ class Totals:
 
     def _branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
         """``above``: came = events that set out on this way, filtered and dead = lost on it so far, made = added."""
+        above = walk.entered[branch.gathers] if branch.gathers else above
         lost = Counts(above.came, 0, above.filtered, above.dead, above.made)
         for node in branch.steps:
             counts = walk.step()
@@ -162,6 +164,8 @@ class Totals:
                 self.dead += counts.dead
         for name in branch.sinks:
             self._sink(name, walk.sink(), lost)
+        if branch.into:
+            walk.entered[branch.into].add(lost)
         for below in branch.branches:
             self._branch(below, walk, lost)
         if branch.emits:
@@ -194,6 +198,8 @@ class _Walk:
         self._counted = receipt.counted
         self._sinks = iter(receipt.sinks)
         self.emitted = Counts()
+        self.entered: defaultdict[str, Counts] = defaultdict(Counts)
+        """By union, what its branches made of the events that set out on the way to it."""
         self.counted: Counted | None = None
         """What the step told beside."""
 

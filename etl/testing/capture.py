@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -14,6 +14,8 @@ from etl.api import Result, Sink, Staged, Task
 
 class Capture(Sink):
     """Keep all events of a run in a folder, for `captured`."""
+
+    any_order: ClassVar[bool] = True
 
     type: Literal["capture"] = "capture"
     folder: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -18,6 +19,9 @@ from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
 from etl.scanner.ways import way
 from parsers.grok.captures import conflicts, distinct, field_types, gathering, merged_types
+
+MOST_PREPARED = 256
+"""Parsers whose scanners a process keeps."""
 
 TIMED_OUT = "took longer than"
 """How the reason of an event begins that ran out of time."""
@@ -72,9 +76,7 @@ class PatternParser(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """All patterns over the whole column."""
-        trees = self._good()
-        scanner = Scanner([distinct(tree) for tree in trees], self.timeout)
-        gather = gathering(scanner.names, dict(_types(trees)))
+        scanner, gather = _prepared(_Same(self._good()), self.timeout)
         late = f"{TIMED_OUT} {format_duration(self.timeout)}"
 
         def parse(text: pa.Array) -> Parsed:
@@ -109,7 +111,28 @@ class PatternParser(Parser):
         return [tree for tree in self.trees() if not isinstance(tree, PatternError)]
 
 
-def _types(trees: list[Node]) -> Iterable[tuple[str, pa.DataType]]:
+class _Same:
+    """Trees that are the same only when they are the same objects: to compare large ones takes as long as to compile them."""
+
+    def __init__(self, trees: Sequence[Node]) -> None:
+        self.trees = tuple(trees)
+        self._ids = tuple(map(id, self.trees))
+
+    def __hash__(self) -> int:
+        return hash(self._ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._ids == other._ids
+
+
+@lru_cache(maxsize=MOST_PREPARED)
+def _prepared(same: _Same, timeout: timedelta) -> tuple[Scanner, Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]]:
+    """What runs the patterns: made once a process, for a worker opens the same step in every micro-batch."""
+    scanner = Scanner([distinct(tree) for tree in same.trees], timeout)
+    return scanner, gathering(scanner.names, dict(_types(same.trees)))
+
+
+def _types(trees: Sequence[Node]) -> Iterable[tuple[str, pa.DataType]]:
     return merged_types([field_types(tree) for tree in trees]).items()
 
 

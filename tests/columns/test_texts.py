@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.columns import texts as module
-from etl.columns.texts import Texts, filtered, owned, owned_array, text_bytes, view_array, views_of
+from etl.columns.texts import Texts, filtered, joined, owned, owned_array, text_bytes, view_array, views_of
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LENGTHS = [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 500]
@@ -163,3 +163,37 @@ def test_views_keep_what_they_point_into() -> None:
 
 def test_views_without_a_buffer() -> None:
     assert view_array(np.zeros((3, 4), np.uint32), np.array([1, 0, 1]), None).to_pylist() == ["", None, ""]
+
+
+# ── Columns behind one another ────────────────────────────────────────────────────────────────────
+
+
+def test_views_into_one_buffer_are_joined_without_their_texts() -> None:
+    views = pa.array(["a text that is too long for its view", None, "short", "one more text of some length"], pa.string_view())
+
+    found = joined([(1, views.slice(3)), (2, None), (0, views.slice(0, 0)), (3, views.slice(0, 3))])
+
+    assert found.type == pa.string_view()
+    assert found.to_pylist() == [
+        "one more text of some length",
+        None,
+        None,
+        "a text that is too long for its view",
+        None,
+        "short",
+    ]
+    assert found.buffers()[2].address == views.buffers()[2].address
+
+
+def test_views_into_several_buffers_are_joined_as_texts() -> None:
+    parts = [pa.array([f"{'long ' * 5}{n}", "s"], pa.string_view()) for n in range(2)]
+
+    found = joined([(2, part) for part in parts])
+
+    assert found.type == pa.string()
+    assert found.to_pylist() == parts[0].to_pylist() + parts[1].to_pylist()
+
+
+def test_texts_and_numbers_are_joined_with_nulls_between() -> None:
+    assert joined([(1, pa.array(["a"], pa.string_view())), (2, pa.array(["b", None]))]).to_pylist() == ["a", "b", None]
+    assert joined([(1, None), (2, pa.array([1, 2]))]).to_pylist() == [None, 1, 2]

@@ -43,6 +43,32 @@ def test_a_sink_over_streams_of_other_fields_is_aligned() -> None:
     assert (branch.steps[0].id, branch.sinks) == ("out union", ("out",))
 
 
+def test_what_stands_behind_branches_that_meet_is_there_once() -> None:
+    streams = {"one": ("src", [Row()]), "two": ("src", [Row(adds="t")]), "both": ("one two", [Row()])}
+    planned = made({"src": Lines()}, streams, {"out": "both", "aside": "one"})
+
+    root = planned.queries[0].segment.roots["src"]
+    one, two, both = root.branches
+    assert [(part.into, part.gathers) for part in (*one.branches, two, both)] == [("both", None), ("both", None), (None, "both")]
+    assert ([node.id for node in both.steps], both.sinks) == (["both[0] row"], ("out",))
+    assert both.incoming.names == ["message", "t"]
+    said = [line.strip() for line in explained(planned)]
+    assert (said.count("→ union both"), said.count("union both")) == (2, 1)
+
+
+def test_branches_may_meet_twice() -> None:
+    streams = {
+        "a": ("src", [Row()]), "b": ("src", [Row()]), "c": ("src", [Row()]),
+        "ab": ("a b", [Row()]), "abc": ("ab c", [Row()]),
+    }  # fmt: skip
+    planned = made({"src": Lines()}, streams, {"out": "abc"})
+
+    root = planned.queries[0].segment.roots["src"]
+    assert [(part.into, part.gathers) for part in root.branches] == [
+        ("ab", None), ("ab", None), ("abc", None), ("abc", "ab"), (None, "abc"),
+    ]  # fmt: skip
+
+
 def test_a_stateful_step_has_a_query_of_its_own_that_reads_only_what_it_needs() -> None:
     streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Row(), Count()])}
     planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from etl.api import (
+    IDENTITY,
     OFFSET,
     TIMESTAMP,
     ArrowStep,
@@ -205,6 +207,73 @@ def test_one_of_several_events_of_one_may_be_a_dead_letter(tmp_path: Path) -> No
     assert (written("out"), written("out", OFFSET), written("dead_letters", "offset")) == ([2, 2, 1], [7, 7, 8], [7])
     assert (sink.came, sink.made, sink.taken, sink.filtered, sink.dead) == (4, 1, 3, 1, 1)
     assert sink.balanced
+
+
+class Carefree(Memory):
+    """Takes events in any order."""
+
+    any_order: ClassVar[bool] = True
+
+
+class Named(Memory):
+    """Wants a text of its own for each event."""
+
+    identified: ClassVar[bool] = True
+
+
+def meeting(*branches: Branch, sink: Sink | None = None) -> Segment:
+    """Branches of one source that meet in front of a step."""
+    behind = Branch((node(Keep(above=2)),), FIELDS, ("out",), gathers="both")
+    root = Branch((), FIELDS, branches=(*branches, behind))
+    return Segment({"src": root}, {"out": Output("out", sink or Memory(), FIELDS)}, {"src": True})
+
+
+def counted(segment: Segment, tmp_path: Path, *batches: pa.RecordBatch) -> Totals:
+    running = SegmentRun(segment, "src", split_context(tmp_path), Output("dead_letters", Memory(), SCHEMA))
+    assert list(running.process(batches)) == []
+    totals = Totals()
+    totals.add("q", segment, [running.receipt], emits=False)
+    return totals
+
+
+def test_branches_that_meet_go_on_as_one_batch_in_the_order_they_were_read(tmp_path: Path) -> None:
+    high, low = Branch((node(Keep(above=5)),), FIELDS, into="both"), Branch((node(Keep(above=1)),), FIELDS, into="both")
+
+    totals = counted(meeting(high, low), tmp_path, numbers(1, 9, 3, 2, 6), numbers(4, 7))
+
+    sink = totals.sinks["out"]
+    assert [batch.column("n").to_pylist() for batch in WRITTEN["out"]] == [[9, 9, 3, 6, 6], [4, 7, 7]]
+    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (14, 8, 6, 0)
+    assert sink.balanced
+    assert totals.steps["s[0] keep_above"].came == 14 + 9
+
+
+def test_a_sink_to_which_order_is_nothing_gets_branch_behind_branch(tmp_path: Path) -> None:
+    high, low = Branch((node(Keep(above=5)),), FIELDS, into="both"), Branch((node(Keep(above=1)),), FIELDS, into="both")
+
+    counted(meeting(high, low, sink=Carefree()), tmp_path, numbers(1, 9, 3))
+
+    assert written("out") == [9, 9, 3]
+
+
+def test_one_event_on_two_branches_is_two_events_where_they_meet(tmp_path: Path) -> None:
+    both = Branch((), FIELDS, into="both")
+
+    counted(meeting(both, both, sink=Named()), tmp_path, numbers(3, 4))
+
+    names = written("out", IDENTITY)
+    assert written("out") == [3, 3, 4, 4]
+    assert len(set(names)) == 4
+    assert [str(name).partition(".")[2] for name in names] == ["", "1", "", "1"]
+
+
+def test_dead_letters_behind_a_union_name_their_events(tmp_path: Path) -> None:
+    everything = Branch((), FIELDS, into="both")
+
+    totals = counted(meeting(everything, Branch((node(Keep(above=8)),), FIELDS, into="both")), tmp_path, numbers(-1, 9))
+
+    assert written("dead_letters", "offset") == [0, 0]
+    assert totals.sinks["out"].balanced
 
 
 def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
