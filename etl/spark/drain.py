@@ -138,14 +138,14 @@ class _Noted(Backoff):
 
     drain: Drain | None = None
 
-    def wait(self, cause: object, least: float = 0.0) -> None:
+    def wait(self, cause: object, min_seconds: float = 0.0) -> None:
         assert self.drain is not None
         self.drain.tries = self.tries + 1
         self.drain.end.stuck.set()
         told = f"{cause}; {self.drain.end.spool.pending_events} events wait in the spool" if not self.tries else cause
-        super().wait(told, least)
+        super().wait(told, min_seconds)
 
-    def over(self) -> None:
+    def succeeded(self) -> None:
         assert self.drain is not None
         self.drain.tries = 0
         self.drain.end.stuck.clear()
