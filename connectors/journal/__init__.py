@@ -1,5 +1,5 @@
-"""An append-only log on disk of length-prefixed, checksummed records whose byte position is the offset.
+"""An append-only log on disk: length-prefixed records with checksums. The offset is the byte position.
 
-A receiver in the driver appends (`writer`), a source reads by position from any process (`reader`), and what is
-delivered is deleted file by file (`segments`). What a record holds is its receiver's business.
+A receiver in the driver appends (`writer`), a source reads by position from any process (`reader`), and delivered data is
+deleted file by file (`segments`). The receiver defines the content of records.
 """

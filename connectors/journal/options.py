@@ -1,4 +1,4 @@
-"""What the user says about a journal."""
+"""Options of a journal."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Fsync = Literal["always", "interval", "never"]
 
 
 class JournalOptions(BaseModel):
-    """How received events are kept on disk until all sinks hold them.
+    """How received events are stored on disk until all sinks have them.
 
-    A killed process loses nothing of what was appended, whatever ``fsync`` says, for the system's cache outlives it.
-    ``fsync`` is about the machine losing power: ``always`` forces every append to the disk before more is received,
-    ``interval`` does so every second, ``never`` leaves it to the system (half a minute).
+    A killed process loses nothing that was appended, whatever ``fsync`` is, because the system's cache survives it. ``fsync``
+    protects against a loss of power: ``always`` syncs every append to the disk before more is received, ``interval`` syncs
+    every second, ``never`` leaves it to the system (half a minute).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     fsync: Fsync = Field(
         default="interval",
-        description="When what was appended is forced to the disk, so that it outlives a loss of power: before more is "
-        "received, every second, or when the system likes.",
+        description="When appended bytes are synced to the disk, so that they survive a loss of power: before more is received "
+        "(always), every second (interval), or when the system writes them (never).",
     )
     max_bytes: Size = Field(
-        default=1 << 30, description="Bytes that may wait on disk for their delivery.", ge=1 << 20, le=1 << 40, examples=["4GiB"]
+        default=1 << 30, description="Maximum bytes on disk that wait for delivery.", ge=1 << 20, le=1 << 40, examples=["4GiB"]
     )

@@ -1,7 +1,7 @@
-"""Reading a journal by position, in any process, while it is written to.
+"""Reads a journal by position, in any process, while it is written.
 
-A position is where a record begins (or the last one ends). The walk over records looks at their heads only; a payload
-is read, and its checksum looked at, where it is used.
+A position is the begin of a record, or the end of the last one. Walking over records reads their headers only; payloads are
+read, and their checksums verified, where they are used.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-from connectors.journal.records import HEAD_BYTES, Record, record_at, records
+from connectors.journal.records import HEADER_BYTES, Record, complete_records, parse_header
 from connectors.journal.segments import Segments
 
-SLICE = 4 << 20
-"""Bytes read at once."""
+SLICE_BYTES = 4 << 20
+"""Bytes read at a time."""
 
 
-class Stop(NamedTuple):
-    """A record on the way: where it begins and ends in the journal, and how many events it holds."""
+class RecordSpan(NamedTuple):
+    """Begin and end of a record in the journal, and its number of events."""
 
     begin: int
     end: int
@@ -29,8 +29,8 @@ class Stop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """Whole records, side by side: ``at`` is the position of the buffer's first byte."""
+class RecordSlice:
+    """Consecutive complete records; ``at`` is the position of the buffer's first byte."""
 
     at: int
     buffer: pa.Buffer
@@ -45,64 +45,67 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """Where what is kept begins."""
+        """Position of the first byte that still exists."""
         return self._segments.first
 
-    def walk(self, position: int) -> Iterator[Stop]:
-        """The records from a position on that are there whole."""
-        for start in self._segments.since(position):
+    def walk(self, position: int) -> Iterator[RecordSpan]:
+        """Yield the complete records from a position on."""
+        for start in self._segments.starts_from(position):
             size, at = self._segments.size(start), max(position - start, 0)
             if at >= size:
                 continue
             with self._segments.path(start).open("rb") as file:
-                while found := _next(file, at):
+                while found := _read_header(file, at):
                     if found.end > size:
                         break
-                    yield Stop(start + at, start + found.end, found.events)
+                    yield RecordSpan(start + at, start + found.end, found.events)
                     at = found.end
 
-    def cuts(self, start: int, end: int, parts: int, least: int) -> list[tuple[int, int]]:
-        """The stretch between two positions in about so many equal parts that end where records do, none below
-        ``least`` bytes but the last."""
-        stops = list(takewhile(lambda stop: stop.begin < end, self.walk(start)))
-        size = max(least, -(-sum(stop.end - stop.begin for stop in stops) // parts))
+    def divide(self, start: int, end: int, parts: int, min_bytes: int) -> list[tuple[int, int]]:
+        """Divide the range between two positions into about ``parts`` equal parts that end at records' ends, each of at least
+        ``min_bytes`` except the last.
+        """
+        spans = list(takewhile(lambda span: span.begin < end, self.walk(start)))
+        size = max(min_bytes, -(-sum(span.end - span.begin for span in spans) // parts))
         bounds, taken = [start], 0
-        for stop in stops:
-            taken += stop.end - stop.begin
+        for span in spans:
+            taken += span.end - span.begin
             if taken >= size:
-                bounds.append(min(stop.end, end))
+                bounds.append(min(span.end, end))
                 taken = 0
         return list(pairwise([*bounds, end] if taken else bounds))
 
-    def slices(self, start: int, end: int) -> Iterator[Slice]:
-        """The records that begin between two positions, a few megabytes at a time; a longer one is a slice of its own."""
-        for first in self._segments.since(start):
+    def read_slices(self, start: int, end: int) -> Iterator[RecordSlice]:
+        """Yield the records that begin between two positions, a few megabytes at a time; a longer record is a slice of its
+        own.
+        """
+        for first in self._segments.starts_from(start):
             if first < end:
                 yield from self._slices(first, max(start - first, 0), end - first)
 
-    def forget(self, before: int) -> None:
-        """What ends at or before a position is delivered: delete the segments that hold nothing else."""
-        self._segments.forget(before)
+    def delete_before(self, before: int) -> None:
+        """Delete the segments that end at or before a delivered position."""
+        self._segments.delete_before(before)
 
-    def _slices(self, segment: int, at: int, end: int) -> Iterator[Slice]:
-        size, wanted = self._segments.size(segment), SLICE
+    def _slices(self, segment: int, at: int, end: int) -> Iterator[RecordSlice]:
+        size, read_bytes = self._segments.size(segment), SLICE_BYTES
         if at >= min(size, end):
             return
         with self._segments.path(segment).open("rb", 0) as file:
             while at < min(size, end):
                 file.seek(at)
-                data = file.read(min(wanted, size - at))
-                found = list(records(data))
+                data = file.read(min(read_bytes, size - at))
+                found = list(complete_records(data))
                 if found:
-                    here = [record for record in found if at + record.begin - HEAD_BYTES < end]
-                    yield Slice(segment + at, pa.py_buffer(data), here)
-                    at, wanted = at + found[-1].end, SLICE
+                    inside = [record for record in found if at + record.begin - HEADER_BYTES < end]
+                    yield RecordSlice(segment + at, pa.py_buffer(data), inside)
+                    at, read_bytes = at + found[-1].end, SLICE_BYTES
                 elif len(data) == size - at:
-                    return  # it is being written
+                    return  # the record is being written
                 else:
-                    wanted *= 4
+                    read_bytes *= 4
 
 
-def _next(file: BinaryIO, at: int) -> Record | None:
+def _read_header(file: BinaryIO, at: int) -> Record | None:
     file.seek(at)
-    return record_at(file.read(HEAD_BYTES), 0, at + HEAD_BYTES)
+    return parse_header(file.read(HEADER_BYTES), 0, at + HEADER_BYTES)

@@ -1,4 +1,4 @@
-"""What a run that was killed left of its journal: whole records stay, a torn one is cut off."""
+"""Repairs the journal of a killed run: complete records stay, a torn one is cut off."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import logging
 import mmap
 import os
 
-from connectors.journal.records import records
+from connectors.journal.records import complete_records
 from connectors.journal.segments import Segments
 
 log = logging.getLogger("sluice.journal")
 
 
 def recover(segments: Segments) -> None:
-    """Cut every segment back to its whole records. Only the last has a torn one, unless the machine lost power."""
+    """Truncate every segment to its intact records. Only the last can have a torn one, unless the machine lost power."""
     for start in segments.starts:
         size = segments.size(start)
-        end = _sound(segments, start, size)
+        end = _intact_bytes(segments, start, size)
         if not end:
             segments.path(start).unlink()
         elif end < size:
@@ -25,8 +25,8 @@ def recover(segments: Segments) -> None:
             log.warning("%s: cut off a torn record of %d bytes", segments.path(start), size - end)
 
 
-def _sound(segments: Segments, start: int, size: int) -> int:
-    """Where the last record ends that is as it was written, in bytes from the segment's beginning."""
+def _intact_bytes(segments: Segments, start: int, size: int) -> int:
+    """Return the end of the last intact record, in bytes from the begin of the segment."""
     if not size:
         return 0
     with (
@@ -34,13 +34,13 @@ def _sound(segments: Segments, start: int, size: int) -> int:
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         memoryview(data) as view,
     ):
-        return _last_whole(view)
+        return _end_of_intact_records(view)
 
 
-def _last_whole(view: memoryview) -> int:
+def _end_of_intact_records(view: memoryview) -> int:
     end = 0
-    for record in records(view):
-        if not record.whole(view):
+    for record in complete_records(view):
+        if not record.is_intact(view):
             break
         end = record.end
     return end

@@ -1,1 +1,1 @@
-"""Receiving syslog: sockets, framing, and the source that reads what came from the journal."""
+"""Receives syslog: sockets, framing, and the source that reads received messages from the journal."""

@@ -1,8 +1,9 @@
-"""What was received at one moment, as a record of the journal: a head, an index of the messages, and their bytes.
+"""Block format: messages received at one moment, as a record of the journal: a header, an index of the messages, and their
+bytes.
 
-The head is JSON behind its length (uint32, little-endian): ``{"time": microseconds, "senders": [[address, port?], …],
-"messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: where each message begins and
-ends in the bytes behind the index, and its sender's number. So a reader loops over blocks, not over messages.
+The header is JSON preceded by its length (uint32, little-endian): ``{"time": microseconds, "senders": [[address, port?], …],
+"messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: begin and end of each message in
+the bytes after the index, and the number of its sender. So a reader loops over blocks, not over messages.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectors.syslog_receiver.framing import Fault, Frames
+from connectors.syslog_receiver.framing import Frames, RejectedMessage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,60 +21,60 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _LENGTH = struct.Struct("<I")
-_WIDTH = 4
-_MAPPED = "::ffff:"
-_LAST = b"\r\n\0"
-"""Bytes that belong to no message when they end it."""
+_INDEX_ITEM_BYTES = 4
+_IPV4_MAPPED_PREFIX = "::ffff:"
+_TRIMMED_BYTES = b"\r\n\0"
+"""Bytes that are removed from the end of a message."""
 
-_LAST_COUNT = 2
-"""How many of them are taken off: a return and a newline, a newline and NUL."""
+_MAX_TRIMMED = 2
+"""Maximum number of removed bytes: return and newline, or newline and NUL."""
 
 
 class Sender(NamedTuple):
-    """Who sent a message."""
+    """Address and port of a sender."""
 
     address: str
     port: int | None = None
 
     @classmethod
-    def of(cls, address: str, port: int) -> Sender:
-        """An address as people write it: one of IPv4 inside IPv6 without its ``::ffff:``."""
-        return cls(address.removeprefix(_MAPPED) if "." in address else address, port)
+    def from_socket_name(cls, address: str, port: int) -> Sender:
+        """Return the sender for an address; an IPv4 address mapped to IPv6 loses its ``::ffff:``."""
+        return cls(address.removeprefix(_IPV4_MAPPED_PREFIX) if "." in address else address, port)
 
 
-class Gathered:
-    """Messages on their way into the journal."""
+class BlockBuilder:
+    """Collects messages for the next block."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self._data: list[bytes] = []
         self._spans: list[tuple[Array, Any]] = []
-        self._faults: list[tuple[Fault, int]] = []
+        self._rejects: list[tuple[RejectedMessage, int]] = []
         self._senders: dict[Sender, int] = {}
 
-    def number(self, sender: Sender) -> int:
-        """By which a sender is known here."""
+    def sender_number(self, sender: Sender) -> int:
+        """Return the number of a sender in this block."""
         return self._senders.setdefault(sender, len(self._senders))
 
     def add(self, frames: Frames, sender: Any) -> None:
-        """Take messages; ``sender`` is the number of one sender, or an array of one for each message."""
-        if not frames.spans and not frames.faults:
+        """Add messages; ``sender`` is the number of one sender, or an array with one for each message."""
+        if not frames.spans and not frames.rejects:
             return
         self._spans += [(span + self.bytes, sender) for span in frames.spans]
-        moved = [fault._replace(start=fault.start + self.bytes, end=fault.end + self.bytes) for fault in frames.faults]
-        self._faults += [(fault, sender) for fault in moved]
+        moved = [reject._replace(start=reject.start + self.bytes, end=reject.end + self.bytes) for reject in frames.rejects]
+        self._rejects += [(reject, sender) for reject in moved]
         self._data.append(frames.data)
         self.bytes += len(frames.data)
 
-    def encoded(self, micros: int) -> tuple[bytes, int]:
-        """The block and how many events it holds; none at all when only empty messages came."""
+    def encode(self, micros: int) -> tuple[bytes, int]:
+        """Return the block and its number of events, which is 0 if only empty messages arrived."""
         data = b"".join(self._data)
-        index = _trimmed(data, self._index())
-        faults = [[fault.start, fault.end, sender, fault.code, fault.size] for fault, sender in self._faults]
-        said = {"time": micros, "senders": list(self._senders), "messages": index.shape[1], "faults": faults}
-        head = json.dumps(said, separators=(",", ":")).encode()
-        events = index.shape[1] + len(faults)
-        return b"".join((_LENGTH.pack(len(head)), head, index.tobytes(), data)), events
+        index = _trim_line_ends(data, self._index())
+        rejects = [[reject.start, reject.end, sender, reject.code, reject.size] for reject, sender in self._rejects]
+        header = {"time": micros, "senders": list(self._senders), "messages": index.shape[1], "faults": rejects}
+        header_json = json.dumps(header, separators=(",", ":")).encode()
+        events = index.shape[1] + len(rejects)
+        return b"".join((_LENGTH.pack(len(header_json)), header_json, index.tobytes(), data)), events
 
     def _index(self) -> Array:
         import numpy as np
@@ -86,14 +87,14 @@ class Gathered:
         return index
 
 
-def _trimmed(data: bytes, index: Array) -> Array:
-    """Without ends of lines, and without messages that are empty then."""
+def _trim_line_ends(data: bytes, index: Array) -> Array:
+    """Remove line ends, and messages that are empty then."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
-    for _ in range(_LAST_COUNT):
+    for _ in range(_MAX_TRIMMED):
         index = index[:, index[0] < index[1]] if (index[0] >= index[1]).any() else index
-        last = np.isin(raw[index[1] - 1], np.frombuffer(_LAST, np.uint8))
+        last = np.isin(raw[index[1] - 1], np.frombuffer(_TRIMMED_BYTES, np.uint8))
         if not last.any():
             return index
         index[1] -= last
@@ -102,25 +103,25 @@ def _trimmed(data: bytes, index: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that was read: positions are relative to the bytes it was found in."""
+    """A parsed block: positions are relative to the bytes that contain it."""
 
     micros: int
     senders: list[tuple[str, int | None]]
     index: Array
-    faults: list[list[Any]]
+    rejects: list[list[Any]]
 
     @classmethod
-    def read(cls, data: memoryview, at: int, end: int) -> Block:
-        """The block that lies in ``data[at:end]``."""
+    def parse(cls, data: memoryview, at: int, end: int) -> Block:
+        """Parse the block in ``data[at:end]``."""
         import numpy as np
 
         begin = at + _LENGTH.size
         (length,) = _LENGTH.unpack_from(data, at)
-        head = json.loads(bytes(data[begin : begin + length]))
-        count = head["messages"]
+        header_json = json.loads(bytes(data[begin : begin + length]))
+        count = header_json["messages"]
         at = begin + length
         index = np.frombuffer(data, np.dtype("<i4"), 3 * count, at).reshape(3, count).copy()
-        at += 3 * _WIDTH * count
+        at += 3 * _INDEX_ITEM_BYTES * count
         index[:2] += at
-        faults = [[start + at, end + at, *more] for start, end, *more in head["faults"]]
-        return cls(head["time"], head["senders"], index, faults)
+        rejects = [[start + at, end + at, *more] for start, end, *more in header_json["faults"]]
+        return cls(header_json["time"], header_json["senders"], index, rejects)

@@ -1,7 +1,7 @@
-"""Datagrams, many with one call: recvmmsg(2) through ctypes into memory that numpy looks at.
+"""Receives many datagrams with one call: recvmmsg(2) through ctypes, into memory shared with numpy.
 
-The layout is that of ``struct mmsghdr`` of 64-bit Linux, which is what has this call. Each datagram has a slot, of which
-only the pages are used that it fills; then the datagrams are laid side by side, at the cost of a slice each.
+The layout is ``struct mmsghdr`` of 64-bit Linux, the only system with this call. Each datagram has a slot, of which only the
+used pages are allocated; the datagrams are then concatenated, at the cost of one slice each.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from contextlib import suppress
 from typing import Any
 
 from connectors.syslog_receiver.block import Sender
-from connectors.syslog_receiver.framing import SHOWN, TOO_LONG, Fault, Frames
+from connectors.syslog_receiver.framing import REJECT_SAMPLE_BYTES, TOO_LONG, Frames, RejectedMessage
 from etl.api import ComponentError
 
 SLOTS = 512
-"""Datagrams received at once."""
+"""Maximum number of datagrams of one call."""
 
-LARGEST = 0xFFFF
-"""Bytes of the longest datagram of UDP; those of Unix sockets may be longer, and are cut there."""
+MAX_DATAGRAM_BYTES = 0xFFFF
+"""Longest UDP datagram, in bytes; longer ones of Unix sockets are truncated."""
 
 _NAME_BYTES = 28
-"""struct sockaddr_in6, the longest there is here."""
+"""Size of struct sockaddr_in6, the longest address used here."""
 
 _DONT_WAIT, _REAL_LENGTH = 0x40, 0x20
 """MSG_DONTWAIT and MSG_TRUNC of recv(2)."""
@@ -48,17 +48,17 @@ _MESSAGE = [
 _PART = [("base", "<u8"), ("bytes", "<u8")]
 
 
-class Datagrams:
-    """Receives from datagram sockets, one after the other; ``most``: bytes of the longest message taken."""
+class DatagramReceiver:
+    """Receives from datagram sockets; ``max_bytes`` is the longest accepted message."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         import numpy as np
 
         if sys.platform != "linux":
             raise ComponentError("syslog: datagrams are received on Linux only; listen at tcp:// or unix:// here")
-        self._most = most
-        self._slot = min(max(most, SHOWN), LARGEST) + 1
-        self._data = np.frombuffer(_memory(SLOTS * self._slot), np.uint8).reshape(SLOTS, self._slot)
+        self._max_bytes = max_bytes
+        self._slot = min(max(max_bytes, REJECT_SAMPLE_BYTES), MAX_DATAGRAM_BYTES) + 1
+        self._data = np.frombuffer(_allocate(SLOTS * self._slot), np.uint8).reshape(SLOTS, self._slot)
         self._names = np.zeros((SLOTS, _NAME_BYTES), np.uint8)
         self._parts = np.zeros(SLOTS, np.dtype(_PART))
         self._parts["base"] = self._data.ctypes.data + np.arange(SLOTS) * self._slot
@@ -71,7 +71,7 @@ class Datagrams:
         self._call.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
 
     def receive(self, sock: socket.socket) -> int:
-        """Take what is there, up to `SLOTS` datagrams; how many."""
+        """Receive the available datagrams, at most `SLOTS`; returns their number."""
         self._names[:] = 0
         self._messages["name_bytes"] = _NAME_BYTES
         got = self._call(sock.fileno(), self._messages.ctypes.data, SLOTS, _DONT_WAIT | _REAL_LENGTH, None)
@@ -83,21 +83,21 @@ class Datagrams:
         raise OSError(number, os.strerror(number))
 
     def senders(self, count: int) -> tuple[list[Sender], Any]:
-        """The senders of the datagrams taken, and which of them sent each."""
+        """Return the distinct senders of the received datagrams, and for each datagram the index of its sender."""
         import numpy as np
 
         names = self._names[:count]
         if (names == names[0]).all():
-            return [_sender(names[0].tobytes())], np.zeros(count, np.int64)
+            return [_parse_socket_name(names[0].tobytes())], np.zeros(count, np.int64)
         unique, numbers = np.unique(names, axis=0, return_inverse=True)
-        return [_sender(name.tobytes()) for name in unique], numbers.reshape(-1)
+        return [_parse_socket_name(name.tobytes()) for name in unique], numbers.reshape(-1)
 
     def frames(self, count: int, numbers: Any) -> Iterator[tuple[Frames, Any]]:
-        """The datagrams taken, each a message, and their senders' ``numbers``; those with one below 0 are left out."""
+        """Yield the received datagrams as messages with the ``numbers`` of their senders; skips those with a number below 0."""
         import numpy as np
 
         lengths = self._messages["length"][:count].astype(np.int64)
-        fits = lengths <= min(self._most, self._slot)
+        fits = lengths <= min(self._max_bytes, self._slot)
         rows = np.flatnonzero(fits & (numbers >= 0))
         flat = self._data.data.cast("B")
         spans = zip((rows * self._slot).tolist(), lengths[rows].tolist(), strict=True)
@@ -105,20 +105,20 @@ class Datagrams:
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[rows])])
         yield Frames(data, [np.stack([bounds[:-1], bounds[1:]])]), numbers[rows]
         for row in np.flatnonzero(~fits & (numbers >= 0)).tolist():
-            shown = bytes(self._data[row, : min(int(lengths[row]), SHOWN)])
-            yield Frames(shown, faults=[Fault(0, len(shown), TOO_LONG, int(lengths[row]))]), int(numbers[row])
+            shown = bytes(self._data[row, : min(int(lengths[row]), REJECT_SAMPLE_BYTES)])
+            yield Frames(shown, rejects=[RejectedMessage(0, len(shown), TOO_LONG, int(lengths[row]))]), int(numbers[row])
 
 
-def _memory(size: int) -> mmap.mmap:
-    """Pages that are taken as they are used, each by itself: a large one would be taken for a datagram's first byte."""
+def _allocate(size: int) -> mmap.mmap:
+    """Allocate memory in small pages: with huge pages, the first byte of a datagram would allocate a huge page."""
     memory = mmap.mmap(-1, size)
-    with suppress(OSError):  # a kernel without large ones
+    with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     return memory
 
 
-def _sender(name: bytes) -> Sender:
-    """struct sockaddr_in or sockaddr_in6 → who that is."""
+def _parse_socket_name(name: bytes) -> Sender:
+    """Parse struct sockaddr_in or sockaddr_in6."""
     family = int.from_bytes(name[:2], sys.byteorder)
     address = socket.inet_ntop(family, name[4:8] if family == socket.AF_INET else name[8:24])
-    return Sender.of(address, int.from_bytes(name[2:4], "big"))
+    return Sender.from_socket_name(address, int.from_bytes(name[2:4], "big"))

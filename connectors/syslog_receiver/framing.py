@@ -1,11 +1,10 @@
-"""Where messages begin and end in a stream (RFC 6587, RFC 5425): each says itself how it is framed.
+"""Splits a stream into messages (RFC 6587, RFC 5425). Each message chooses its framing.
 
-A message is octet-counted when it begins with a count, a space and a priority (``34 <13>…``), and ends at a newline
-otherwise. Behind an octet-counted message a count and a space are enough. Newlines and NUL behind a counted message
-belong to nothing.
+A message is octet-counted if it begins with a count, a space and a priority (``34 <13>…``); otherwise it ends at a newline.
+After an octet-counted message a count and a space are sufficient. Newlines and NUL after a counted message are skipped.
 
-Messages that end at newlines are found all at once. Counts can only be followed one by one: such a message costs a turn
-of a Python loop.
+All messages that end at newlines are found at once. Counts can only be followed one by one: such a message costs one
+iteration of a Python loop.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SHOWN = 64 << 10
-"""Bytes that are kept of a message that is too long."""
+REJECT_SAMPLE_BYTES = 64 << 10
+"""Bytes kept of a message that is too long."""
 
 TOO_LONG, CUT_OFF = "message-too-long", "message-cut-off"
 
 _COUNT = re.compile(rb"([1-9][0-9]{0,8}) (?=<[0-9]{1,3}>)")
-_COUNT_AGAIN = re.compile(rb"([1-9][0-9]{0,8}) ")
-_MAYBE_COUNT = re.compile(rb"[1-9][0-9]{0,8}(?: (?:<[0-9]{0,3})?)?\Z")
-"""What may turn out to be one when more has come."""
+_NEXT_COUNT = re.compile(rb"([1-9][0-9]{0,8}) ")
+_PARTIAL_COUNT = re.compile(rb"[1-9][0-9]{0,8}(?: (?:<[0-9]{0,3})?)?\Z")
+"""The begin of what may be a count when more bytes arrive."""
 
-_LINES_END = re.compile(rb"\n(?=[1-9][0-9]{0,8}(?:\Z| (?:\Z|<[0-9]{0,3}(?:\Z|>))))")
-"""The newline in front of what is, or may turn out to be, a counted message."""
+_LAST_LINE_END = re.compile(rb"\n(?=[1-9][0-9]{0,8}(?:\Z| (?:\Z|<[0-9]{0,3}(?:\Z|>))))")
+"""The newline before a counted message, or before what may become one."""
 
-_BETWEEN = re.compile(rb"[\r\n\0]*")
+_SEPARATORS = re.compile(rb"[\r\n\0]*")
 
 
-class Fault(NamedTuple):
-    """A message that cannot be taken: which bytes of it are kept, why, and how many it has."""
+class RejectedMessage(NamedTuple):
+    """A message that is rejected: the span of its sample, the code, and its size in bytes."""
 
     start: int
     end: int
@@ -50,28 +49,28 @@ class Frames:
 
     data: bytes
     spans: list[Array] = field(default_factory=list)
-    """int64[2, n] each: where messages begin, and where they end."""
-    faults: list[Fault] = field(default_factory=list)
+    """int64[2, n] each: begins and ends of messages."""
+    rejects: list[RejectedMessage] = field(default_factory=list)
 
 
 class Framer:
-    """Cuts one stream. Keeps what is not yet a message: never more than the longest allowed, and a count."""
+    """Splits one stream. Holds an incomplete message, at most the longest allowed one with its count."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._rest = b""
         self._counted = False
         self._skip = 0
         self._skip_line = False
 
     def feed(self, new: bytes) -> Frames:
-        """The messages that are whole now."""
+        """Return the messages that are complete with the new bytes."""
         frames = Frames(self._rest + new if self._rest else new)
-        at = self._skipped(frames.data)
+        at = self._skip_rest(frames.data)
         while at < len(frames.data):
-            after = self._one_counted(frames, at)
+            after = self._take_counted(frames, at)
             if after is None:
-                after = self._lines(frames, at)
+                after = self._take_lines(frames, at)
             if after == at:
                 break
             at = after
@@ -79,17 +78,17 @@ class Framer:
         return frames
 
     def finish(self) -> Frames:
-        """The stream ended: what is left is a message without its newline, or one that was cut off."""
+        """Return the rest at the end of the stream: a message without its newline, or an incomplete one."""
         frames, self._rest = Frames(self._rest), b""
-        found = self._count(frames.data, 0)
+        found = self._match_count(frames.data, 0)
         if found:
-            frames.faults.append(Fault(found.end(), len(frames.data), CUT_OFF, int(found[1])))
+            frames.rejects.append(RejectedMessage(found.end(), len(frames.data), CUT_OFF, int(found[1])))
         elif frames.data:
             frames.spans.append(_span(0, len(frames.data)))
         return frames
 
-    def _skipped(self, data: bytes) -> int:
-        """Pass over the rest of a message that is too long."""
+    def _skip_rest(self, data: bytes) -> int:
+        """Skip the rest of a message that is too long."""
         at = min(self._skip, len(data))
         self._skip -= at
         if self._skip_line:
@@ -98,23 +97,23 @@ class Framer:
             at = found + 1 or len(data)
         return at
 
-    def _count(self, data: bytes, at: int) -> re.Match[bytes] | None:
-        return (_COUNT_AGAIN if self._counted else _COUNT).match(data, at)
+    def _match_count(self, data: bytes, at: int) -> re.Match[bytes] | None:
+        return (_NEXT_COUNT if self._counted else _COUNT).match(data, at)
 
-    def _one_counted(self, frames: Frames, at: int) -> int | None:
-        """Take counted messages: where they end, ``at`` when the next has not come whole; None when there is none."""
+    def _take_counted(self, frames: Frames, at: int) -> int | None:
+        """Take counted messages. Returns their end, ``at`` if the next is incomplete, None if there is none."""
         data, size, starts, ends, first = frames.data, len(frames.data), [], [], at
         while True:
             if self._counted:
-                at = _BETWEEN.match(data, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-            found = self._count(data, at)
+                at = _SEPARATORS.match(data, at).end()  # type: ignore[union-attr]  # it always matches, possibly the empty text
+            found = self._match_count(data, at)
             if not found:
                 break
             begin, length = found.end(), int(found[1])
-            if length > self._most:
-                if size - begin < min(length, SHOWN):
+            if length > self._max_bytes:
+                if size - begin < min(length, REJECT_SAMPLE_BYTES):
                     break
-                frames.faults.append(Fault(begin, begin + min(length, SHOWN), TOO_LONG, length))
+                frames.rejects.append(RejectedMessage(begin, begin + min(length, REJECT_SAMPLE_BYTES), TOO_LONG, length))
                 self._skip = max(length - (size - begin), 0)
                 at = min(begin + length, size)
             elif begin + length > size:
@@ -124,35 +123,35 @@ class Framer:
                 ends.append(at := begin + length)
             self._counted = True
         frames.spans += _spans(starts, ends)
-        waits = found or _MAYBE_COUNT.match(data, at)
+        waits = found or _PARTIAL_COUNT.match(data, at)
         return at if at > first or waits else None
 
-    def _lines(self, frames: Frames, at: int) -> int:
-        """Take lines up to the next counted message: where they end, ``at`` when none has come whole."""
+    def _take_lines(self, frames: Frames, at: int) -> int:
+        """Take lines up to the next counted message. Returns their end, ``at`` if no line is complete."""
         import numpy as np
 
         self._counted = False
         data = frames.data
-        found = _LINES_END.search(data, at)
+        found = _LAST_LINE_END.search(data, at)
         stop = found.end() if found else data.rfind(b"\n", at) + 1
         if stop <= at:
-            return self._unfinished(frames, at)
+            return self._check_partial_line(frames, at)
         ends = np.flatnonzero(np.frombuffer(data, np.uint8, stop - at, at) == 10) + at
         starts = np.empty_like(ends)
         starts[0], starts[1:] = at, ends[:-1] + 1
-        long = ends - starts > self._most
+        long = ends - starts > self._max_bytes
         for row in np.flatnonzero(long).tolist():
             start, end = int(starts[row]), int(ends[row])
-            frames.faults.append(Fault(start, min(end, start + SHOWN), TOO_LONG, end - start))
+            frames.rejects.append(RejectedMessage(start, min(end, start + REJECT_SAMPLE_BYTES), TOO_LONG, end - start))
         frames.spans.append(np.stack([starts[~long], ends[~long]]))
         return stop
 
-    def _unfinished(self, frames: Frames, at: int) -> int:
-        """A line without its end: more of it is awaited, unless it is too long already."""
+    def _check_partial_line(self, frames: Frames, at: int) -> int:
+        """Return ``at`` to wait for the rest of a line, or reject it if it is already too long."""
         size = len(frames.data)
-        if size - at <= self._most:
+        if size - at <= self._max_bytes:
             return at
-        frames.faults.append(Fault(at, min(size, at + SHOWN), TOO_LONG, size - at))
+        frames.rejects.append(RejectedMessage(at, min(size, at + REJECT_SAMPLE_BYTES), TOO_LONG, size - at))
         self._skip_line = True
         return size
 

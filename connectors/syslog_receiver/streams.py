@@ -1,4 +1,4 @@
-"""Connections: what came over each is cut into messages as it comes."""
+"""Stream connections: received bytes are split into messages as they arrive."""
 
 from __future__ import annotations
 
@@ -8,104 +8,107 @@ import time
 from contextlib import suppress
 from selectors import EVENT_READ, EVENT_WRITE
 
-from connectors.syslog_receiver.block import Gathered, Sender
+from connectors.syslog_receiver.block import BlockBuilder, Sender
 from connectors.syslog_receiver.framing import Framer, Frames
 
-CHUNK = 256 << 10
-"""Bytes taken of a connection before the others have their turn."""
+CHUNK_BYTES = 256 << 10
+"""Maximum bytes read from a connection before other sockets are served."""
 
 _TLS_RECORD = 16 << 10
-"""Bytes that a TLS connection gives at once, at most."""
+"""Maximum bytes that a TLS connection returns at a time."""
 
 HANDSHAKE_SECONDS = 10.0
+"""How long a TLS handshake may take."""
 
 
 class Connection:
-    """One sender's stream."""
+    """Stream of one sender."""
 
-    def __init__(self, sock: socket.socket, sender: Sender, most: int) -> None:
+    def __init__(self, sock: socket.socket, sender: Sender, max_bytes: int) -> None:
         self.sock, self.sender = sock, sender
-        self._framer = Framer(most)
-        self._ended = False
+        self._framer = Framer(max_bytes)
+        self._is_ended = False
 
-    def waits_for(self) -> int:
-        """What has to happen on its socket before it is worth a turn."""
+    def selector_events(self) -> int:
+        """Return the events of its socket to wait for."""
         return EVENT_READ
 
-    def overdue(self) -> bool:
-        """Whether it has been too long on its way."""
+    def is_overdue(self) -> bool:
+        """Return whether the handshake takes too long."""
         return False
 
-    def serve(self, gathered: Gathered) -> bool:
-        """Take what has come; False when that was all there will ever be. OSError means the same."""
+    def serve(self, builder: BlockBuilder) -> bool:
+        """Read available bytes; returns False at the end of the stream, as OSError also means."""
         data = self._receive()
         if data:
-            self._take(self._framer.feed(data), gathered)
-        return not self._ended
+            self._add_frames(self._framer.feed(data), builder)
+        return not self._is_ended
 
-    def close(self, gathered: Gathered) -> None:
-        """The end: what was begun is as whole as it will be."""
-        self._take(self._framer.finish(), gathered)
+    def close(self, builder: BlockBuilder) -> None:
+        """Process the rest of the stream and close the socket."""
+        self._add_frames(self._framer.finish(), builder)
         self.sock.close()
 
-    def _take(self, frames: Frames, gathered: Gathered) -> None:
-        if frames.spans or frames.faults:
-            gathered.add(frames, gathered.number(self.sender))
+    def _add_frames(self, frames: Frames, builder: BlockBuilder) -> None:
+        if frames.spans or frames.rejects:
+            builder.add(frames, builder.sender_number(self.sender))
 
     def _receive(self) -> bytes:
-        """What has come, which may be nothing."""
+        """Return the available bytes, possibly none."""
         try:
-            data = self.sock.recv(CHUNK)
+            data = self.sock.recv(CHUNK_BYTES)
         except (BlockingIOError, InterruptedError):
             return b""
-        self._ended = not data
+        self._is_ended = not data
         return data
 
 
 class TlsConnection(Connection):
-    """One sender's stream, encrypted."""
+    """Encrypted stream of one sender."""
 
-    def __init__(self, sock: socket.socket, sender: Sender, most: int, context: ssl.SSLContext) -> None:
+    def __init__(self, sock: socket.socket, sender: Sender, max_bytes: int, context: ssl.SSLContext) -> None:
         self._tls = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        super().__init__(self._tls, sender, most)
-        self._began: float | None = time.monotonic()
-        self._waits_for = EVENT_READ
+        super().__init__(self._tls, sender, max_bytes)
+        self._handshake_began: float | None = time.monotonic()
+        self._selector_events = EVENT_READ
 
-    def waits_for(self) -> int:
-        """Also to write, while the handshake says so."""
-        return self._waits_for
+    def selector_events(self) -> int:
+        """Return the events to wait for; the handshake may also need to write."""
+        return self._selector_events
 
-    def overdue(self) -> bool:
-        """Whether its handshake takes too long."""
-        return self._began is not None and time.monotonic() - self._began > HANDSHAKE_SECONDS
+    def is_overdue(self) -> bool:
+        """Return whether the handshake takes too long."""
+        return self._handshake_began is not None and time.monotonic() - self._handshake_began > HANDSHAKE_SECONDS
 
-    def close(self, gathered: Gathered) -> None:
-        """The end, said as TLS wants it."""
+    def close(self, builder: BlockBuilder) -> None:
+        """Close the TLS connection and the socket."""
         with suppress(OSError, ValueError):
             self._tls.unwrap()
-        super().close(gathered)
+        super().close(builder)
 
     def _receive(self) -> bytes:
         try:
-            if self._began is not None:
+            if self._handshake_began is not None:
                 self._tls.do_handshake()
-                self._began, self._waits_for = None, EVENT_READ
+                self._handshake_began, self._selector_events = None, EVENT_READ
             return b"".join(self._records())
         except ssl.SSLWantReadError:
-            self._waits_for = EVENT_READ
+            self._selector_events = EVENT_READ
         except ssl.SSLWantWriteError:
-            self._waits_for = EVENT_READ | EVENT_WRITE
+            self._selector_events = EVENT_READ | EVENT_WRITE
         return b""
 
     def _records(self) -> list[bytes]:
-        """Some records, each whole: nothing stays behind in this process, where no event would tell of it."""
+        """Read some complete TLS records. None may remain in this process's buffer, because no selector event would announce
+        it.
+        """
         records: list[bytes] = []
-        while len(records) * _TLS_RECORD < CHUNK and not self._ended:
+        while len(records) * _TLS_RECORD < CHUNK_BYTES and not self._is_ended:
             try:
                 records.append(self._tls.recv(_TLS_RECORD))
-            except OSError:  # nothing more now, or ever: met again, if so
+            except OSError:  # no more data; a lasting error occurs again at the next call
                 if not records:
                     raise
                 break
-            self._ended = not records[-1]
+            self._is_ended = not records[-1]
         return records

@@ -1,4 +1,4 @@
-"""Encrypted connections: who we are, and who may send."""
+"""TLS for incoming connections: the server's certificate, and which client certificates are accepted."""
 
 from __future__ import annotations
 
@@ -12,28 +12,26 @@ if TYPE_CHECKING:
     import ssl
 
 
-class Tls(BaseModel):
-    """The certificate that senders see, and those that are asked of them. TLS 1.2 or newer."""
+class ServerTls(BaseModel):
+    """Certificate of the server, and requirements for those of clients. TLS 1.2 or newer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     certificate: str = Field(
-        description="PEM file with the server's certificate, and those that lead to its authority.",
+        description="PEM file with the server's certificate and its chain.",
         min_length=1,
         examples=["/etc/sluice/server.pem"],
     )
     key: str | None = Field(
-        default=None, description="PEM file with its private key, without a password; none means the certificate's file."
+        default=None, description="PEM file with its private key, without a password; default: the certificate's file."
     )
-    client_authority: str | None = Field(
-        default=None, description="PEM file with the authorities whose certificates senders may show."
-    )
+    client_authority: str | None = Field(default=None, description="PEM file with the certificate authorities of clients.")
     client_certificates: Literal["required", "optional"] = Field(
-        default="required", description="Whether a sender must show one, where client_authority is given."
+        default="required", description="Whether clients must present a certificate, if client_authority is set."
     )
 
     def context(self) -> ssl.SSLContext:
-        """For `SSLContext.wrap_socket`. Raises ComponentError when a file is missing or wrong."""
+        """Return a context for `SSLContext.wrap_socket`. Raises ComponentError if a file is missing or wrong."""
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -52,4 +50,4 @@ class Tls(BaseModel):
 
 
 def _no_password() -> str:
-    raise ValueError("the private key is locked by a password")
+    raise ValueError("the private key is protected by a password")

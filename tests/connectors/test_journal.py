@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.journal import reader, writer
+from connectors.journal.journal_position import JournalPosition, find_batch_end
 from connectors.journal.options import JournalOptions
-from connectors.journal.positions import Position, latest
 from connectors.journal.reader import Journal
-from connectors.journal.records import head, records
+from connectors.journal.records import complete_records, encode_header
 from connectors.journal.segments import Segments
 from connectors.journal.writer import JournalWriter
 from etl.api import Limit
@@ -35,15 +35,15 @@ def written(folder: Path, payloads: list[bytes], options: JournalOptions = SMALL
 def payloads(folder: Path, start: int = 0, end: int = FAR) -> list[bytes]:
     return [
         bytes(memoryview(piece.buffer)[one.begin : one.end])
-        for piece in Journal(str(folder)).slices(start, end)
+        for piece in Journal(str(folder)).read_slices(start, end)
         for one in piece.records
-        if one.whole(piece.buffer)
+        if one.is_intact(piece.buffer)
     ]
 
 
 def test_what_is_appended_is_read_over_runs_and_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "SEGMENT", 100)
-    monkeypatch.setattr(reader, "SLICE", 64)
+    monkeypatch.setattr(writer, "SEGMENT_BYTES", 100)
+    monkeypatch.setattr(reader, "SLICE_BYTES", 64)
     first, second = [b"%d" % n * 9 for n in range(50)], [b"later", b"x" * 5000]
 
     written(tmp_path, first)
@@ -59,13 +59,13 @@ def test_parts_hold_everything_once(tmp_path: Path) -> None:
     written(tmp_path, [b"%03d" % n * 10 for n in range(100)])
     written(tmp_path, [b"%03d" % n * 10 for n in range(100, 150)])
     journal = Journal(str(tmp_path))
-    end = latest(journal, Position(0), Limit(FAR), _none).at
+    end = find_batch_end(journal, JournalPosition(0), Limit(FAR), _none).at
 
-    parts = journal.cuts(0, end, 4, 100)
+    parts = journal.divide(0, end, 4, 100)
 
     assert len(parts) == 4
     assert [one for part in parts for one in payloads(tmp_path, *part)] == [b"%03d" % n * 10 for n in range(150)]
-    assert journal.cuts(0, end, 4, 1 << 20) == [(0, end)]
+    assert journal.divide(0, end, 4, 1 << 20) == [(0, end)]
 
 
 @pytest.mark.parametrize("keep", [1, 11, 12, 15])
@@ -74,7 +74,7 @@ def test_a_torn_record_is_cut_off_and_its_position_never_used_again(tmp_path: Pa
     (path,) = tmp_path.glob("*.segment")
     whole = path.stat().st_size
     with path.open("ab") as file:
-        file.write((head(b"torn", 1) + b"torn")[:keep])
+        file.write((encode_header(b"torn", 1) + b"torn")[:keep])
 
     assert payloads(tmp_path) == [b"one", b"two"]
     written(tmp_path, [b"three"])
@@ -97,46 +97,46 @@ def test_behind_a_damaged_record_recovery_keeps_nothing_of_a_segment(tmp_path: P
 
 
 def test_a_hole_of_zeros_holds_no_records() -> None:
-    assert list(records(bytes(1000))) == []
+    assert list(complete_records(bytes(1000))) == []
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_looked_at(data: bytes) -> None:
-    for record in records(data):
+    for record in complete_records(data):
         assert record.end <= len(data)
-        record.whole(data)
+        record.is_intact(data)
 
 
 def test_delivered_segments_are_deleted_and_make_room(tmp_path: Path) -> None:
     journal = JournalWriter(str(tmp_path), SMALL)
-    while journal.has_room():
+    while journal.has_space():
         journal.append(bytes(50_000), 1)
     stops = list(Journal(str(tmp_path)).walk(0))
 
-    Journal(str(tmp_path)).forget(stops[len(stops) // 2].begin)
+    Journal(str(tmp_path)).delete_before(stops[len(stops) // 2].begin)
 
     wait = threading.Event()
     for _ in range(100):
-        if journal.has_room():
+        if journal.has_space():
             break
         wait.wait(0.02)
-    assert journal.has_room()
+    assert journal.has_space()
     assert 0 < Segments(tmp_path).first <= stops[len(stops) // 2].begin
-    Journal(str(tmp_path)).forget(stops[-1].end)
+    Journal(str(tmp_path)).delete_before(stops[-1].end)
     assert Segments(tmp_path).starts == [max(Segments(tmp_path).starts)]
     journal.close()
 
 
 def test_one_record_that_fills_the_journal_can_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(writer, "_SIZE_CHECK_SECONDS", -1.0)
     journal = JournalWriter(str(tmp_path), SMALL)
     journal.append(bytes(2 << 20), 1)
-    assert not journal.has_room()
+    assert not journal.has_space()
 
-    Journal(str(tmp_path)).forget(latest(Journal(str(tmp_path)), Position(0), Limit(FAR), _none).at)
+    Journal(str(tmp_path)).delete_before(find_batch_end(Journal(str(tmp_path)), JournalPosition(0), Limit(FAR), _none).at)
 
-    assert journal.has_room()
+    assert journal.has_space()
     journal.close()
 
 
@@ -167,7 +167,7 @@ def test_a_closing_writer_gives_up_on_a_full_disk(tmp_path: Path, monkeypatch: p
 
     journal = JournalWriter(str(tmp_path), SMALL)
     monkeypatch.setattr(os, "writev", writev)
-    journal.stop_waiting()
+    journal.cancel_retries()
     journal.append(b"one", 1)
     journal.close()
 
@@ -190,9 +190,9 @@ def test_a_record_that_is_being_written_is_not_there_yet(tmp_path: Path) -> None
     (path,) = tmp_path.glob("*.segment")
     whole = path.stat().st_size
     with path.open("ab") as file:
-        file.write((head(b"second", 1) + b"second")[:-1])
+        file.write((encode_header(b"second", 1) + b"second")[:-1])
 
-    assert latest(Journal(str(tmp_path)), Position(0), Limit(FAR), _none) == Position(whole)
+    assert find_batch_end(Journal(str(tmp_path)), JournalPosition(0), Limit(FAR), _none) == JournalPosition(whole)
 
 
 def test_limits_are_kept_to_the_event(tmp_path: Path) -> None:
@@ -201,25 +201,25 @@ def test_limits_are_kept_to_the_event(tmp_path: Path) -> None:
         journal.append(b"0123456789", 10)
     journal.close()
     read = Journal(str(tmp_path))
-    everything = latest(read, Position(0), Limit(FAR), _tenths)
+    everything = find_batch_end(read, JournalPosition(0), Limit(FAR), _tenths)
 
-    here, seen = Position(0), []
+    here, seen = JournalPosition(0), []
     while here != everything:
-        here = latest(read, here, Limit(FAR, max_events=7), _tenths)
+        here = find_batch_end(read, here, Limit(FAR, max_events=7), _tenths)
         seen.append(here)
 
     assert seen[0].at == 19
     assert len(seen) == 5
-    assert latest(read, Position(0), Limit(1), _tenths).at == 22
-    assert latest(read, Position(0), Limit(FAR, max_events=0), _tenths) == Position(0)
-    assert latest(read, Position(0), Limit(FAR, until={"offset": 44}), _tenths) == Position(44)
-    assert all(Position.of(one.offset()) == one for one in seen)
+    assert find_batch_end(read, JournalPosition(0), Limit(1), _tenths).at == 22
+    assert find_batch_end(read, JournalPosition(0), Limit(FAR, max_events=0), _tenths) == JournalPosition(0)
+    assert find_batch_end(read, JournalPosition(0), Limit(FAR, until={"offset": 44}), _tenths) == JournalPosition(44)
+    assert all(JournalPosition.from_offset(one.to_offset()) == one for one in seen)
 
 
-def _none(piece: reader.Slice) -> list[int]:
+def _none(piece: reader.RecordSlice) -> list[int]:
     return []
 
 
-def _tenths(piece: reader.Slice) -> list[int]:
+def _tenths(piece: reader.RecordSlice) -> list[int]:
     (record,) = piece.records
     return list(range(record.begin, record.end))

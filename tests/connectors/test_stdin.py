@@ -1,4 +1,4 @@
-"""The `stdin` source and the spool that feeds it."""
+"""The `stdin` source and the thread that copies it to disk."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from connectors import spool
-from connectors.spool import Segments, Spool
+from connectors import stdin_copy
 from connectors.stdin import StdinSource
+from connectors.stdin_copy import StdinCopier, StdinSegments
 from etl.api import Limit, Offset, Rejects
 
 FAR = Limit(1 << 40)
@@ -59,7 +59,7 @@ def test_a_line_waits_for_its_newline_while_the_pipe_is_open(source: StdinSource
     thread.start()
     os.write(writing, b"one\ntw")
     limit = threading.Event()
-    while Segments(source._folder).total < 6:
+    while StdinSegments(source._folder).end < 6:
         limit.wait(0.01)
 
     assert source.latest(source.start(), FAR) == {"offset": 4}
@@ -81,8 +81,8 @@ def test_what_was_not_delivered_comes_first_in_the_next_run(source: StdinSource)
 
 
 def test_delivered_segments_are_deleted(source: StdinSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "SEGMENT", 10)
-    monkeypatch.setattr(spool, "_READ", 7)
+    monkeypatch.setattr(stdin_copy, "SEGMENT_BYTES", 10)
+    monkeypatch.setattr(stdin_copy, "_READ_BYTES", 7)
     lines = [f"{n}" for n in range(50)]
     piped(source, "\n".join(lines).encode())
     start = source.start()
@@ -94,7 +94,7 @@ def test_delivered_segments_are_deleted(source: StdinSource, monkeypatch: pytest
     assert 0 < source.start()["offset"] <= middle["offset"]
     assert texts(source, middle, end) == lines[len(lines) - len(texts(source, middle, end)) :]
     source.commit([end])
-    assert len(Segments(source._folder).starts) == 1
+    assert len(StdinSegments(source._folder).starts) == 1
 
 
 def test_limits(source: StdinSource) -> None:
@@ -126,21 +126,21 @@ def test_overlong_line_is_a_dead_letter(tmp_path: Path) -> None:
 
 def test_the_pipe_waits_when_there_is_no_room(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    thread = Spool(str(tmp_path), descriptor=reading, room=3)
+    thread = StdinCopier(str(tmp_path), descriptor=reading, max_bytes=3)
     thread.start()
     os.write(writing, b"aaaa\n")
     limit = threading.Event()
-    while Segments(str(tmp_path)).total < 5:
+    while StdinSegments(str(tmp_path)).end < 5:
         limit.wait(0.01)
     os.write(writing, b"b\n")
     os.close(writing)
     limit.wait(0.05)
-    assert (Segments(str(tmp_path)).total, thread.is_alive()) == (5, True)
+    assert (StdinSegments(str(tmp_path)).end, thread.is_alive()) == (5, True)
 
-    thread.room = None
+    thread.max_bytes = None
     thread.join()
     os.close(reading)
-    assert Segments(str(tmp_path)).total == 7
+    assert StdinSegments(str(tmp_path)).end == 7
 
 
 def test_unknown_charset_is_a_finding() -> None:

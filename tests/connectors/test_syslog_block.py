@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from connectors.journal.options import JournalOptions
 from connectors.journal.reader import Journal
 from connectors.journal.writer import JournalWriter
-from connectors.syslog_receiver.batches import batches
-from connectors.syslog_receiver.block import Gathered, Sender
+from connectors.syslog_receiver.batches import read_batches
+from connectors.syslog_receiver.block import BlockBuilder, Sender
 from connectors.syslog_receiver.framing import Framer
 from etl.api import Rejects
 
@@ -27,19 +27,19 @@ def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: in
     with tempfile.TemporaryDirectory() as folder:
         journal = JournalWriter(folder, JournalOptions(fsync="never"))
         for turn in turns:
-            gathered = Gathered()
+            builder = BlockBuilder()
             for who, data in turn:
                 frames = framers[who].feed(data)
-                gathered.add(frames, gathered.number(Sender("::1", who)))
+                builder.add(frames, builder.sender_number(Sender("::1", who)))
                 texts = [frames.data[a:b] for span in frames.spans for a, b in span.T.tolist()]
                 wanted += [(trimmed(text).decode("utf-8", "replace"), who) for text in texts if trimmed(text)]
-            payload, count = gathered.encoded(1_000_000)
+            payload, count = builder.encode(1_000_000)
             events += count
             if count:
                 journal.append(payload, count)
         journal.close()
 
-        read = list(batches(Journal(folder), 0, 0, 1 << 62, "utf-8"))
+        read = list(read_batches(Journal(folder), 0, 0, 1 << 62, "utf-8"))
 
     found = [row for batch in read if not isinstance(batch, Rejects) for row in batch.to_pylist()]
     assert [(row["message"], row["log.source.port"]) for row in found] == wanted

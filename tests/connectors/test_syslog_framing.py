@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.syslog_receiver.framing import Fault, Framer, Frames
+from connectors.syslog_receiver.framing import Framer, Frames, RejectedMessage
 
 
 def texts(frames: Frames) -> list[bytes]:
     return [frames.data[start:end] for span in frames.spans for start, end in span.T.tolist()]
 
 
-def cut(chunks: list[bytes], most: int = 1000) -> tuple[list[bytes], list[Fault]]:
+def cut(chunks: list[bytes], most: int = 1000) -> tuple[list[bytes], list[RejectedMessage]]:
     framer = Framer(most)
     found = [framer.feed(chunk) for chunk in chunks]
     found.append(framer.finish())
-    return [text for frames in found for text in texts(frames)], [fault for frames in found for fault in frames.faults]
+    return [text for frames in found for text in texts(frames)], [fault for frames in found for fault in frames.rejects]
 
 
 @pytest.mark.parametrize(
@@ -39,27 +39,27 @@ def cut(chunks: list[bytes], most: int = 1000) -> tuple[list[bytes], list[Fault]
 )
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 def test_each_message_says_how_it_is_framed(stream: bytes, messages: list[bytes], size: int) -> None:
-    found, faults = cut([stream[at : at + size] for at in range(0, len(stream), size)])
+    found, rejects = cut([stream[at : at + size] for at in range(0, len(stream), size)])
 
     assert found == messages
-    assert faults == []
+    assert rejects == []
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("stream", [b"<1>x\n" + b"y" * 50 + b"\n<1>z\n", b"<1>x\n50 <1>" + b"y" * 47 + b"<1>z\n"])
 def test_a_message_that_is_too_long_is_passed_over(stream: bytes, size: int) -> None:
-    found, faults = cut([stream[at : at + size] for at in range(0, len(stream), size)], most=20)
+    found, rejects = cut([stream[at : at + size] for at in range(0, len(stream), size)], most=20)
 
     assert found == [b"<1>x", b"<1>z"]
-    assert [fault.code for fault in faults] == ["message-too-long"]
-    assert faults[0].size > 20
+    assert [fault.code for fault in rejects] == ["message-too-long"]
+    assert rejects[0].size > 20
 
 
 def test_a_message_that_the_connection_did_not_finish() -> None:
-    found, faults = cut([b"<1>x\n50 <1>abc"])
+    found, rejects = cut([b"<1>x\n50 <1>abc"])
 
     assert found == [b"<1>x"]
-    assert [(fault.code, fault.size, fault.end - fault.start) for fault in faults] == [("message-cut-off", 50, 6)]
+    assert [(fault.code, fault.size, fault.end - fault.start) for fault in rejects] == [("message-cut-off", 50, 6)]
 
 
 def test_what_is_kept_for_later_is_bounded() -> None:
@@ -81,10 +81,10 @@ def test_any_mix_in_any_chunks(messages: list[tuple[bytes, bool]], cuts: list[in
     stream = b"".join(b"%d %s" % (len(text), text) if counted else text + b"\n" for text, counted in wanted)
     bounds = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
 
-    found, faults = cut([stream[a:b] for a, b in pairwise(bounds)])
+    found, rejects = cut([stream[a:b] for a, b in pairwise(bounds)])
 
     assert found == [text for text, _ in wanted]
-    assert faults == []
+    assert rejects == []
 
 
 @settings(max_examples=300)
@@ -98,17 +98,17 @@ def test_any_mix_in_any_chunks(messages: list[tuple[bytes, bool]], cuts: list[in
 def test_messages_do_not_depend_on_chunks(stream: bytes, cuts: list[int], most: int) -> None:
     bounds = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
 
-    whole, faults = cut([stream], most)
+    whole, rejects = cut([stream], most)
     pieces, same_faults = cut([stream[a:b] for a, b in pairwise(bounds)], most)
 
     assert [text for text in pieces if text] == [text for text in whole if text]
-    assert [fault.code for fault in same_faults] == [fault.code for fault in faults]
+    assert [fault.code for fault in same_faults] == [fault.code for fault in rejects]
 
 
 @settings(max_examples=300)
 @given(st.lists(st.binary(max_size=100), max_size=10))
 def test_any_bytes_can_be_cut(chunks: list[bytes]) -> None:
-    found, faults = cut(chunks, most=50)
+    found, rejects = cut(chunks, most=50)
 
     assert all(len(text) <= 50 for text in found)
-    assert all(0 <= fault.start <= fault.end for fault in faults)
+    assert all(0 <= fault.start <= fault.end for fault in rejects)

@@ -193,7 +193,7 @@ def test_senders_outside_the_allowed_networks_are_refused_and_counted(tmp_path: 
                 except ConnectionError:
                     assert host == "127.0.0.1"
         wait_for(journaled(source, 2))
-        wait_for(lambda: receiver.counts.sums["not-allowed"] == 2)
+        wait_for(lambda: receiver.loss_counters.sums["not-allowed"] == 2)
 
     assert sorted(messages(source)) == ["tcp 127.0.0.2", "udp 127.0.0.2"]
 
@@ -211,7 +211,7 @@ def test_connections_beyond_the_limit_are_refused(tmp_path: Path) -> None:
         wait_for(journaled(source, 2))
 
     assert messages(source) == ["first", "third"]
-    assert receiver.counts.sums["too-many"] == 1
+    assert receiver.loss_counters.sums["too-many"] == 1
 
 
 def test_a_message_in_the_making_waits_for_its_rest(tmp_path: Path) -> None:
@@ -252,12 +252,12 @@ def test_a_full_journal_makes_tcp_wait_and_drops_udp(tmp_path: Path) -> None:
                 while True:
                     sent += sock.send(line[sent % 1000 :] + line * 20)
             except BlockingIOError:
-                return receiver._loop._waiting
+                return receiver._loop._is_paused
 
         wait_for(pushed, what="back-pressure")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
             other.sendto(b"lost", ("127.0.0.1", receiver.ports[1]))
-        wait_for(lambda: receiver.counts.sums["journal-full"] == 1)
+        wait_for(lambda: receiver.loss_counters.sums["journal-full"] == 1)
         assert receiver.dropped() == {"the journal was full": 1}
         assert sent < lines * 1000
         found = len(rows(source))
@@ -381,7 +381,7 @@ def test_client_certificates(tmp_path: Path, certificates: Path, asked: str) -> 
         if asked == "required":
             with suppress(ssl.SSLError, ConnectionError):  # with TLS 1.3 a sender may learn of it too late
                 over_tls(receiver.ports[0], certificates, b"without\n")
-            wait_for(lambda: receiver.counts.sums["tls"] == 1)
+            wait_for(lambda: receiver.loss_counters.sums["tls"] == 1)
         else:
             over_tls(receiver.ports[0], certificates, b"without\n")
             wait_for(journaled(source, 2))
@@ -396,7 +396,7 @@ def test_what_does_not_speak_tls_is_refused_and_others_go_on(tmp_path: Path, cer
         with socket.create_connection(("127.0.0.1", receiver.ports[0])):  # says nothing at all
             over_tls(receiver.ports[0], certificates, b"secret\n")
             wait_for(journaled(source, 1))
-        wait_for(lambda: receiver.counts.sums["tls"] >= 1)
+        wait_for(lambda: receiver.loss_counters.sums["tls"] >= 1)
 
     assert messages(source) == ["secret"]
 

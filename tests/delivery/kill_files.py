@@ -10,7 +10,7 @@ from kill_table import LINES, Stage, lines
 from running import wait_for
 from servers.ports import HOST, free
 
-from connectors.journal.records import records
+from connectors.journal.records import complete_records
 from connectors.journal.segments import Segments
 
 
@@ -60,7 +60,7 @@ class SyslogFeed:
         newest = segments.starts[-1]
         if newest != self.segment:
             self.segment, self.sent = newest, 0
-        kept = sum(record.events for record in records(segments.path(newest).read_bytes()))
+        kept = sum(record.events for record in complete_records(segments.path(newest).read_bytes()))
         if kept < self.sent + sent:
             return False
         self.sent = kept

@@ -1,4 +1,4 @@
-"""Forcing appended bytes to the disk: at once, every second in a thread of its own, or not at all."""
+"""Syncs appended bytes to the disk: immediately, every second in a thread of its own, or not at all."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ INTERVAL_SECONDS = 1.0
 log = logging.getLogger("sluice.journal")
 
 
-class Syncing:
-    """Knows the file that is written to, and those that are finished and not yet on the disk."""
+class DiskSync:
+    """Holds the file that is written, and complete files that are not synced yet."""
 
     def __init__(self, fsync: Fsync) -> None:
         self.fsync = fsync
@@ -25,27 +25,29 @@ class Syncing:
         self._file: int | None = None
         self._finished: list[int] = []
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=copy_context().run, args=(self._often,), name="journal-sync", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._sync_periodically,), name="journal-sync", daemon=True
+        )
         if fsync == "interval":
             self._thread.start()
 
-    def begun(self, folder: Path) -> None:
-        """A file came into the folder: its name is to be found after a loss of power, too."""
+    def file_created(self, folder: Path) -> None:
+        """Sync the folder of a new file, so that its name survives a loss of power."""
         if self.fsync != "never":
             entry = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            with suppress(OSError):  # not every file system can
+            with suppress(OSError):  # not every file system supports it
                 os.fsync(entry)
             os.close(entry)
 
-    def appended(self, file: int) -> None:
-        """Bytes were added."""
+    def bytes_appended(self, file: int) -> None:
+        """Sync the file now (``always``), or later."""
         if self.fsync == "always":
-            _force(file)
+            _sync_file(file)
         else:
             self._file = file
 
-    def finished(self, file: int) -> None:
-        """Nothing more is added to a file, which is closed as soon as it may be."""
+    def file_finished(self, file: int) -> None:
+        """Take over a complete file: it is synced and closed."""
         with self._lock:
             self._file = None
             self._finished.append(file)
@@ -53,14 +55,14 @@ class Syncing:
             self._sync()
 
     def close(self, file: int) -> None:
-        """The end."""
+        """Sync and close everything."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
-        self.finished(file)
+        self.file_finished(file)
         self._sync()
 
-    def _often(self) -> None:
+    def _sync_periodically(self) -> None:
         while not self._ended.wait(INTERVAL_SECONDS):
             self._sync()
 
@@ -71,12 +73,12 @@ class Syncing:
             self._file = None
         for file in [*finished, *([] if open_file is None else [open_file])]:
             if self.fsync != "never":
-                _force(file)
+                _sync_file(file)
             os.close(file)
 
 
-def _force(file: int) -> None:
+def _sync_file(file: int) -> None:
     try:
         os.fdatasync(file)
     except OSError as error:
-        log.error("what was received cannot be forced to the disk, and a loss of power would lose it: %s", error.strerror)
+        log.error("received events cannot be synced to the disk; a loss of power would lose them: %s", error.strerror)
