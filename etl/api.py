@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from etl.contract.components import Component, Entry, Family
 from etl.contract.delivery import NO_BATCH, BatchId, Committer, Result, Staged, Task, Writer
-from etl.contract.errors import NOTICE, ComponentError, EtlError, FileLocation, Finding, PlanError, SplitLostError, cut, nearest
+from etl.contract.errors import (
+    NOTICE,
+    ComponentError,
+    EtlError,
+    FileLocation,
+    Finding,
+    PlanError,
+    SplitLostError,
+    cut,
+    nearest,
+    unknown_field,
+)
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -105,6 +116,7 @@ __all__ = [
     "parse_size",
     "parse_type",
     "replace_file",
+    "unknown_field",
     "visible",
     "with_columns",
     "with_fields",

@@ -24,6 +24,11 @@ Schema: TypeAlias = pa.Schema
 """Flat columns, dotted names, in order."""
 
 
+def prefixes(names: Iterable[str]) -> set[str]:
+    """The structs that fields are members of."""
+    return {".".join(parts[:count]) for parts in (name.split(".") for name in names) for count in range(1, len(parts))}
+
+
 def visible(schema: Schema) -> Schema:
     """The schema without hidden columns."""
     return pa.schema([f for f in schema if f.name not in HIDDEN])

@@ -29,7 +29,7 @@ from etl.api import (
     Staged,
     Task,
     Writer,
-    nearest,
+    unknown_field,
     visible,
 )
 
@@ -113,8 +113,7 @@ class DatabaseSink(DatabaseOptions, Sink):
             for number, name in enumerate(names):
                 if name not in fields.names:
                     at = (path, number) if path == "key" else (path, name)
-                    hint = nearest(name, fields.names) or f"fields here: {', '.join(fields.names)}"
-                    yield Finding("unknown-field", f"there is no field {name!r} here", at, hint)
+                    yield unknown_field(name, fields, at)
                 elif path != "columns" and self.columns is not None and name not in self.columns:
                     yield Finding(
                         "unknown-field", f"{name!r} is not written to a column", (path,), f"add it to columns: {name}: …"

@@ -14,7 +14,7 @@ from connectors.elasticsearch.documents import Action, Documents
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
 from connectors.file.templates import example, parse_template
-from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, nearest, visible
+from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, unknown_field, visible
 
 
 class ElasticsearchSink(Cluster, Sink):
@@ -165,8 +165,7 @@ class ElasticsearchSink(Cluster, Sink):
         used += [(self.routing, ("routing",))] if self.routing else []
         for name, path in used:
             if name not in incoming.names:
-                hint = nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
-                yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
+                yield unknown_field(name, incoming, path)
             elif not _is_text(incoming.field(name).type):
                 yield Finding("wrong-type", f"field {name!r} is {incoming.field(name).type}, which makes no text", path)
 

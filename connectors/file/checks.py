@@ -10,7 +10,7 @@ import pyarrow as pa
 from connectors.file.date_spelling import date_findings, meant_date
 from connectors.file.encodings import EXTENSIONS, Encoding, Format
 from connectors.file.templates import parse_template
-from etl.api import Finding, Schema, nearest
+from etl.api import Finding, Schema, unknown_field
 
 _FORMATS: dict[str, Format] = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
@@ -41,13 +41,13 @@ def of_braces(path: str, time_field: str | None, incoming: Schema) -> Iterator[F
     for name in parse_template(path).fields:
         at = path.index("{" + name + "}") + 1
         if name not in incoming.names:
-            yield Finding("unknown-field", f"there is no field {name!r} here", ("path",), _hint(name, incoming), at=at)
+            yield unknown_field(name, incoming, ("path",), at, _date_hint(name))
         elif pa.types.is_nested(incoming.field(name).type):
             yield Finding(
                 "wrong-type", f"field {name!r} is {incoming.field(name).type}, which makes no file name", ("path",), at=at
             )
     if time_field is not None and time_field not in incoming.names:
-        yield Finding("unknown-field", f"there is no field {time_field!r} here", ("time_field",), _hint(time_field, incoming))
+        yield unknown_field(time_field, incoming, ("time_field",))
     elif time_field is not None and not is_time(incoming.field(time_field).type):
         type_ = incoming.field(time_field).type
         yield Finding("wrong-type", f"field {time_field!r} is {type_}, and dates are taken from a timestamp", ("time_field",))
@@ -95,9 +95,9 @@ def is_time(type_: pa.DataType) -> bool:
     return pa.types.is_timestamp(type_) or pa.types.is_date(type_)
 
 
-def _hint(name: str, incoming: Schema) -> str:
+def _date_hint(name: str) -> str:
     if meant := meant_date(name):
         return f"a date is written {{{meant}}}"
     if set(name.replace("Y", "y").replace("D", "d")) <= set("yMdHhms-_./:T"):
         return "a date is spelled with yyyy, MM, dd, HH and mm, such as {yyyy-MM-dd}"
-    return nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
+    return ""

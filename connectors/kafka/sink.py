@@ -27,7 +27,7 @@ from etl.api import (
     Sink,
     Task,
     Writer,
-    nearest,
+    unknown_field,
     visible,
 )
 
@@ -178,5 +178,4 @@ class KafkaSink(ClusterOptions, Sink):
 def _check_fields_exist(named: Iterable[tuple[str, tuple[str | int, ...]]], visible_fields: Schema) -> Iterator[Finding]:
     for name, at in named:
         if name not in visible_fields.names:
-            hint = nearest(name, visible_fields.names) or f"fields here: {', '.join(visible_fields.names)}"
-            yield Finding("unknown-field", f"there is no field {name!r} here", at, hint)
+            yield unknown_field(name, visible_fields, at)

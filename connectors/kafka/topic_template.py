@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from connectors.kafka.field_texts import as_texts
 from connectors.kafka.topics import LEGAL_TOPIC
-from etl.api import Finding, Schema, nearest
+from etl.api import Finding, Schema, unknown_field
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
@@ -44,9 +44,8 @@ class TopicTemplate:
         """Yield findings for unknown fields, and for names that no topic can have."""
         for name in self.pieces[1::2]:
             if name not in incoming.names:
-                hint = nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
                 at = self.template.index("{" + name + "}") + 1
-                yield Finding("unknown-field", f"there is no field {name!r} here", ("topic",), hint, at=at)
+                yield unknown_field(name, incoming, ("topic",), at)
         literal = "".join(self.pieces[::2]) or "x"
         if not LEGAL_TOPIC.fullmatch(literal if self.is_fixed else f"{literal}x"):
             message = f"{self.template!r} cannot name a topic: that has 1 to 249 letters, digits, dots, underscores and dashes"

@@ -15,7 +15,7 @@ from connectors.rocketmq.probe import probe_topics
 from connectors.rocketmq.source import GroupName, TopicName
 from connectors.rocketmq.topic_creation import TopicCreation, create_missing
 from connectors.rocketmq.writer import MAX_REQUEST_BYTES, TopicWriter
-from etl.api import FieldName, Finding, Guarantee, Schema, Sink, Task, nearest, visible
+from etl.api import FieldName, Finding, Guarantee, Schema, Sink, Task, unknown_field, visible
 
 RESERVED_PROPERTIES = {
     "KEYS",
@@ -134,8 +134,7 @@ class RocketmqSink(ClusterOptions, Sink):
     def _check_fields(self, incoming: Schema) -> Iterator[Finding]:
         for name, path in self._used_fields():
             if name not in incoming.names:
-                hint = nearest(name, incoming.names) or f"fields here: {', '.join(incoming.names)}"
-                yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
+                yield unknown_field(name, incoming, path)
             elif not _is_accepted_type(incoming.field(name).type, binary=path == ("body_field",)):
                 yield Finding("wrong-type", f"field {name!r} is {incoming.field(name).type}, a text is needed", path)
 

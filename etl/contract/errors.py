@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from etl.events import Schema, prefixes, visible
+
 NOTICE = 25
 """Level of log records that a run prints without ``--verbose`` though nothing is wrong: between INFO and WARNING."""
 
@@ -61,6 +63,21 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
     found = get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"did you mean {found[0]!r}?" if found else None
+
+
+def unknown_field(name: str, incoming: Schema, path: tuple[str | int, ...], at: int | None = None, hint: str = "") -> Finding:
+    """The finding for an option at ``path`` that names a field, or a prefix with ``.*``, which ``incoming`` does not have.
+
+    ``at`` is the character of the name inside the option's text; ``hint`` goes before the nearest name.
+    """
+    names = visible(incoming).names
+    near = hint or nearest(name.removesuffix(".*"), {*names, *prefixes(names)})
+    shown = near or f"fields here: {', '.join(names[:MOST_NAMES_SHOWN])}"
+    return Finding("unknown-field", f"there is no field {name!r} here", path, shown, at=at)
+
+
+MOST_NAMES_SHOWN = 20
+"""Fields that a hint lists."""
 
 
 def cut(text: str, most: int) -> str:

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.columns.texts import filtered, owned_array
-from etl.contract.errors import Finding, nearest
+from etl.contract.errors import Finding, unknown_field
 from etl.contract.steps import ArrowStep, Outcome, Rejects
-from etl.events import Schema, visible, with_columns, with_fields, without
+from etl.events import Schema, with_columns, with_fields, without
 from etl.options import FieldName
 
 
@@ -54,12 +54,7 @@ class Parser(ArrowStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """An input field that is missing or is no text."""
         if self.field not in incoming.names:
-            yield Finding(
-                "unknown-field",
-                f"there is no field {self.field!r} here",
-                ("field",),
-                nearest(self.field, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}",
-            )
+            yield unknown_field(self.field, incoming, ("field",))
         elif incoming.field(self.field).type not in (pa.string(), pa.null()):
             yield Finding(
                 "wrong-type", f"field {self.field!r} is {incoming.field(self.field).type}, and {self.type} reads text", ("field",)

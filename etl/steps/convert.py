@@ -19,12 +19,12 @@ from etl.api import (
     TypeName,
     format_type,
     parse_type,
+    unknown_field,
     with_columns,
     with_fields,
 )
 from etl.expressions import Evaluated, compile_expression, failures, quoted, rejected
 from etl.expressions.analysis import analyse
-from etl.steps.selection import unknown_field
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

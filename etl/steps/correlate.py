@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, nearest, visible
+from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, unknown_field
 from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ class Correlate(RuleSources):
         named = [(("group_fields", place), name) for place, name in enumerate(self.group_fields)]
         for path, name in ((("time",), self.time), (("sample",), self.sample), *named):
             if name is not None and name not in incoming.names:
-                hint = nearest(name, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}"
-                yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
+                yield unknown_field(name, incoming, path)
         known = incoming.field(self.time).type if self.time in incoming.names else pa.null()
         if not (pa.types.is_timestamp(known) or pa.types.is_null(known)):
             hint = "put a timestamp step in front that reads it"

@@ -19,6 +19,7 @@ from etl.api import (
     Schema,
     format_type,
     nearest,
+    unknown_field,
     with_fields,
 )
 
@@ -100,7 +101,7 @@ class Lookup(ArrowStep):
         for at, name in enumerate(self.on):
             if name not in incoming.names:
                 path = ("on", at) if len(self.on) > 1 else ("on",)
-                yield Finding("unknown-field", f"there is no field {name!r} here", path, nearest(name, incoming.names))
+                yield unknown_field(name, incoming, path)
         for name in self.defaults:
             if name not in self.add:
                 yield Finding("unknown-field", f"{name!r} is no field of `add`", ("defaults", name), nearest(name, self.add))

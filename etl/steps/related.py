@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import ArrowStep, FieldName, Finding, Outcome, Schema, with_columns, with_fields
-from etl.steps.selection import unknown_field
+from etl.api import ArrowStep, FieldName, Finding, Outcome, Schema, unknown_field, with_columns, with_fields
 
 _LIST = pa.list_(pa.string())
 _SIDES = ("source", "destination", "client", "server")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep
+from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field
 from etl.expressions import quoted
-from etl.steps.selection import conflict, conflicts, reserved, selected, unknown_field
+from etl.steps.selection import conflict, conflicts, reserved, selected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

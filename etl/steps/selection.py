@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from etl.api import HIDDEN, Finding, Schema, nearest, visible
+from etl.api import HIDDEN, Finding, Schema, unknown_field, visible
+from etl.events import prefixes
 
 Selector = Annotated[
     str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z_@][A-Za-z0-9_@\-]*)*(\.\*)?$", examples=["source", "source.ip"])
@@ -21,24 +22,12 @@ def selected(selector: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if (name == stem and selector == stem) or name.startswith(f"{stem}.")]
 
 
-def prefixes(names: Iterable[str]) -> set[str]:
-    """The structs that fields are members of."""
-    return {".".join(parts[:count]) for parts in (name.split(".") for name in names) for count in range(1, len(parts))}
-
-
 def unknown(selectors: Sequence[str], incoming: Schema) -> Iterator[Finding]:
     """A finding for each selector, by its number, that selects nothing."""
     names = visible(incoming).names
     for index, selector in enumerate(selectors):
         if not selected(selector, names):
             yield unknown_field(selector, incoming, ("fields", index))
-
-
-def unknown_field(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Finding:
-    """There is no such field or prefix."""
-    names = visible(incoming).names
-    hint = nearest(name.removesuffix(".*"), {*names, *prefixes(names)}) or f"fields here: {', '.join(names[:20])}"
-    return Finding("unknown-field", f"there is no field {name!r} here", path, hint)
 
 
 def conflicts(names: Sequence[str], given: Iterable[str]) -> Iterator[tuple[str, str]]:

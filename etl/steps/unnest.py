@@ -18,12 +18,13 @@ from etl.api import (
     flat_schema,
     flatten,
     format_type,
+    unknown_field,
     with_columns,
     with_fields,
     without,
 )
 from etl.columns.texts import filtered
-from etl.steps.selection import conflict, conflicts, reserved, unknown_field
+from etl.steps.selection import conflict, conflicts, reserved
 
 
 class Unnest(ArrowStep):

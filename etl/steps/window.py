@@ -19,8 +19,8 @@ from etl.api import (
     Finding,
     Schema,
     SparkStep,
-    nearest,
     nested_schema,
+    unknown_field,
     visible,
 )
 from etl.expressions import analyse, quoted, register, schema_of
@@ -255,8 +255,7 @@ _WINDOW, _PANE = "__window", "__pane"
 
 def _known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
     if name not in incoming.names:
-        hint = nearest(name, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}"
-        yield Finding("unknown-field", f"there is no field {name!r} here", path, hint)
+        yield unknown_field(name, incoming, path)
 
 
 def _clash(names: list[str]) -> str | None:

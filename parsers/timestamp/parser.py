@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, visible, with_fields
+from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, unknown_field, with_fields
 from etl.columns.texts import owned_array
 from parsers.timestamp.columns import is_number, read_column, read_numbers
 from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, sure_reader
@@ -100,8 +100,7 @@ class Timestamp(Parser):
 
     def _check_field(self, incoming: Schema) -> Iterable[Finding]:
         if self.field not in incoming.names:
-            hint = nearest(self.field, incoming.names) or f"fields here: {', '.join(visible(incoming).names)}"
-            yield Finding("unknown-field", f"there is no field {self.field!r} here", ("field",), hint)
+            yield unknown_field(self.field, incoming, ("field",))
             return
         type_ = incoming.field(self.field).type
         if pa.types.is_timestamp(type_):
