@@ -244,7 +244,7 @@ def test_a_window_behind_it_is_refused_before_the_run(etl: Etl, rules: Path) -> 
     window = "{type: window, time: last_seen, size: 1h, aggregates: {n: count(*)}}"
     path = etl.pipeline(PIPELINE.replace("    sink:", f"      - {window}\n    sink:"))
 
-    with pytest.raises(ConfigError, match=r"state-order: \$.steps\[3\].type: window keeps state, .* behind \$.steps\[2\]"):
+    with pytest.raises(ConfigError, match=r"state-order: \$.steps\[3\].type: .* does not allow after \$.steps\[2\]"):
         load(path)
 
 
