@@ -27,7 +27,7 @@ from parsers.common.field_conflicts import field_conflicts
 from parsers.common.text_types import reader
 from parsers.common.view_values import equal_to
 from parsers.csv.header import header_names
-from parsers.csv.records import Records
+from parsers.csv.records import records_of
 from parsers.csv.tree import REST, Dialect, escaped, plain
 
 MOST_COLUMNS = 500
@@ -130,8 +130,8 @@ class Csv(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """One or more patterns over the whole column, and others over what has too few values."""
-        wanted = [bool(name) for name in self.columns]
-        records = Records(self._dialect, wanted, rest=self.rest is not None, short=self.short)
+        wanted = tuple([bool(name) for name in self.columns])
+        records = records_of(self._dialect, wanted, rest=self.rest is not None, short=self.short)
         columns = {name: number for number, name in enumerate(self.columns) if name}
         types = {name: parse_type(self.declared.get(name, "string")) for name in columns}
         readers = {name: reader(type_) for name, type_ in types.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 MOST_IN_A_SCAN = 100
 """Columns that one automaton reads; beyond about 150 it would have more states than the scanner makes."""
+
+
+MOST_KEPT = 256
+"""Kinds of records that a process keeps the scanners of."""
 
 
 class Records:
@@ -51,6 +56,12 @@ class Records:
         """Whether what follows the last column is less than what was put there."""
         few: Bools = pc.fill_null(pc.utf8_length(owned_array(rest)), 0).to_numpy() < self._most - 1
         return few
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def records_of(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, short: bool) -> Records:
+    """The same for the same options: a worker opens a step in every micro-batch, and many columns make large patterns."""
+    return Records(dialect, wanted, rest=rest, short=short)
 
 
 class _Chain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -130,13 +131,19 @@ class Reader:
         return values
 
 
+@lru_cache(maxsize=64)
+def _scanner(trees: tuple[Any, ...]) -> Scanner:
+    """Made once a process: a worker opens the step in every micro-batch."""
+    return Scanner(trees)
+
+
 def _forms(options: Syslog, hosts: bool) -> tuple[tuple[Any, ...], int | None]:
     return forms(options.format, options.strict, options.tag, hosts, options.priority is not None)
 
 
 def _scanning(options: Syslog) -> Callable[[pa.Array], tuple[Array, dict[str, pa.Array]]]:
     """Texts → the pattern that matched each (-1: none), and all captures."""
-    scanner = Scanner(_forms(options, True)[0])
+    scanner = _scanner(_forms(options, True)[0])
 
     def scan(texts: pa.Array) -> tuple[Array, dict[str, pa.Array]]:
         found = scanner.scan(texts)
@@ -154,7 +161,7 @@ def _without_hosts(
     tree = compiled(options.not_hosts or "", None, frozenset(), False)
     if isinstance(tree, Exception):
         raise tree
-    no_host, hostless = Scanner([tree]), Scanner(_forms(options, False)[0])
+    no_host, hostless = Scanner([tree]), _scanner(_forms(options, False)[0])
 
     def scan_again(texts: pa.Array) -> tuple[Array, dict[str, pa.Array]]:
         pattern, captured = scan(texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pyarrow.compute as pc
 
 from etl.api import nearest
 from parsers.timestamp.instants import FIRST, LAST, to_micros
-from parsers.timestamp.layouts import layout_reader, layouts_of, sure_layouts
-from parsers.timestamp.patterns import PatternError, TimePattern, parse_pattern
+from parsers.timestamp.layouts import layout_reader, layouts_of, sure_layouts, time_reader
+from parsers.timestamp.patterns import PatternError, parse_pattern
 from parsers.timestamp.texts import read_regex
 
 if TYPE_CHECKING:
+    from etl.columns.times import TimeReader
     from parsers.timestamp.instants import Bools, Ints
 
     Read: TypeAlias = Callable[[pa.StringArray], tuple[Ints, Bools]]
@@ -57,6 +59,10 @@ class TimeZoneContext:
     year: int | None = None
 
 
+MOST_PROGRAMS = 256
+"""Patterns, or lists of them, that a process keeps the programs of: a worker opens a step in every micro-batch."""
+
+
 def check_format(text: str) -> None:
     """Raises PatternError for what is neither a name nor a pattern."""
     if text in NAMED or text in EPOCHS:
@@ -74,23 +80,35 @@ def readers(format_: str, place: TimeZoneContext) -> Iterator[Read]:
         yield lambda texts: read_epoch_texts(texts, EPOCHS[format_])
         return
     for pattern in NAMED.get(format_, (format_,)):
-        yield _pattern_reader(parse_pattern(pattern), place)
+        yield _pattern_reader(pattern, place)
 
 
 def sure_reader(formats: Sequence[str], place: TimeZoneContext) -> Read | None:
     """Reads, of all formats at once, what no earlier format could read in another way; None when there is no such thing."""
-    named = [pattern for text in formats for pattern in NAMED.get(text, (text,))]
-    layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in named)
-    return layout_reader(layouts, place) if layouts else None
+    reader = _sure_program(tuple([pattern for text in formats for pattern in NAMED.get(text, (text,))]))
+    return layout_reader(reader, place) if reader else None
 
 
-def _pattern_reader(pattern: TimePattern, place: TimeZoneContext) -> Read:
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _sure_program(patterns: tuple[str, ...]) -> TimeReader | None:
+    layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in patterns)
+    return time_reader(layouts) if layouts else None
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _program(pattern: str) -> tuple[str, TimeReader | None]:
+    """A pattern's regular expression, and what reads its layouts."""
+    parsed = parse_pattern(pattern)
+    layouts = layouts_of(parsed)
+    return parsed.regex(), time_reader(layouts) if layouts else None
+
+
+def _pattern_reader(pattern: str, place: TimeZoneContext) -> Read:
     """Texts of the pattern's layouts are read by a kernel, the others by its regular expression."""
     import numpy as np
 
-    regex = pattern.regex()
-    layouts = layouts_of(pattern)
-    by_layout = layout_reader(layouts, place) if layouts else None
+    regex, reader = _program(pattern)
+    by_layout = layout_reader(reader, place) if reader else None
 
     def by_regex(texts: pa.StringArray) -> tuple[Ints, Bools]:
         parts, fits, zones = read_regex(texts, regex)

@@ -13,7 +13,7 @@ from parsers.timestamp.instants import FIRST, LAST, last_years, localized
 from parsers.timestamp.patterns import MONTHS, WEEKDAYS, Element, TimePattern
 
 if TYPE_CHECKING:
-    from etl.columns.times import Part
+    from etl.columns.times import Part, TimeReader
     from parsers.timestamp.formats import TimeZoneContext
     from parsers.timestamp.instants import Bools, Ints
 
@@ -27,12 +27,18 @@ EXAMPLES_AT_MOST = 200
 """Of texts of one layout; of one with more nothing is claimed."""
 
 
-def layout_reader(layouts: Sequence[Layout], place: TimeZoneContext) -> Callable[[pa.Array], tuple[Ints, Bools]]:
+def time_reader(layouts: Sequence[Layout]) -> TimeReader:
+    """The layouts as a program."""
+    from etl.columns.times import TimeReader
+
+    return TimeReader([[_part(*element) for element in layout] for layout in layouts], NAMES)
+
+
+def layout_reader(reader: TimeReader, place: TimeZoneContext) -> Callable[[pa.Array], tuple[Ints, Bools]]:
     """Texts of any kind → microseconds in UTC, and where the text has one of the layouts and names a date that exists."""
     from etl.columns.time_kernel import UNREAD, WALL_CLOCK
-    from etl.columns.times import TimeReader, Year
+    from etl.columns.times import Year
 
-    reader = TimeReader([[_part(*element) for element in layout] for layout in layouts], NAMES)
     year = Year(*last_years(place.zone, place.now, place.year))
 
     def read(texts: pa.Array) -> tuple[Ints, Bools]:

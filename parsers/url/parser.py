@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -29,6 +30,12 @@ DOMAIN_PARTS = ("registered_domain", "subdomain", "top_level_domain")
 
 _PASSWORD = r"^([A-Za-z][A-Za-z0-9+.\-]+://[^/?#@:\\]*:)[^/?#\\]*@"
 _HIDDEN = r"\1***@"
+
+
+@cache
+def _scanner() -> Scanner:
+    """Made once a process: a worker opens the step in every micro-batch."""
+    return Scanner(trees())
 
 
 class Url(Parser):
@@ -116,7 +123,7 @@ class Url(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """The patterns over the whole column; parameters from the queries found."""
-        scanner = Scanner(trees())
+        scanner = _scanner()
         try:
             suffixes = self._suffixes()
         except (OSError, ValueError) as error:

@@ -68,7 +68,7 @@ ROWS: tuple[Row, ...] = (
         "auditd/log",
         "auditd",
         objects={"auditd.log.other": "auditd.log"},
-        more=("event.outcome", "auditd.log.socket", "related.ip"),
+        more=("event.outcome", "auditd.log.socket", "related.ip", "related.user", "related.hosts"),
         exceptions=AUDITD,
     ),
     Row(
