@@ -1,1 +1,1 @@
-"""Elasticsearch and OpenSearch, over what their APIs have in common."""
+"""Elasticsearch and OpenSearch, with the part of the API that both have."""

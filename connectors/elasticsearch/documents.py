@@ -1,4 +1,4 @@
-"""Events as bodies of the bulk API: an action and a document each, written by the JSON kernel in one pass."""
+"""Events → bodies of the bulk API: an action and a document each, written by the JSON kernel in one pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors import json_lines
-from connectors.elasticsearch.names import TIME_FIELD, index_names
+from connectors.elasticsearch.index_naming import TIME_FIELD, index_names
 from connectors.file.templates import Template, parse_template
 from connectors.json_lines import Frame
 from etl.api import IDENTITY, visible
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 Action = Literal["create", "index", "update"]
 
-LONGEST_ID = 512
-"""Bytes that the server takes; a longer one fails the whole request, not its document."""
+MAX_ID_BYTES = 512
+"""Longest id that the server accepts, in bytes; a longer one fails the whole request."""
 
-CONFLICTS = 3
-"""How often the server tries an update again whose document another changed."""
+UPDATE_RETRIES = 3
+"""How often the server retries an update whose document was changed by another."""
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
-    """What becomes of events: where they go, and under which id (of no fields: the event's identity)."""
+class BulkEncoding:
+    """How events become bulk actions: index, id (no fields: the event's identity), routing."""
 
     action: Action
     index: str
@@ -40,11 +40,11 @@ class Documents:
 
     @property
     def path(self) -> str:
-        """Where bodies are sent."""
+        """Path of the requests."""
         return "/_bulk" if self._template.fields or self._template.dates else f"/{quote(self.index)}/_bulk"
 
     def ids(self, batch: pa.RecordBatch) -> pa.Array:
-        """Each event's id. Of several fields: joined by ``|``, which a value has as ``\\|``."""
+        r"""Return each event's id. Several fields are joined by ``|``; in values it is escaped as ``\\|``."""
         if not self.id:
             return batch.column(IDENTITY)
         texts = [batch.column(name).cast(pa.string()) for name in self.id]
@@ -54,20 +54,20 @@ class Documents:
         return pc.binary_join_element_wise(*escaped, "|")
 
     def field_indices(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Each event's index; None where no field is in its name."""
+        """Return each event's index; None if the name contains no field."""
         return index_names(self._template, batch, self.time_field or TIME_FIELD) if self._template.fields else None
 
     def lines(self, batch: pa.RecordBatch) -> Lines:
-        """Two lines for each event, one behind the other, with the bytes of both."""
+        """Return two lines for each event, concatenated, with the total bytes of both."""
         members = dict(self._members(batch))
         start = f'{{"{self.action}":{{'
         front = [f'{"," if number else start}"{name}":' for number, name in enumerate(members)]
         document = batch.select(visible(batch.schema).names)
-        return json_lines.framed(document, self._framed(front), list(members.values()))
+        return json_lines.framed(document, self._frame(front), list(members.values()))
 
-    def _framed(self, front: Sequence[str]) -> Frame:
+    def _frame(self, front: Sequence[str]) -> Frame:
         if self.action == "update":
-            return Frame((*front, f',"retry_on_conflict":{CONFLICTS}}}}}\n{{"doc":'), ',"doc_as_upsert":true}')
+            return Frame((*front, f',"retry_on_conflict":{UPDATE_RETRIES}}}}}\n{{"doc":'), ',"doc_as_upsert":true}')
         return Frame((*front, "}}\n"))
 
     def _members(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
@@ -82,11 +82,11 @@ class Documents:
         return parse_template(self.index)
 
 
-def refused_ids(ids: pa.Array) -> tuple[pa.Array, pa.Array] | None:
-    """Which rows have an id that the server does not take, and why; None when there is none."""
+def find_bad_ids(ids: pa.Array) -> tuple[pa.Array, pa.Array] | None:
+    """Return which rows have an id that the server does not accept, and the reasons; None if there are none."""
     lengths = pc.binary_length(ids)
-    bad = pc.fill_null(pc.or_(pc.equal(lengths, 0), pc.greater(lengths, LONGEST_ID)), True)
+    bad = pc.fill_null(pc.or_(pc.equal(lengths, 0), pc.greater(lengths, MAX_ID_BYTES)), True)
     if not bad.true_count:
         return None
-    said = pc.binary_join_element_wise(pc.cast(lengths.filter(bad), pa.string()), f"bytes, of 1 to {LONGEST_ID}", " ")
-    return bad, pc.fill_null(said, "a field of the id is null")
+    reasons = pc.binary_join_element_wise(pc.cast(lengths.filter(bad), pa.string()), f"bytes, not 1 to {MAX_ID_BYTES}", " ")
+    return bad, pc.fill_null(reasons, "a field of the id is null")

@@ -1,4 +1,4 @@
-"""Answers of a search as record batches: the hits' parts as columns, without a Python object for each."""
+"""Responses of a search as record batches: the parts of hits as columns, without a Python object for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from connectors.http.connection import Answer
+from connectors.http.connection import Response
 
 _START = b'"hits":['
 PARTS = {"_index": "string", "_id": "string", "_source": "string"}
@@ -19,57 +19,57 @@ class Hits(NamedTuple):
     index: pa.Array
     id: pa.Array
     source: pa.Array
-    """Each document's JSON text."""
+    """JSON text of each document."""
 
     after: list[Any] | None
-    """The sort values of the last, from where the next page goes on."""
+    """Sort values of the last document, where the next page begins."""
 
-    rest: dict[str, Any]
-    """The answer without its hits."""
+    response: dict[str, Any]
+    """The response without its hits."""
 
-    def numbers(self) -> pa.Array:
-        """A number (int64) for each document, the same whenever and wherever it is read."""
+    def document_numbers(self) -> pa.Array:
+        """Return a number (int64) for each document that does not depend on when and where it is read."""
         import numpy as np
 
         from connectors.elasticsearch.hits_kernel import name_numbers
         from etl.columns.texts import Texts
 
         index, id_ = Texts.of(self.index), Texts.of(self.id)
-        numbers = np.empty(len(self.id), np.int64)
-        name_numbers(index.address, index.length, id_.address, id_.length, numbers)
-        return pa.array(numbers)
+        document_numbers = np.empty(len(self.id), np.int64)
+        name_numbers(index.address, index.length, id_.address, id_.length, document_numbers)
+        return pa.array(document_numbers)
 
 
-def read_hits(answer: Answer, most: int) -> Hits:
-    """Cut an answer of at most so many hits. Raises ConnectionError when it is no answer of a search."""
+def parse_hits(response: Response, most: int) -> Hits:
+    """Parse a response of at most ``most`` hits. Raises ConnectionError if it is not a response of a search."""
     try:
-        return _hits(answer.body, most)
+        return _hits(response.body, most)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ConnectionError(f"{answer.place} gave no answer of a search: {answer.excerpt()!r}") from error
+        raise ConnectionError(f"{response.server} sent no response of a search: {response.excerpt()!r}") from error
 
 
 def _hits(body: bytes, most: int) -> Hits:
     import numpy as np
 
-    from connectors.elasticsearch.hits_kernel import elements
+    from connectors.elasticsearch.hits_kernel import find_objects
     from etl.columns.texts import Texts, owned_array, views_of
 
     begin = body.find(_START)
-    if begin < 0:  # filter_path leaves out what is empty
+    if begin < 0:  # filter_path removes empty lists
         none = pa.array([], pa.string())
         return Hits(none, none, none, None, json.loads(body))
     begin += len(_START)
     starts, ends = np.empty(most, np.int32), np.empty(most, np.int32)
-    count, end = elements(np.frombuffer(body, np.uint8), begin, starts, ends)
+    count, end = find_objects(np.frombuffer(body, np.uint8), begin, starts, ends)
     if count < 0:
-        raise ValueError("the hits do not end")
-    rest = json.loads(body[:begin] + body[end:])
+        raise ValueError("the list of hits is incomplete")
+    response = json.loads(body[:begin] + body[end:])
     buffer = pa.py_buffer(body)
     address = np.full(count, buffer.address, np.uint64)
     whole = Texts(address, np.full(count, len(body), np.int64), buffer, buffer.address, pa.nulls(0))
     texts = owned_array(views_of(starts[:count], ends[:count], whole))
     after = json.loads(body[starts[count - 1] : ends[count - 1]]).get("sort") if count else None
-    return Hits(*_parts(texts), after, rest)
+    return Hits(*_parts(texts), after, response)
 
 
 def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -78,6 +78,6 @@ def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
 
     parsed = Json.model_validate({"type": "json", "fields": PARTS}).compile()(texts)
     if parsed.failed is not None and parsed.failed.true_count:
-        raise ValueError("a hit is no JSON object")
+        raise ValueError("a hit is not a JSON object")
     index, id_, source = (owned_array(parsed.columns[name]) for name in PARTS)
     return index, id_, source.fill_null("{}") if source.null_count else source

@@ -1,4 +1,4 @@
-"""Kernels over answers of a search: where each hit lies, and a number for each document's name."""
+"""Kernels for responses of a search: the position of each hit, and a number for each document's name."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @kernel
-def elements(text: Any, at: Any, starts: Any, ends: Any) -> Any:
-    """Find the objects of an array whose first character (behind the bracket) is at ``at`` → how many, the place of the
-    array's end. -1 where the text (uint8[n]) ends too early, or holds more than there is room for (int32[most] each)."""
+def find_objects(text: Any, at: Any, starts: Any, ends: Any) -> Any:
+    """Locate the objects of an array whose first character (after the bracket) is at ``at``. Returns their number and the
+    position of the array's end; -1 if the text (uint8[n]) is incomplete or has more objects than ``starts`` and ``ends``
+    (int32[most] each).
+    """
     count, depth, quoted = 0, 0, False
     while at < len(text):
         byte = text[at]
@@ -52,7 +54,7 @@ def elements(text: Any, at: Any, starts: Any, ends: Any) -> Any:
 
 
 @part
-def _hashed(value: Any, address: Any, length: Any) -> Any:
+def _hash(value: Any, address: Any, length: Any) -> Any:
     for _ in range(length):
         value = (value ^ np.uint64(load_byte(address))) * _PRIME
         address += _ONE
@@ -61,9 +63,9 @@ def _hashed(value: Any, address: Any, length: Any) -> Any:
 
 @kernel
 def name_numbers(index: Any, index_length: Any, id_: Any, id_length: Any, numbers: Any) -> None:
-    """A number from 0 to 2^63 - 1 for each document's index and id (FNV-1a, mixed), by address and length."""
+    """Write a number from 0 to 2^63 - 1 for each document's index and id (FNV-1a, mixed), given by address and length."""
     for row in range(len(numbers)):
-        value = _hashed(_hashed(_BASIS, index[row], index_length[row]), id_[row], id_length[row])
+        value = _hash(_hash(_BASIS, index[row], index_length[row]), id_[row], id_length[row])
         value = (value ^ (value >> _30)) * _MIX_A
         value = (value ^ (value >> _27)) * _MIX_B
         numbers[row] = np.int64((value ^ (value >> _31)) >> _ONE)

@@ -1,6 +1,6 @@
-"""Index templates: what a server makes new indices with, put there before the first document.
+"""Index templates: settings and mappings for new indices, installed before the first document.
 
-Composable templates (``_index_template``), which Elasticsearch has from version 7.8 on and OpenSearch always.
+Composable templates (``_index_template``), which Elasticsearch has since version 7.8 and OpenSearch always had.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from connectors.elasticsearch.answers import refuse
-from connectors.elasticsearch.mappings import mappings
+from connectors.elasticsearch.bulk_response import raise_for_response
+from connectors.elasticsearch.mappings import make_mappings
 from connectors.file.templates import parse_template
 from connectors.http.client import Client
 from etl.api import ComponentError, Finding, Schema, cut, visible
@@ -23,17 +23,18 @@ from etl.api import ComponentError, Finding, Schema, cut, visible
 log = logging.getLogger("sluice.elasticsearch")
 
 ECS = "ecs"
-"""The value of the option that stands for mappings made from the fields of the pipeline."""
+"""Value of the option that derives mappings from the fields of the pipeline."""
 
-LARGEST_FILE = 4 << 20
-"""Bytes of a file with a template."""
+MAX_FILE_BYTES = 4 << 20
+"""Largest file with a template, in bytes."""
 
 PRIORITY = 200
-"""Above the 100 of templates that Elasticsearch brings for ``logs-*-*``; the length of the prefix is added, so that of two
-patterns that both fit, the longer one counts and the server finds no conflict."""
+"""Above the priority 100 of Elasticsearch's own templates for ``logs-*-*``; the length of the prefix is added, so that the
+longer of two matching patterns wins and the server finds no conflict.
+"""
 
 FIELDS_LIMIT = 2000
-"""Fields of an index: twice the server's own limit."""
+"""Fields of an index: twice the server's default."""
 
 _SETTINGS = {"index": {"refresh_interval": "5s", "mapping": {"ignore_malformed": True, "total_fields": {"limit": FIELDS_LIMIT}}}}
 _BODY_KEYS = ("settings", "mappings", "aliases")
@@ -49,22 +50,22 @@ class IndexTemplate:
 
     @property
     def prefix(self) -> str:
-        """The literal text in front of the first brace of the index's name."""
+        """Literal text before the first brace of the index name."""
         return parse_template(self.index).pieces[0]
 
     @property
     def pattern(self) -> str:
-        """Which indices it is for."""
+        """Pattern of the indices that it applies to."""
         return self.index if len(parse_template(self.index).pieces) == 1 else f"{self.prefix}*"
 
     @property
     def name(self) -> str:
-        """How the server knows it."""
+        """Name of the template on the server."""
         return f"sluice-{self.prefix.strip('-_.') or 'events'}"
 
     def body(self, incoming: Schema) -> dict[str, Any]:
-        """The template as JSON, with a fingerprint in ``_meta``. Raises ComponentError where its file is none."""
-        body = self._given(incoming)
+        """Return the template as JSON, with a fingerprint in ``_meta``. Raises ComponentError if its file is not a template."""
+        body = self._content(incoming)
         body.setdefault("index_patterns", [self.pattern])
         body.setdefault("priority", PRIORITY + len(self.prefix))
         if self.data_stream:
@@ -74,24 +75,24 @@ class IndexTemplate:
         body["_meta"] = {**(meta if isinstance(meta, dict) else {}), "sluice": fingerprint}
         return body
 
-    def put(self, client: Client, incoming: Schema) -> None:
-        """Have the server know it, unless it knows this very one. Raises as `refuse`, or ComponentError."""
+    def install(self, client: Client, incoming: Schema) -> None:
+        """Install the template, unless the server has this version. Raises as `raise_for_response`, or ComponentError."""
         body = self.body(incoming)
         path = f"/_index_template/{quote(self.name, safe='')}"
-        known = client.ask("GET", path)
+        known = client.request("GET", path)
         if known.status not in (200, 404):
-            refuse(known)
+            raise_for_response(known)
         if known.status == 200 and _fingerprint(known.body) == body["_meta"]["sluice"]:
             return
-        answer = client.ask("PUT", path, json.dumps(body).encode())
-        if answer.status == 400:
-            raise ComponentError(f"{answer.place} refuses index template {self.name!r}: {answer.excerpt(600)}")
-        if answer.status != 200:
-            refuse(answer)
+        response = client.request("PUT", path, json.dumps(body).encode())
+        if response.status == 400:
+            raise ComponentError(f"{response.server} refuses index template {self.name!r}: {response.excerpt(600)}")
+        if response.status != 200:
+            raise_for_response(response)
         self._warn_of_old_indices(client)
 
     def check(self) -> Iterator[Finding]:
-        """A file that is missing or no template."""
+        """Yield a finding if the file is missing or not a template."""
         if self.source == ECS:
             return
         try:
@@ -99,29 +100,29 @@ class IndexTemplate:
         except ComponentError as error:
             yield Finding("bad-index-template", str(error), ("template",), f"write template: {ECS}, or the path of a JSON file")
 
-    def _given(self, incoming: Schema) -> dict[str, Any]:
+    def _content(self, incoming: Schema) -> dict[str, Any]:
         if self.source == ECS:
-            return {"template": {"settings": _SETTINGS, "mappings": mappings(visible(incoming))}}
+            return {"template": {"settings": _SETTINGS, "mappings": make_mappings(visible(incoming))}}
         body = _read(self.source)
         if any(key in body for key in _BODY_KEYS):
             return {"template": {key: body[key] for key in _BODY_KEYS if key in body}}
         return body
 
     def _warn_of_old_indices(self, client: Client) -> None:
-        answer = client.ask("GET", f"/{quote(self.pattern, safe='*')}/_alias?allow_no_indices=true")
-        if answer.status != 200:
+        response = client.request("GET", f"/{quote(self.pattern, safe='*')}/_alias?allow_no_indices=true")
+        if response.status != 200:
             return
-        names = sorted(json.loads(answer.body))
+        names = sorted(json.loads(response.body))
         if names:
             shown = ", ".join(names[-3:])
             log.warning(
-                "%s: indices that exist keep their mapping, %d of them (%s); template %r counts for new ones",
-                answer.place, len(names), shown, self.name,
+                "%s: %d existing indices keep their mapping (%s); template %r applies to new ones",
+                response.server, len(names), shown, self.name,
             )  # fmt: skip
 
 
 def _fingerprint(body: bytes) -> str | None:
-    """Of a template as the server tells it; None for one that is not ours."""
+    """Return the fingerprint of a template on the server; None for a template that this sink did not install."""
     try:
         return json.loads(body)["index_templates"][0]["index_template"]["_meta"]["sluice"]
     except (ValueError, LookupError, TypeError):
@@ -129,14 +130,14 @@ def _fingerprint(body: bytes) -> str | None:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """A file with a template, or with the settings and mappings of one. Raises ComponentError."""
+    """Read a file with a template, or with settings and mappings only. Raises ComponentError."""
     try:
         with Path(path).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ComponentError(f"cannot read template {path!r}: {error.strerror or error}") from error
-    if len(data) > LARGEST_FILE:
-        raise ComponentError(f"template {path!r} has more than {LARGEST_FILE >> 20} MiB")
+    if len(data) > MAX_FILE_BYTES:
+        raise ComponentError(f"template {path!r} has more than {MAX_FILE_BYTES >> 20} MiB")
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:

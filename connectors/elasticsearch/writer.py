@@ -1,4 +1,4 @@
-"""Writing bounded batches through the bulk API."""
+"""Writes bounded batches through the bulk API."""
 
 from __future__ import annotations
 
@@ -9,46 +9,52 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.elasticsearch.answers import QUERY, Item, items, reason_in, refuse
-from connectors.elasticsearch.documents import Documents, refused_ids
-from connectors.elasticsearch.names import IndexLimit
+from connectors.elasticsearch.bulk_response import (
+    RESPONSE_FILTER,
+    DocumentFailure,
+    error_reason,
+    parse_bulk_response,
+    raise_for_response,
+)
+from connectors.elasticsearch.documents import BulkEncoding, find_bad_ids
+from connectors.elasticsearch.index_naming import IndexLimit
 from connectors.http.client import Client
-from connectors.http.connection import Answer
+from connectors.http.connection import Response
 from etl.api import ComponentError, Rejects, Result, Staged
 
-MOST_REFUSED_ALONE = 20
-"""Single documents that may fail a whole request before the request is thought wrong, and not they."""
+MAX_SINGLE_FAILURES = 20
+"""Number of single-document requests that may fail before the fault is attributed to the request and not to the documents."""
 
 REJECTED, TOO_LARGE, BAD_ID, TOO_MANY = "elasticsearch-rejected", "event-too-large", "bad-id", "too-many-indices"
 
-_Refused = tuple[pa.Array, str, pa.Array]
+_RejectedRows = tuple[pa.Array, str, pa.Array]
 """Events that are not sent (a mask over the batch), the code, and a reason for each of them."""
 
 
 @dataclass
 class BulkWriter:
-    """Writer: one request a batch; one that is too large for the server is cut in halves, and so are those behind it.
+    """Writer: one request a batch; a request that is too large for the server is divided, and so are later ones.
 
-    Memory: the batch's bodies, twice its bytes at most.
+    Memory: the batch's bodies, at most twice their bytes.
     """
 
     client: Client
-    documents: Documents
+    documents: BulkEncoding
     pipeline: str | None = None
     limit: IndexLimit | None = None
-    _most_bytes: int = 1 << 62
-    """What the server is known to take."""
+    _max_request_bytes: int = 1 << 62
+    """Largest request that the server is known to accept."""
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Bytes of each event's action and document."""
+        """Return the bytes of each event's action and document."""
         return pa.array(self.documents.lines(batch).lengths)
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Send it; look what became of each document."""
+        """Send the batch and return the outcome of each document."""
         rejected: list[Rejects] = []
-        rows: pa.Array | None = None  # where the events that are sent were in the batch; None for all of it
-        for find in (self._bad_ids, self._beyond_limit):
-            found = find(batch)
+        rows: pa.Array | None = None  # rows of the sent events in the batch; None for all
+        for check in (self._check_ids, self._check_limit):
+            found = check(batch)
             if found is not None:
                 bad, code, reasons = found
                 rejected.append(Rejects(batch.filter(bad), code, reasons))
@@ -56,116 +62,116 @@ class BulkWriter:
                 kept = pc.indices_nonzero(good).cast(pa.int64())
                 rows = kept if rows is None else rows.take(kept)
                 batch = batch.filter(good)
-        result = self._written(batch)
+        result = self._send_all(batch)
         retryable = result.retryable if rows is None or result.retryable is None else rows.take(result.retryable)
         return Result(retryable, [*rejected, *result.rejected], result.cause)
 
-    def _bad_ids(self, batch: pa.RecordBatch) -> _Refused | None:
-        refused = refused_ids(self.documents.ids(batch))
-        return None if refused is None else (refused[0], BAD_ID, refused[1])
+    def _check_ids(self, batch: pa.RecordBatch) -> _RejectedRows | None:
+        bad_ids = find_bad_ids(self.documents.ids(batch))
+        return None if bad_ids is None else (bad_ids[0], BAD_ID, bad_ids[1])
 
-    def _beyond_limit(self, batch: pa.RecordBatch) -> _Refused | None:
+    def _check_limit(self, batch: pa.RecordBatch) -> _RejectedRows | None:
         names = self.documents.field_indices(batch)
         if names is None or self.limit is None:
             return None
-        bad = self.limit.beyond(names)
+        bad = self.limit.find_beyond(names)
         if bad is None:
             return None
-        said = pc.binary_join_element_wise(names.filter(bad), f"would be more than max_indices, {self.limit.most:,}", " ")
-        return bad, TOO_MANY, said
+        reasons = pc.binary_join_element_wise(names.filter(bad), f"would exceed max_indices, {self.limit.max_indices:,}", " ")
+        return bad, TOO_MANY, reasons
 
     def close(self) -> Staged | None:
-        """Nothing is staged."""
+        """Return nothing: nothing is staged."""
         return None
 
     def abort(self) -> None:
-        """What was sent stays, and is sent again under the same ids."""
+        """Do nothing: documents already sent stay, and are sent again with the same ids."""
 
-    def _written(self, batch: pa.RecordBatch) -> Result:
+    def _send_all(self, batch: pa.RecordBatch) -> Result:
         import numpy as np
 
         lines = self.documents.lines(batch)
         ends = np.concatenate(([0], np.cumsum(lines.lengths)))
-        told = _Told(batch)
+        outcome = _BatchOutcome(batch)
         parts = self._parts(ends, 0, batch.num_rows)
         while parts:
             first, last = parts.pop()
             try:
-                answer = self._ask(lines.text[ends[first] : ends[last]])
-                if answer.status in (400, 413) and last - first > 1:
-                    parts += self._halves(answer, ends, first, last)
-                elif answer.status in (400, 413):
-                    told.alone(answer, first)
-                elif answer.status == 200:
-                    told.items(items(answer, self.documents.action, last - first), first, answer.place)
+                response = self._send(lines.text[ends[first] : ends[last]])
+                if response.status in (400, 413) and last - first > 1:
+                    parts += self._divide(response, ends, first, last)
+                elif response.status in (400, 413):
+                    outcome.add_single_failure(response, first)
+                elif response.status == 200:
+                    outcome.add_failures(
+                        parse_bulk_response(response, self.documents.action, last - first), first, response.server
+                    )
                 else:
-                    refuse(answer)
+                    raise_for_response(response)
             except OSError as error:
-                told.retry(range(first, last), str(error))
-        return told.result()
+                outcome.retry(range(first, last), str(error))
+        return outcome.result()
 
-    def _ask(self, body: memoryview) -> Answer:
+    def _send(self, body: memoryview) -> Response:
         pipeline = f"&pipeline={quote(self.pipeline)}" if self.pipeline else ""
-        return self.client.ask("POST", f"{self.documents.path}?{QUERY}{pipeline}", body, "application/x-ndjson")
+        return self.client.request("POST", f"{self.documents.path}?{RESPONSE_FILTER}{pipeline}", body, "application/x-ndjson")
 
-    def _halves(self, answer: Answer, ends: Any, first: int, last: int) -> list[tuple[int, int]]:
-        """The rows again, in smaller requests; those in front are the last, from where they are taken."""
-        if answer.status == 413:
-            self._most_bytes = min(self._most_bytes, int(ends[last] - ends[first]) // 2)
+    def _divide(self, response: Response, ends: Any, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the rows as smaller requests, in reverse order."""
+        if response.status == 413:
+            self._max_request_bytes = min(self._max_request_bytes, int(ends[last] - ends[first]) // 2)
             return self._parts(ends, first, last)
         middle = (first + last) // 2
         return [(middle, last), (first, middle)]
 
     def _parts(self, ends: Any, first: int, last: int) -> list[tuple[int, int]]:
-        """Rows cut into what the server takes, but at least one; the first at the end."""
+        """Divide rows into requests that the server accepts, each of at least one row, in reverse order."""
         parts = []
         while first < last:
-            behind = int(ends.searchsorted(ends[first] + self._most_bytes, side="right")) - 1
-            behind = min(max(behind, first + 1), last)
-            parts.append((first, behind))
-            first = behind
+            end = int(ends.searchsorted(ends[first] + self._max_request_bytes, side="right")) - 1
+            end = min(max(end, first + 1), last)
+            parts.append((first, end))
+            first = end
         return parts[::-1]
 
 
 @dataclass
-class _Told:
-    """What the answers said about the rows of a batch."""
+class _BatchOutcome:
+    """Outcome of the rows of a batch."""
 
     batch: pa.RecordBatch
-    again: list[int] = field(default_factory=list)
+    retryable: list[int] = field(default_factory=list)
     dead: dict[str, dict[int, str]] = field(default_factory=dict)
     cause: str = ""
-    _alone: int = 0
+    _single_failures: int = 0
 
-    def items(self, found: list[Item], first: int, place: str) -> None:
-        """Take in an answer for rows from ``first`` on."""
-        for row, fate, reason in found:
-            if fate == "retry":
-                self.retry([first + row], f"{place} answers {reason}")
-            elif fate == "dead":
+    def add_failures(self, found: list[DocumentFailure], first: int, server: str) -> None:
+        """Add the failed documents of a response for rows from ``first`` on."""
+        for row, handling, reason in found:
+            if handling == "retry":
+                self.retry([first + row], f"{server} answers {reason}")
+            elif handling == "dead":
                 self.dead.setdefault(REJECTED, {})[first + row] = reason
-            elif fate == "stop":
-                raise ComponentError(f"{place} refuses documents: {reason}; nothing is lost: the next run begins with them again")
+            elif handling == "stop":
+                raise ComponentError(f"{server} refuses documents: {reason}; nothing is lost: the next run sends them again")
 
-    def alone(self, answer: Answer, row: int) -> None:
-        """A request of one document was refused."""
-        self._alone += 1
-        reason = f"{answer.status}: {reason_in(answer)}"
-        if self._alone > MOST_REFUSED_ALONE:
-            raise ComponentError(
-                f"{answer.place} refuses requests: {reason}; nothing is lost: the next run begins with them again"
-            )
-        self.dead.setdefault(TOO_LARGE if answer.status == 413 else REJECTED, {})[row] = reason
+    def add_single_failure(self, response: Response, row: int) -> None:
+        """Add the failure of a request with one document."""
+        self._single_failures += 1
+        reason = f"{response.status}: {error_reason(response)}"
+        if self._single_failures > MAX_SINGLE_FAILURES:
+            raise ComponentError(f"{response.server} refuses requests: {reason}; nothing is lost: the next run sends them again")
+        self.dead.setdefault(TOO_LARGE if response.status == 413 else REJECTED, {})[row] = reason
 
     def retry(self, rows: Any, cause: str) -> None:
-        """These are to be sent again."""
-        self.again.extend(rows)
+        """Mark rows for a retry."""
+        self.retryable.extend(rows)
         self.cause = cause
 
     def result(self) -> Result:
-        """For the engine."""
+        """Return the result for the engine."""
         rejected = [
             Rejects(self.batch.take(pa.array(list(rows))), code, pa.array(list(rows.values()), pa.string()))
             for code, rows in self.dead.items()
         ]
-        return Result(pa.array(sorted(self.again), pa.int64()) if self.again else None, rejected, self.cause)
+        return Result(pa.array(sorted(self.retryable), pa.int64()) if self.retryable else None, rejected, self.cause)

@@ -1,1 +1,1 @@
-"""HTTP: the sink for webhooks, and the client of every connector whose system speaks it."""
+"""HTTP: the sink for webhooks, and the client of every connector that uses HTTP."""

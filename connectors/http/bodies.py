@@ -1,4 +1,4 @@
-"""Events as bodies of requests."""
+"""Events → request bodies."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from etl.api import IDENTITY
 Format = Literal["json", "ndjson", "object"]
 
 
-class Kind(NamedTuple):
-    """How lines become a body."""
+class BodyFormat(NamedTuple):
+    """How JSON lines become a body."""
 
     type: str
-    """For the header Content-Type."""
+    """Value of the header Content-Type."""
 
     join: Callable[[memoryview, Any], bytes | memoryview]
-    """Lines, one behind the other, and where each ends (int64) → a body."""
+    """Makes a body from concatenated lines and their ends (int64)."""
 
     extra: int
-    """Bytes that a body is longer than its lines, at most."""
+    """Maximum number of bytes that a body has besides its lines."""
 
 
-def kind_of(format_: Format) -> Kind:
-    """How a format's bodies are made."""
-    return _KINDS[format_]
+def body_format(format_: Format) -> BodyFormat:
+    """Return how bodies of a format are made."""
+    return _BODY_FORMATS[format_]
 
 
-def lines_of(batch: pa.RecordBatch) -> tuple[memoryview, Any]:
-    """Events as JSON lines, and their lengths (int64)."""
+def encode_lines(batch: pa.RecordBatch) -> tuple[memoryview, Any]:
+    """Return events as JSON lines, and their lengths (int64)."""
     lines = json_lines.framed(batch, PLAIN)
     return lines.text, lines.lengths
 
 
-def key_of(batch: pa.RecordBatch) -> str:
-    """The same text for the same events: the identity of a single one, a hash of those of several."""
+def batch_key(batch: pa.RecordBatch) -> str:
+    """Return a text that identifies these events: the identity of a single event, a hash of several."""
     identities = batch.column(IDENTITY).to_pylist()
     return identities[0] if len(identities) == 1 else hashlib.sha256("\n".join(identities).encode()).hexdigest()[:32]
 
 
-def _array(lines: memoryview, ends: Any) -> bytes:
+def _join_array(lines: memoryview, ends: Any) -> bytes:
     import numpy as np
 
     body = np.empty(len(lines) + 1, np.uint8)
@@ -55,8 +55,8 @@ def _array(lines: memoryview, ends: Any) -> bytes:
     return body.tobytes()
 
 
-_KINDS = {
-    "json": Kind("application/json", _array, 1),
-    "ndjson": Kind("application/x-ndjson", lambda lines, ends: lines, 0),
-    "object": Kind("application/json", lambda lines, ends: lines[:-1], 0),
+_BODY_FORMATS = {
+    "json": BodyFormat("application/json", _join_array, 1),
+    "ndjson": BodyFormat("application/x-ndjson", lambda lines, ends: lines, 0),
+    "object": BodyFormat("application/json", lambda lines, ends: lines[:-1], 0),
 }

@@ -1,4 +1,4 @@
-"""Asking one of several servers: the next when one cannot be reached."""
+"""HTTP client for several servers: uses the next one if a server cannot be reached."""
 
 from __future__ import annotations
 
@@ -6,65 +6,67 @@ import os
 from collections.abc import Mapping
 from functools import cache
 
-from connectors.http.access import Access
-from connectors.http.connection import Answer, Connection
+from connectors.http.connection import Connection, Response
+from connectors.http.connection_settings import ConnectionSettings
 
 JSON = "application/json"
-UNAVAILABLE = (502, 503, 504)
-"""Statuses of a server that another may stand in for."""
+UNAVAILABLE_STATUSES = (502, 503, 504)
+"""Statuses after which another server is used."""
 
 _NONE: Mapping[str, str] = {}
 
 
 class Client:
-    """Asks the servers of an `Access`, one at a time: the same one as long as it answers.
+    """Sends requests to the servers of `ConnectionSettings`: to the same one as long as it responds.
 
-    Processes begin with different ones. Redirects are not followed: credentials go where the options say and nowhere else.
+    Processes start with different servers. Redirects are not followed: credentials are sent only to the configured servers.
     """
 
-    def __init__(self, access: Access) -> None:
-        self._headers = {name: value.get_secret_value() for name, value in access.headers}
-        self._connections = [Connection(url, access) for url in access.urls]
-        self._now = os.getpid() % len(self._connections)
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._headers = {name: value.get_secret_value() for name, value in settings.headers}
+        self._connections = [Connection(url, settings) for url in settings.urls]
+        self._current = os.getpid() % len(self._connections)
 
-    def ask(
+    def request(
         self, method: str, path: str, body: bytes | memoryview | None = None, type_: str = JSON, more: Mapping[str, str] = _NONE
-    ) -> Answer:
-        """A request, with further headers, and its answer, whatever its status. Raises ConnectionError, ComponentError."""
-        connection = self._reached()
+    ) -> Response:
+        """Send a request with further headers and return its response, whatever its status. Raises ConnectionError,
+        ComponentError.
+        """
+        connection = self._connect()
         headers = {**({"Content-Type": type_} if body is not None else {}), **self._headers, **more}
         try:
-            answer = connection.exchange(method, path, body, headers)
+            response = connection.send_request(method, path, body, headers)
         except ConnectionError:
-            self._turn()
+            self._switch_server()
             raise
-        if answer.status in UNAVAILABLE:
-            self._turn()
-        return answer
+        if response.status in UNAVAILABLE_STATUSES:
+            self._switch_server()
+        return response
 
     def close(self) -> None:
-        """Leave all servers."""
+        """Close all connections."""
         for connection in self._connections:
             connection.close()
 
-    def _reached(self) -> Connection:
-        """The first that accepts a connection."""
+    def _connect(self) -> Connection:
+        """Return the first server that accepts a connection."""
         causes = []
         for _ in self._connections:
             try:
-                self._connections[self._now].connect()
+                self._connections[self._current].connect()
             except ConnectionError as error:
                 causes.append(str(error))
-                self._turn()
+                self._switch_server()
             else:
-                return self._connections[self._now]
+                return self._connections[self._current]
         raise ConnectionError("; ".join(causes))
 
-    def _turn(self) -> None:
-        self._now = (self._now + 1) % len(self._connections)
+    def _switch_server(self) -> None:
+        self._current = (self._current + 1) % len(self._connections)
 
 
 @cache
-def client_of(access: Access) -> Client:
-    """This process's client, with its connections."""
-    return Client(access)
+def shared_client(settings: ConnectionSettings) -> Client:
+    """Return this process's client, with its connections."""
+    return Client(settings)

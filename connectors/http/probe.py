@@ -1,4 +1,4 @@
-"""Looking whether a server is there and lets us in, without an event."""
+"""Probe of a server: does it respond and accept the credentials? Sends no event."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from connectors.http.access import Access
 from connectors.http.client import Client
-from connectors.http.connection import Answer
+from connectors.http.connection import Response
+from connectors.http.connection_settings import ConnectionSettings
 from connectors.http.statuses import Status
 from etl.api import Finding
 
-PATIENCE_SECONDS = 5.0
+PROBE_TIMEOUT_SECONDS = 5.0
+"""How long a server may take to respond."""
 
 
-def probe(access: Access, stops: tuple[Status, ...]) -> Iterator[Finding]:
-    """Ask each server for what it takes (OPTIONS), which changes nothing. Raises ConnectionError, ComponentError."""
-    for number, url in enumerate(access.urls):
-        one = replace(access, urls=(url,), timeout=min(access.timeout, PATIENCE_SECONDS))
+def probe(settings: ConnectionSettings, stops: tuple[Status, ...]) -> Iterator[Finding]:
+    """Send an OPTIONS request to each server, which changes nothing. Raises ConnectionError, ComponentError."""
+    for number, url in enumerate(settings.urls):
+        one = replace(settings, urls=(url,), timeout=min(settings.timeout, PROBE_TIMEOUT_SECONDS))
         with closing(Client(one)) as client:
-            yield from _findings(client.ask("OPTIONS", ""), stops, number)
+            yield from _findings(client.request("OPTIONS", ""), stops, number)
 
 
-def _findings(answer: Answer, stops: tuple[Status, ...], number: int) -> Iterator[Finding]:
+def _findings(response: Response, stops: tuple[Status, ...], number: int) -> Iterator[Finding]:
     at = ("urls", number)
-    if answer.status in (401, 403, 407) and answer.status in stops:
-        yield Finding("not-ready", answer.said(120), at, "see user, password, token and headers")
-    elif 300 <= answer.status < 400:
-        yield Finding("not-ready", answer.said(), at, "write that URL")
-    elif answer.status == 404:
-        yield Finding("unknown-page", f"{answer.place} has nothing at this path, or does not tell", at, severity="warning")
+    if response.status in (401, 403, 407) and response.status in stops:
+        yield Finding("not-ready", response.describe(120), at, "check user, password, token and headers")
+    elif 300 <= response.status < 400:
+        yield Finding("not-ready", response.describe(), at, "write that URL")
+    elif response.status == 404:
+        yield Finding(
+            "unknown-page", f"{response.server} has nothing at this path, or does not support OPTIONS", at, severity="warning"
+        )

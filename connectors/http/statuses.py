@@ -1,4 +1,4 @@
-"""What becomes of events, by the status of the answer."""
+"""How a response's status is handled."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 Status = Annotated[int, Field(ge=300, le=599)] | Literal["4xx", "5xx"]
-"""A status of an answer, or all of a class."""
+"""A status, or all statuses of a class."""
 
-Fate = Literal["done", "retry", "stop", "dead"]
+Handling = Literal["done", "retry", "stop", "dead"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """Which are temporary, and which are about the pipeline and not about its events."""
+    """Statuses that are retried, and statuses that end the run."""
 
     retry: tuple[Status, ...]
     stop: tuple[Status, ...]
 
-    def fate(self, status: int) -> Fate:
-        """What to do: a status itself counts before its class. Redirects are not followed: they stop."""
+    def handling(self, status: int) -> Handling:
+        """Return how to handle a status; a single status has priority over its class. Redirects end the run."""
         if 200 <= status < 300:
             return "done"
         for one in (status, f"{status // 100}xx"):
@@ -33,6 +33,6 @@ class Statuses:
         return "stop" if status < 400 else "dead"
 
 
-def both(retry: Iterable[Status], stop: Iterable[Status]) -> set[Status]:
-    """Statuses that stand in both lists."""
+def in_both(retry: Iterable[Status], stop: Iterable[Status]) -> set[Status]:
+    """Return statuses that are in both lists."""
     return {*retry} & {*stop}

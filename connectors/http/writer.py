@@ -1,4 +1,4 @@
-"""Writing batches as requests."""
+"""Writes batches as HTTP requests."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors.http.bodies import Format, key_of, kind_of, lines_of
+from connectors.http.bodies import Format, batch_key, body_format, encode_lines
 from connectors.http.client import Client
-from connectors.http.connection import Answer
+from connectors.http.connection import Response
 from connectors.http.statuses import Statuses
 from etl.api import ComponentError, Rejects, Result, Staged
 
 REJECTED, TOO_LARGE = "http-rejected", "event-too-large"
-TOO_MUCH = 413
+CONTENT_TOO_LARGE = 413
 
 
 @dataclass
 class RequestWriter:
-    """Writer: a request a batch; one that the server finds too large is cut in halves.
+    """Writer: one request a batch; a request that is too large for the server is halved.
 
     Memory: the batch's body, twice.
     """
@@ -33,14 +33,14 @@ class RequestWriter:
     key_header: str | None
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Bytes of each event in a body, with its share of what stands around it."""
-        return pa.array(lines_of(batch)[1] + kind_of(self.format).extra)
+        """Return the bytes of each event in a body, with its share of the text around it."""
+        return pa.array(encode_lines(batch)[1] + body_format(self.format).extra)
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Send it; look at the status."""
+        """Send the batch and handle the response's status."""
         import numpy as np
 
-        text, lengths = lines_of(batch)
+        text, lengths = encode_lines(batch)
         ends = np.concatenate(([0], np.cumsum(lengths)))
         rejected: list[Rejects] = []
         parts = [(0, batch.num_rows)]
@@ -48,43 +48,43 @@ class RequestWriter:
             first, last = parts.pop()
             rows = batch.slice(first, last - first)
             try:
-                answer = self._ask(text[ends[first] : ends[last]], ends[first + 1 : last + 1] - ends[first], rows)
+                response = self._send(text[ends[first] : ends[last]], ends[first + 1 : last + 1] - ends[first], rows)
             except OSError as error:
-                return self._again(first, batch.num_rows, rejected, str(error))
-            if answer.status == TOO_MUCH and last - first > 1:
+                return self._retry(first, batch.num_rows, rejected, str(error))
+            if response.status == CONTENT_TOO_LARGE and last - first > 1:
                 middle = (first + last) // 2
                 parts += [(middle, last), (first, middle)]
-            elif (fate := self.statuses.fate(answer.status)) == "retry":
-                after = asked_wait(answer.headers.get("retry-after"))
-                return self._again(first, batch.num_rows, rejected, answer.said(), after)
-            elif fate == "stop":
+            elif (handling := self.statuses.handling(response.status)) == "retry":
+                after = parse_retry_after(response.headers.get("retry-after"))
+                return self._retry(first, batch.num_rows, rejected, response.describe(), after)
+            elif handling == "stop":
                 raise ComponentError(
-                    f"{answer.said()}; the run ends (see stop_on), nothing is lost: the next run sends these events again"
+                    f"{response.describe()}; the run ends (see stop_on) without loss: the next run sends these events again"
                 )
-            elif fate == "dead":
-                code = TOO_LARGE if answer.status == TOO_MUCH else REJECTED
-                rejected.append(Rejects(rows, code, f"{answer.status}: {answer.reason()}"))
+            elif handling == "dead":
+                code = TOO_LARGE if response.status == CONTENT_TOO_LARGE else REJECTED
+                rejected.append(Rejects(rows, code, f"{response.status}: {response.reason()}"))
         return Result(rejected=rejected)
 
     def close(self) -> Staged | None:
-        """Nothing is staged."""
+        """Return nothing: nothing is staged."""
         return None
 
     def abort(self) -> None:
-        """What was sent is sent again."""
+        """Do nothing: events already sent are sent again."""
 
-    def _ask(self, lines: memoryview, ends: Any, rows: pa.RecordBatch) -> Answer:
-        kind = kind_of(self.format)
-        more = {self.key_header: key_of(rows)} if self.key_header else {}
-        return self.client.ask(self.method, "", kind.join(lines, ends), kind.type, more)
+    def _send(self, lines: memoryview, ends: Any, rows: pa.RecordBatch) -> Response:
+        kind = body_format(self.format)
+        more = {self.key_header: batch_key(rows)} if self.key_header else {}
+        return self.client.request(self.method, "", kind.join(lines, ends), kind.type, more)
 
-    def _again(self, first: int, last: int, rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
-        """Rows from ``first`` on were not taken: parts are sent in their order."""
+    def _retry(self, first: int, last: int, rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
+        """Return the rows from ``first`` on as retryable, because parts are sent in order."""
         return Result(pa.array(range(first, last), pa.int64()), rejected, cause, after)
 
 
-def asked_wait(header: str | None) -> float:
-    """Seconds that Retry-After asks for: a number or a date (RFC 9110); 0 for none, and for what is neither."""
+def parse_retry_after(header: str | None) -> float:
+    """Return the seconds that Retry-After asks for, as a number or a date (RFC 9110); 0 if absent or invalid."""
     if header is None:
         return 0
     if header.strip().isdecimal():

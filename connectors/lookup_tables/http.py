@@ -13,9 +13,15 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import Field, SecretStr
 
-from connectors.http.access import Access, basic, bearer, check_login, check_secrets
+from connectors.http.conditional_requests import response_version, version_condition
+from connectors.http.connection_settings import (
+    ConnectionSettings,
+    basic_credentials,
+    bearer_credentials,
+    check_login,
+    check_secrets,
+)
 from connectors.http.urls import Url, check_urls
-from connectors.http.versions import condition, version_of
 from connectors.lookup_tables.file import FileTable
 from connectors.tls import ClientTls
 from etl.api import ComponentError, Duration, Finding, LookupTable, Newer, Size
@@ -29,14 +35,13 @@ _TEMPORARY = (408, 425, 429)
 class HttpTable(LookupTable):
     """A table from a web server: CSV with a header, JSON lines, or a text as a whole.
 
-    With `refresh` the server is asked that often, with `If-None-Match` or `If-Modified-Since` where its last answer had an
-    `ETag` or `Last-Modified`; as long as the rows are the same it answers 304, without them. A server that sends neither, or
-    heeds neither, sends all rows each time, and the table is built again when they are others. Redirects are not followed:
-    credentials go where the URL says and nowhere else. Statuses of 500 and more, 408, 425, 429 and lost connections are
-    temporary. The answer is held in memory while it is read, up to `max_bytes`, in the process that builds the table: of a
-    larger one nothing is read where the server says its length, otherwise no more than `max_bytes`, and the table is refused.
-    `format: text` makes the whole answer one row with the column `text`, which is its key, too: a file of rules for the step
-    `rules`.
+    With `refresh` a request is sent at this interval, with `If-None-Match` or `If-Modified-Since` if the last response had an
+    `ETag` or `Last-Modified`; as long as the rows are unchanged the server responds 304, without them. A server that supports
+    neither sends all rows each time, and the table is built again if they differ. Redirects are not followed: credentials are
+    sent only to the URL's server. Statuses of 500 and more, 408, 425, 429 and lost connections are temporary. The process
+    that builds the table holds the response in memory, up to `max_bytes`; a larger response is an error, and is not read at
+    all if the server declares its length. With `format: text` the whole response is one row with the column `text`, which is
+    also the key: a file of rules for the step `rules`.
 
     ```yaml
     type: http
@@ -50,25 +55,25 @@ class HttpTable(LookupTable):
     """
 
     type: Literal["http"] = "http"
-    url: Url = Field(description="Where the rows are.", examples=["https://feeds.example.org/bad-addresses.csv"])
+    url: Url = Field(description="URL of the rows.", examples=["https://feeds.example.org/bad-addresses.csv"])
     format: Literal["csv", "json", "text"] = Field(
-        default="csv", description="What the server sends: CSV, JSON lines, or a text that is one row."
+        default="csv", description="Format of the response: CSV, JSON lines, or a text that becomes one row."
     )
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="What stands between the fields of CSV.")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Delimiter of CSV fields.")
     header: tuple[str, ...] = Field(
-        default=(), description="Names of the columns of CSV whose first line does not name them.", examples=[["ip", "lists"]]
+        default=(), description="Column names of CSV without a header line.", examples=[["ip", "lists"]]
     )
     headers: dict[HeaderName, SecretStr] = Field(
         default={}, description="Further headers of each request.", examples=[{"X-Api-Key": "${API_KEY}"}]
     )
-    user: str | None = Field(default=None, description="Who logs in, with `password`.")
+    user: str | None = Field(default=None, description="User name; needs `password`.")
     password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${PASSWORD}"])
     token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${TOKEN}"])
     tls: ClientTls | None = Field(default=None, description="Certificates, for an https URL.")
     timeout: Duration = Field(
-        default=timedelta(seconds=60), description="How long a request and the whole of its answer may take.", gt=timedelta(0)
+        default=timedelta(seconds=60), description="How long a request and its whole response may take.", gt=timedelta(0)
     )
-    max_bytes: Size = Field(default=128 << 20, description="The largest answer that is taken.", gt=0, le=1 << 29)
+    max_bytes: Size = Field(default=128 << 20, description="Largest accepted response.", gt=0, le=1 << 29)
 
     def check(self) -> Iterable[Finding]:
         yield from check_urls((self.url,), self.tls, "url")
@@ -83,98 +88,104 @@ class HttpTable(LookupTable):
 
     def probe(self) -> Iterable[Finding]:
         try:
-            answer = self._ask("HEAD", min(self.timeout.total_seconds(), _PROBE_SECONDS))
+            response = self._request("HEAD", min(self.timeout.total_seconds(), _PROBE_SECONDS))
         except OSError as error:
             yield Finding("unreachable", str(error), ("url",))
         except ComponentError as error:
             yield Finding("not-ready", str(error), ("url",))
         else:
-            if 300 <= answer.status < 400 and "location" in answer.headers:
-                yield Finding("not-ready", answer.said(), ("url",), "write that URL, if it is to be trusted")
-            elif answer.status == 200 and (length := _length(answer)) > self.max_bytes:
+            if 300 <= response.status < 400 and "location" in response.headers:
+                yield Finding("not-ready", response.describe(), ("url",), "use that URL if you trust it")
+            elif response.status == 200 and (length := _content_length(response)) > self.max_bytes:
                 yield Finding(
-                    "not-ready", f"{answer.place} has {length:,} bytes, more than max_bytes, {self.max_bytes:,}", ("url",)
+                    "not-ready", f"{response.server} has {length:,} bytes, more than max_bytes, {self.max_bytes:,}", ("url",)
                 )
-            elif answer.status >= 300 and answer.status not in (405, 501):
-                yield Finding("not-ready", f"{answer.place} answers {answer.status} to HEAD", ("url",))
+            elif response.status >= 300 and response.status not in (405, 501):
+                yield Finding("not-ready", f"{response.server} answers {response.status} to HEAD", ("url",))
 
     def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
-        answer = self._ask("GET", self.timeout.total_seconds(), condition(version))
-        if answer.status == 304 and version is not None:
+        response = self._request("GET", self.timeout.total_seconds(), version_condition(version))
+        if response.status == 304 and version is not None:
             return None
-        self._refuse(answer)
-        now = version_of(answer.headers, answer.body)
-        return None if now == version else Newer(now, lambda: self._rows(answer, columns), lambda row: self._place(answer, row))
+        self._raise_for_response(response)
+        now = response_version(response.headers, response.body)
+        return (
+            None
+            if now == version
+            else Newer(now, lambda: self._rows(response, columns), lambda row: self._describe_row(response, row))
+        )
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        answer = self._ask("GET", self.timeout.total_seconds())
-        self._refuse(answer)
-        yield from self._rows(answer, columns)
+        response = self._request("GET", self.timeout.total_seconds())
+        self._raise_for_response(response)
+        yield from self._rows(response, columns)
 
-    def _rows(self, answer: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, response: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self.format == "text":
-            yield self._whole(answer, columns)
+            yield self._as_single_row(response, columns)
             return
-        with self._file(answer) as file:
+        with self._as_file(response) as file:
             yield from file.read(columns)
 
-    def _place(self, answer: Any, row: int) -> str | None:
+    def _describe_row(self, response: Any, row: int) -> str | None:
         if self.format == "text":
             return None
-        with self._file(answer) as file:
+        with self._as_file(response) as file:
             return file.place(row)
 
-    def _refuse(self, answer: Any) -> None:
-        """Raise what an answer that is no table means."""
-        if answer.status >= 500 or answer.status in _TEMPORARY:
-            raise ConnectionError(answer.said(120))
-        if answer.status != 200:
-            raise ComponentError(answer.said(120))
+    def _raise_for_response(self, response: Any) -> None:
+        """Raise the error of a response that is not a table."""
+        if response.status >= 500 or response.status in _TEMPORARY:
+            raise ConnectionError(response.describe(120))
+        if response.status != 200:
+            raise ComponentError(response.describe(120))
 
-    def _whole(self, answer: Any, columns: Sequence[str]) -> pa.RecordBatch:
-        """The answer as a row."""
+    def _as_single_row(self, response: Any, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return the response as one row."""
         if missing := [name for name in columns if name != "text"]:
-            raise ComponentError(f"{answer.place} gives a row with the column 'text', and no {missing[0]!r}")
+            raise ComponentError(f"{response.server} gives a row with the column 'text', but no {missing[0]!r}")
         try:
-            text = answer.body.decode("utf-8-sig")
+            text = response.body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ComponentError(f"{answer.place} answers with a text that is not UTF-8: {error}") from error
+            raise ComponentError(f"{response.server} responds with a text that is not UTF-8: {error}") from error
         return pa.RecordBatch.from_pydict({"text": pa.array([text], pa.string())})
 
     @contextmanager
-    def _file(self, answer: Any) -> Iterator[FileTable]:
-        """The answer as a file, which messages call by the URL."""
+    def _as_file(self, response: Any) -> Iterator[FileTable]:
+        """Write the response to a temporary file, which messages call by the URL."""
         with tempfile.TemporaryDirectory(prefix="etl-table-") as folder:
             path = Path(folder) / "rows"
-            path.write_bytes(answer.body)
+            path.write_bytes(response.body)
             given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
             file = FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
             yield file.called(self.url)
 
-    def _ask(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
+    def _request(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
         from connectors.http.client import Client
-        from connectors.http.connection import AnswerTooLargeError
+        from connectors.http.connection import ResponseTooLargeError
 
         try:
-            with closing(Client(replace(self.access(), timeout=seconds))) as client:
-                return client.ask(method, "", more=more or {})
-        except AnswerTooLargeError as error:
+            with closing(Client(replace(self.connection_settings(), timeout=seconds))) as client:
+                return client.request(method, "", more=more or {})
+        except ResponseTooLargeError as error:
             raise ComponentError(
-                f"{error.server} answers with {error.length}more than max_bytes, {self.max_bytes:,}; "
-                "raise max_bytes (at most 512MiB) if it is the right table"
+                f"{error.server} responds with {error.length}more than max_bytes, {self.max_bytes:,}; "
+                "increase max_bytes (at most 512MiB) if it is the right table"
             ) from error
 
-    def access(self) -> Access:
-        """For a client."""
+    def connection_settings(self) -> ConnectionSettings:
+        """Return the settings of the client."""
         headers = dict(self.headers)
         if self.token is not None:
-            headers["Authorization"] = bearer(self.token)
+            headers["Authorization"] = bearer_credentials(self.token)
         elif self.user is not None:
-            headers["Authorization"] = basic(self.user, self.password)
-        return Access((self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()), max_bytes=self.max_bytes)
+            headers["Authorization"] = basic_credentials(self.user, self.password)
+        return ConnectionSettings(
+            (self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()), max_bytes=self.max_bytes
+        )
 
 
-def _length(answer: Any) -> int:
-    """The length that an answer to HEAD announces; 0 where it says none."""
-    text = answer.headers.get("content-length", "")
+def _content_length(response: Any) -> int:
+    """Return the length that a response to HEAD declares; 0 if it declares none."""
+    text = response.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() else 0

@@ -13,8 +13,8 @@ from fake_http import FakeServer
 from pydantic import SecretStr
 from servers.certificates import Certificates
 
-from connectors.http.access import Access
 from connectors.http.client import Client
+from connectors.http.connection_settings import ConnectionSettings
 from connectors.tls import ClientTls
 from etl.api import ComponentError
 
@@ -31,7 +31,7 @@ def asked(certificates: Certificates, tls: ClientTls, host: str = "127.0.0.1", c
         context.verify_mode = ssl.CERT_REQUIRED
         context.maximum_version = ssl.TLSVersion.TLSv1_2  # with 1.3 the refusal and the end of the connection race each other
     with FakeServer(context=context).running() as server:
-        client = Client(Access((f"https://{host}:{server.port}",), 10, tls))
+        client = Client(ConnectionSettings((f"https://{host}:{server.port}",), 10, tls))
         yield client
         client.close()
 
@@ -42,7 +42,7 @@ def trusting(certificates: Certificates, **more: object) -> ClientTls:
 
 def test_a_server_of_a_known_authority_is_trusted(certificates: Certificates) -> None:
     with asked(certificates, trusting(certificates)) as client:
-        assert client.ask("GET", "/").status == 200
+        assert client.request("GET", "/").status == 200
 
 
 def test_a_server_of_another_authority_is_not(certificates: Certificates) -> None:
@@ -50,18 +50,18 @@ def test_a_server_of_another_authority_is_not(certificates: Certificates) -> Non
         asked(certificates, ClientTls()) as client,
         pytest.raises(ComponentError, match=r"127.0.0.1:\d+: the server's certificate"),
     ):
-        client.ask("GET", "/")
+        client.request("GET", "/")
 
 
 def test_a_server_of_another_name_is_not_unless_any_name_does(certificates: Certificates, tmp_path: Path) -> None:
     others = Certificates(tmp_path, names="DNS:elsewhere.example")
 
     with asked(others, trusting(others)) as client, pytest.raises(ComponentError, match="see tls"):
-        client.ask("GET", "/")
+        client.request("GET", "/")
     with asked(others, trusting(others, verify="authority")) as client:
-        assert client.ask("GET", "/").status == 200
+        assert client.request("GET", "/").status == 200
     with asked(others, ClientTls(verify="none")) as client:
-        assert client.ask("GET", "/").status == 200
+        assert client.request("GET", "/").status == 200
 
 
 def test_a_certificate_is_shown_where_one_is_asked_for(certificates: Certificates) -> None:
@@ -71,12 +71,12 @@ def test_a_certificate_is_shown_where_one_is_asked_for(certificates: Certificate
 
     for tls in (shown, together):
         with asked(certificates, tls, clients=True) as client:
-            assert client.ask("GET", "/").status == 200
+            assert client.request("GET", "/").status == 200
     with (
         asked(certificates, trusting(certificates), clients=True) as client,
-        pytest.raises(ComponentError, match="does it want a certificate"),
+        pytest.raises(ComponentError, match="requires a client certificate"),
     ):
-        client.ask("GET", "/")
+        client.request("GET", "/")
 
 
 def test_a_locked_key_wants_its_password(certificates: Certificates, tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_old_versions_are_refused() -> None:
 
 def test_a_server_without_tls_is_told_from_one_that_is_gone() -> None:
     with FakeServer().running() as server:
-        client = Client(Access((f"https://127.0.0.1:{server.port}",), 10, ClientTls()))
-        with pytest.raises(ComponentError, match="is it https"):
-            client.ask("GET", "/")
+        client = Client(ConnectionSettings((f"https://127.0.0.1:{server.port}",), 10, ClientTls()))
+        with pytest.raises(ComponentError, match="check that the port uses https"):
+            client.request("GET", "/")
 
 
 def test_options_that_need_another_are_found() -> None:

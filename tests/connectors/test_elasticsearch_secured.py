@@ -52,12 +52,12 @@ def test_who_is_let_in_writes_and_reads(secured: SecuredOpenSearch) -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"password": "hunter2"}, "answers 401.*see user and password"),
-        ({"user": None, "password": None}, "answers 401.*see user and password"),
+        ({"password": "hunter2"}, "answers 401.*check user and password"),
+        ({"user": None, "password": None}, "answers 401.*check user and password"),
         ({"user": READER}, "security_exception: no permissions for .*indices:"),
-        ({"urls": ["https://127.0.0.1:PORT"]}, "the server's certificate does not do: .*127.0.0.1.*tls.authority"),
-        ({"tls": None}, "the server's certificate does not do: .*tls.authority"),
-        ({"urls": ["http://localhost:PORT"], "tls": None}, "without an answer; is it https"),
+        ({"urls": ["https://127.0.0.1:PORT"]}, "the server's certificate is not accepted: .*127.0.0.1.*tls.authority"),
+        ({"tls": None}, "the server's certificate is not accepted: .*tls.authority"),
+        ({"urls": ["http://localhost:PORT"], "tls": None}, "without a response; is it https"),
     ],
     ids=["password", "nobody", "no right", "name", "authority", "no TLS"],
 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from fake_http import FakeCluster, FakeServer, Reply, Request
 
-from connectors.elasticsearch.names import LONGEST_NAME, safe_value
+from connectors.elasticsearch.index_naming import MAX_NAME_BYTES, safe_value
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.writer import BulkWriter
 from etl.api import IDENTITY, OFFSET, ComponentError, Rejects, Result, Task
@@ -116,8 +116,8 @@ def test_events_of_indices_beyond_the_limit_are_dead_letters_and_their_neighbour
     first = bulk.write(batch(n=[1, 2, 3], host=["a", "b", "c"]))
     second = bulk.write(batch(n=[4, 5, 6], host=["d", "b", "a"]))
 
-    assert dead(first) == [("too-many-indices", [3], ["logs-c would be more than max_indices, 2"])]
-    assert dead(second) == [("too-many-indices", [4], ["logs-d would be more than max_indices, 2"])]
+    assert dead(first) == [("too-many-indices", [3], ["logs-c would exceed max_indices, 2"])]
+    assert dead(second) == [("too-many-indices", [4], ["logs-d would exceed max_indices, 2"])]
     assert again(second) == [1]
     assert sorted(index for index, _ in cluster.documents) == ["logs-a", "logs-a", "logs-b"]
 
@@ -154,7 +154,7 @@ def test_hostile_values_make_names_that_the_server_takes(hostile: str) -> None:
     name = f"logs-{safe_value(hostile)}"
 
     assert name == name.lower()
-    assert len(name.encode()) <= LONGEST_NAME
+    assert len(name.encode()) <= MAX_NAME_BYTES
     assert not set(name) & set('\\/*?"<>| ,#:\x00\n\x7f')
 
 
@@ -316,12 +316,12 @@ def test_a_busy_server_is_asked_again(cluster: FakeCluster, status: int) -> None
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(401, b'{"error":{"type":"security_exception","reason":"who?"}}'), "401: security_exception: who\\?; see user"),
-        (Reply(403, b"no"), "403: no; this login may not do that"),
-        (Reply(404, b"nothing"), "404: nothing; is the path of the URL right"),
+        (Reply(401, b'{"error":{"type":"security_exception","reason":"who?"}}'), "401: security_exception: who\\?; check user"),
+        (Reply(403, b"no"), "403: no; this login lacks the right"),
+        (Reply(404, b"nothing"), "404: nothing; check the path of the URL"),
         (
             Reply(302, headers={"Location": "http://evil.example/"}),
-            "302: it leads to 'http://evil.example/', and redirects are not followed",
+            "302: it redirects to 'http://evil.example/', and redirects are not followed",
         ),
     ],
 )
@@ -387,7 +387,7 @@ def test_an_answer_that_comes_too_late_is_asked_for_again(cluster: FakeCluster) 
     never.set()
 
     assert again(result) == [0, 1]
-    assert result.cause == f"{cluster.url}: no whole answer in time, within 0.2 s"
+    assert result.cause == f"{cluster.url}: no complete response within 0.2 s"
 
 
 def test_a_connection_that_the_server_closed_in_between_is_made_again(cluster: FakeCluster) -> None:
@@ -511,7 +511,7 @@ def test_a_probe_asks_and_writes_nothing(cluster: FakeCluster) -> None:
     findings = list(sink(cluster, pipeline="x").probe(FIELDS))
 
     assert [(f.code, f.severity) for f in findings] == [("unknown-pipeline", "error"), ("index-mismatch", "warning")]
-    assert "'host' is string, and long in the index" in findings[1].message
+    assert "'host' is string, but long in the index" in findings[1].message
     assert {request.method for request in cluster.requests} == {"GET"}
 
 

@@ -13,10 +13,10 @@ from fake_http import FakeServer, Reply
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from connectors.elasticsearch.following import ENOUGH, cut, edges
-from connectors.elasticsearch.hits import read_hits
+from connectors.elasticsearch.hits import parse_hits
 from connectors.elasticsearch.source import ElasticsearchSource
-from connectors.http.connection import Answer
+from connectors.elasticsearch.time_ranges import MIN_FILL, divide_time, find_end_time
+from connectors.http.connection import Response
 from etl.api import OFFSET, ComponentError, Limit
 
 ALL = Limit(1 << 62, None, bounded=True)
@@ -30,8 +30,8 @@ values = st.recursive(
 sources = st.dictionaries(st.text(st.characters(codec="utf-8")), values, max_size=4)
 
 
-def answer(body: bytes) -> Answer:
-    return Answer("http://h:1", 200, {}, body)
+def answer(body: bytes) -> Response:
+    return Response("http://h:1", 200, {}, body)
 
 
 def body(hits: list[Any], **more: Any) -> bytes:
@@ -63,17 +63,19 @@ def test_documents_are_cut_out_as_they_are(documents: list[Any]) -> None:
     hits = [hit(n, document) for n, document in enumerate(documents)]
     said = body(hits, pit_id='p"hits":[')
 
-    found = read_hits(answer(said), 10)
+    found = parse_hits(answer(said), 10)
 
     assert [json.loads(text) for text in found.source.to_pylist()] == documents
     assert found.id.to_pylist() == [one["_id"] for one in hits]
     assert found.after == ([len(hits) - 1] if hits else None)
-    assert found.rest == {"pit_id": 'p"hits":[', "hits": {"hits": []}}
+    assert found.response == {"pit_id": 'p"hits":[', "hits": {"hits": []}}
 
 
 def test_a_document_has_its_number_wherever_it_is_read() -> None:
-    some = read_hits(answer(body([hit(n, {}) for n in (1, 2, 3)])), 10).numbers().to_pylist()
-    others = read_hits(answer(body([hit(3, {"a": 1}), hit(1, None), hit(1, {}, index="logs-2")])), 10).numbers().to_pylist()
+    some = parse_hits(answer(body([hit(n, {}) for n in (1, 2, 3)])), 10).document_numbers().to_pylist()
+    others = (
+        parse_hits(answer(body([hit(3, {"a": 1}), hit(1, None), hit(1, {}, index="logs-2")])), 10).document_numbers().to_pylist()
+    )
 
     assert others[:2] == [some[2], some[0]]
     assert len({*some, *others}) == 4
@@ -83,7 +85,7 @@ def test_a_document_has_its_number_wherever_it_is_read() -> None:
 def test_numbers_of_many_documents_differ() -> None:
     hits = [{"_index": "logs", "_id": str(n), "_source": {}} for n in range(50_000)]
 
-    assert len(set(read_hits(answer(body(hits)), 50_000).numbers().to_pylist())) == 50_000
+    assert len(set(parse_hits(answer(body(hits)), 50_000).document_numbers().to_pylist())) == 50_000
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,8 @@ def test_numbers_of_many_documents_differ() -> None:
     ],
 )
 def test_what_is_no_answer_of_a_search_is_temporary(said: bytes) -> None:
-    with pytest.raises(ConnectionError, match="no answer of a search"):
-        read_hits(answer(said), 10)
+    with pytest.raises(ConnectionError, match="no response of a search"):
+        parse_hits(answer(said), 10)
 
 
 # ── Times ──
@@ -118,18 +120,18 @@ def counting(there: list[int]) -> Any:
 def test_a_cut_has_at_most_what_was_asked_for_and_enough_of_it(there: list[int], most: int) -> None:
     count = counting(there)
 
-    at = cut(count, 0, 2001, most)
+    at = find_end_time(count, 0, 2001, most)
 
     assert 0 < at <= 2001
     assert count(0, at) <= most or at == 1
-    assert count(0, at) >= ENOUGH * most or count(0, at + 1) > most or at >= 2000
+    assert count(0, at) >= MIN_FILL * most or count(0, at + 1) > most or at >= 2000
 
 
 @settings(deadline=None, max_examples=60)
 @given(times, st.integers(1, 8))
 @example([0, 0], 7)
 def test_splits_cover_all_times_once(there: list[int], parts: int) -> None:
-    found = edges(counting(there), 0, 2001, parts)
+    found = divide_time(counting(there), 0, 2001, parts)
 
     assert (found[0], found[-1], found) == (0, 2001, sorted(found))
 
@@ -138,7 +140,7 @@ def test_splits_are_about_equal() -> None:
     there = [n * n // 500 for n in range(1000)]
     count = counting(there)
 
-    found = edges(count, 0, 2001, 4)
+    found = divide_time(count, 0, 2001, 4)
 
     assert max(count(low, high) for low, high in pairwise(found)) <= 420
 
@@ -190,8 +192,8 @@ def test_a_busy_server_is_temporary(server: FakeServer, reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(401, b"who?"), "401.*see user"),
-        (Reply(403, b"no"), "403.*may not"),
+        (Reply(401, b"who?"), "401.*check user"),
+        (Reply(403, b"no"), "403.*lacks the right"),
         (
             Reply(404, b'{"error":{"type":"x","caused_by":{"type":"search_context_missing_exception"}}}'),
             "point in time.*keep_alive",

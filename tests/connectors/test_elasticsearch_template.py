@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from fake_http import FakeServer, Reply, Request
 
-from connectors.elasticsearch.mappings import mappings
+from connectors.elasticsearch.mappings import make_mappings
 from connectors.elasticsearch.sink import ElasticsearchSink
 from etl.api import ComponentError
 
@@ -73,7 +73,7 @@ def sink(server: FakeServer, **options: Any) -> ElasticsearchSink:
 
 
 def test_fields_are_mapped_by_their_names_and_types() -> None:
-    found = mappings(FIELDS)["properties"]
+    found = make_mappings(FIELDS)["properties"]
 
     assert found["@timestamp"] == {"type": "date"}
     assert found["source"]["properties"] == {
@@ -90,9 +90,9 @@ def test_fields_are_mapped_by_their_names_and_types() -> None:
 
 
 def test_a_field_with_members_has_no_value_of_its_own() -> None:
-    both = pa.schema([("error", pa.string()), ("error.message", pa.string()), ("error.code.name", pa.string())])
+    in_both = pa.schema([("error", pa.string()), ("error.message", pa.string()), ("error.code.name", pa.string())])
 
-    found = mappings(both)["properties"]
+    found = make_mappings(in_both)["properties"]
 
     assert found["error"]["properties"]["message"]["type"] == "text"
     assert found["error"]["properties"]["code"] == {"properties": {"name": KEYWORD}}
@@ -124,7 +124,7 @@ def test_indices_that_exist_keep_their_mapping_and_that_is_said(server: Template
     sink(server).prepare(FIELDS)
 
     assert "logs-web-2026.11.22" in caplog.text
-    assert "counts for new ones" in caplog.text
+    assert "applies to new ones" in caplog.text
 
 
 def test_without_the_option_nobody_is_asked(server: Templates) -> None:

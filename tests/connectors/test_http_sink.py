@@ -16,7 +16,7 @@ import pytest
 from fake_http import FakeServer, Reply
 
 from connectors.http.sink import HttpSink
-from connectors.http.writer import RequestWriter, asked_wait
+from connectors.http.writer import RequestWriter, parse_retry_after
 from etl.api import IDENTITY, OFFSET, ComponentError, Rejects, Result, Task
 from etl.config.build import secrets
 from etl.delivery.sink_writer import SinkWriter
@@ -146,9 +146,9 @@ def test_retry_after_is_told_to_who_waits(server: FakeServer) -> None:
 def test_retry_after_may_be_a_date() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
 
-    assert 90 < asked_wait(soon) <= 100
-    assert asked_wait("Wed, 21 Oct 2015 07:28:00 GMT") < 0
-    assert [asked_wait(text) for text in (None, "-1", "x", "9" * 400)] == [0, 0, 0, 999999999]
+    assert 90 < parse_retry_after(soon) <= 100
+    assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") < 0
+    assert [parse_retry_after(text) for text in (None, "-1", "x", "9" * 400)] == [0, 0, 0, 999999999]
 
 
 def test_any_other_status_makes_dead_letters(server: FakeServer) -> None:
@@ -166,14 +166,17 @@ def test_any_other_status_makes_dead_letters(server: FakeServer) -> None:
     [
         (Reply(401, b"who?"), "who?; "),
         (Reply(404), "Not Found; "),
-        (Reply(301, headers={"Location": "http://evil.example/"}), "it leads to 'http://evil.example/', and redirects are not"),
+        (
+            Reply(301, headers={"Location": "http://evil.example/"}),
+            "it redirects to 'http://evil.example/', and redirects are not",
+        ),
     ],
     ids=["body", "no body", "redirect"],
 )
 def test_what_every_event_would_get_ends_the_run(server: FakeServer, reply: Reply, reason: str) -> None:
     server.replies = [reply]
 
-    with pytest.raises(ComponentError, match=rf"answers {reply.status}: {re.escape(reason)}.*nothing is lost") as caught:
+    with pytest.raises(ComponentError, match=rf"answers {reply.status}: {re.escape(reason)}.*without loss") as caught:
         write(server, batch(2), token=SECRET)
 
     assert SECRET not in str(caught.value)
@@ -214,8 +217,8 @@ def test_what_was_taken_in_front_is_not_sent_again(server: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(cut=0), "it closed the connection without an answer; is it https?"),
-        (Reply(200, b"long answer", cut=3), "it closed the connection in the middle of an answer"),
+        (Reply(cut=0), "it closed the connection without a response; is it https?"),
+        (Reply(200, b"long answer", cut=3), "it closed the connection within a response"),
     ],
     ids=str,
 )
@@ -236,7 +239,7 @@ def test_a_slow_server_is_temporary(server: FakeServer) -> None:
     never.set()
 
     assert again(result) == [0, 1]
-    assert result.cause == f"{server.url}: no whole answer in time, within 0.2 s"
+    assert result.cause == f"{server.url}: no complete response within 0.2 s"
 
 
 def test_another_server_stands_in(server: FakeServer) -> None:
@@ -276,7 +279,7 @@ def test_wrong_options_are_found(options: dict[str, Any], code: str, path: tuple
 def test_headers_do_not_show() -> None:
     one = sink("https://h/x", headers={"X-Key": SECRET}, token=SECRET)
 
-    assert SECRET not in f"{one!r} {one} {one.access()!r} {one.model_dump()}"
+    assert SECRET not in f"{one!r} {one} {one.connection_settings()!r} {one.model_dump()}"
 
 
 def test_headers_are_hidden_from_what_lint_says() -> None:

@@ -118,7 +118,7 @@ def test_a_server_that_says_unchanged_to_no_condition_is_refused() -> None:
     ("reply", "error", "said"),
     [
         (Reply(404, b"gone"), ComponentError, "answers 404: gone"),
-        (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302: it leads to 'http://other/'"),
+        (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302: it redirects to 'http://other/'"),
         (Reply(503, b"later"), ConnectionError, "answers 503: later"),
         (Reply(200, b"no,such\n1,2\n"), ComponentError, "/list has no column 'ip'; it has no, such"),
         (Reply(200, CSV * 100), ComponentError, "more than max_bytes, 1,000"),
@@ -177,7 +177,7 @@ def test_a_server_that_drips_bytes_is_left_at_the_timeout() -> None:
     dripping = Reply(200, CSV * 100, drip=0.02)
     with FakeServer(lambda request: dripping).running() as server:
         began = time.monotonic()
-        with pytest.raises(ConnectionError, match=r"no whole answer in time, within 0\.3 s"):
+        with pytest.raises(ConnectionError, match=r"no complete response within 0\.3 s"):
             rows(table(server, timeout="300ms"), "ip")
 
         assert time.monotonic() - began < 10  # all of it takes half a minute
@@ -188,8 +188,10 @@ def test_where_a_redirect_leads_is_said_before_the_run() -> None:
         (finding,) = table(server).probe()
 
         assert (finding.severity, finding.path) == ("error", ("url",))
-        assert finding.message == f"{server.url} answers 301: it leads to '{server.url}/list/', and redirects are not followed"
-        assert finding.hint == "write that URL, if it is to be trusted"
+        assert (
+            finding.message == f"{server.url} answers 301: it redirects to '{server.url}/list/', and redirects are not followed"
+        )
+        assert finding.hint == "use that URL if you trust it"
 
 
 def test_a_slash_at_the_end_of_the_url_is_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""How a cluster is reached: the options that its source and sink share."""
+"""Options that the `elasticsearch` source and sink share for connecting."""
 
 from __future__ import annotations
 
@@ -8,51 +8,61 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from connectors.http.access import Access, basic, bearer, check_login, check_secrets
+from connectors.http.connection_settings import (
+    ConnectionSettings,
+    basic_credentials,
+    bearer_credentials,
+    check_login,
+    check_secrets,
+)
 from connectors.http.urls import check_urls
 from connectors.tls import ClientTls
 from etl.api import Component, Duration, Finding
 
 ClusterUrl = Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")]
-"""Where a node is: ``https://host:port``, perhaps with a path that a proxy adds."""
+"""URL of a node: ``https://host:port``, possibly with a path that a proxy adds."""
 
 
-class Cluster(Component):
+class ClusterOptions(Component):
     """Addresses and credentials of a cluster."""
 
     urls: tuple[ClusterUrl, ...] = Field(
-        description="Nodes of the cluster; another is asked when one does not answer.",
+        description="Nodes of the cluster; if one does not respond, the next is used.",
         min_length=1,
         examples=[["https://es1.example.org:9200", "https://es2.example.org:9200"]],
     )
-    user: str | None = Field(default=None, description="Who logs in, with `password`.")
+    user: str | None = Field(default=None, description="User name; needs `password`.")
     password: SecretStr | None = Field(default=None, description="The user's password.", examples=["${ES_PASSWORD}"])
     api_key: SecretStr | None = Field(
-        default=None, description="An API key as the server gave it, encoded, instead of a user.", examples=["${ES_API_KEY}"]
+        default=None, description="An encoded API key, as the server returns it, instead of a user.", examples=["${ES_API_KEY}"]
     )
     token: SecretStr | None = Field(default=None, description="A bearer token, instead of a user.", examples=["${ES_TOKEN}"])
     tls: ClientTls | None = Field(default=None, description="Certificates, for https URLs.")
     timeout: Duration = Field(
-        default=timedelta(seconds=90), description="How long a request and its answer may take.", gt=timedelta(0), examples=["2m"]
+        default=timedelta(seconds=90),
+        description="How long a request and its response may take.",
+        gt=timedelta(0),
+        examples=["2m"],
     )
     compression: Literal["none", "gzip"] = Field(
-        default="none", description="How bodies travel; gzip saves four fifths of the network for much of the time of a core."
+        default="none",
+        description="Compression of request bodies; gzip saves four fifths of the network traffic and costs much CPU time.",
     )
 
-    def access(self) -> Access:
-        """For a client."""
+    def connection_settings(self) -> ConnectionSettings:
+        """Return the settings of the client."""
         authorization = None
         if self.api_key is not None:
             authorization = SecretStr(f"ApiKey {self.api_key.get_secret_value()}")
         elif self.token is not None:
-            authorization = bearer(self.token)
+            authorization = bearer_credentials(self.token)
         elif self.user is not None:
-            authorization = basic(self.user, self.password)
+            authorization = basic_credentials(self.user, self.password)
         headers = (("Authorization", authorization),) if authorization else ()
-        return Access(self.urls, self.timeout.total_seconds(), self.tls, headers, self.compression == "gzip")
+        return ConnectionSettings(self.urls, self.timeout.total_seconds(), self.tls, headers, self.compression == "gzip")
 
     def check_access(self) -> Iterable[Finding]:
-        """Findings about these options."""
+        """Yield a finding for each mistake in these options."""
         yield from check_urls(self.urls, self.tls, "urls")
         yield from check_login(self.user, self.password, {"api_key": self.api_key, "token": self.token})
         yield from check_secrets({"api_key": self.api_key, "token": self.token})

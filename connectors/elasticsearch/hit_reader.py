@@ -1,4 +1,4 @@
-"""Hits → events: the document as text or as declared fields, and what it is called."""
+"""Hits → events: the document as text or as declared fields, with its id and index."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ MESSAGE = "message"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What is taken out of a hit."""
+class HitReader:
+    """What events get from a hit."""
 
     declared: Mapping[str, str]
     id_field: str | None
     index_field: str | None
 
     def check(self) -> Iterable[Finding]:
-        """What the parser says about the declared fields; names that are given twice."""
+        """Yield the parser's findings about the declared fields, and names that are given twice."""
         incoming = self._incoming
         yield from self._json().check(incoming)
         for option, name in (("id_field", self.id_field), ("index_field", self.index_field)):
             if name in self.declared:
-                yield Finding("field-conflict", f"{name!r} is a declared field already", (option,))
+                yield Finding("field-conflict", f"{name!r} is already a declared field", (option,))
 
     def fields(self) -> Schema:
-        """The events' fields."""
+        """Return the events' fields."""
         return self._json().fields(self._incoming) if self.declared else self._incoming
 
-    def opened(self) -> Callable[[Hits], Iterator[pa.RecordBatch | Rejects]]:
-        """Compile once a task."""
+    def open(self) -> Callable[[Hits], Iterator[pa.RecordBatch | Rejects]]:
+        """Compile once a task; returns a function from hits to batches."""
         parse = self._json().open(self._incoming) if self.declared else None
 
         def read(hits: Hits) -> Iterator[pa.RecordBatch | Rejects]:
@@ -54,7 +54,7 @@ class Reading:
         columns: dict[str, Any] = {MESSAGE: hits.source}
         columns |= {self.id_field: hits.id} if self.id_field else {}
         columns |= {self.index_field: hits.index} if self.index_field else {}
-        return pa.RecordBatch.from_pydict({**columns, OFFSET: hits.numbers()})
+        return pa.RecordBatch.from_pydict({**columns, OFFSET: hits.document_numbers()})
 
     @property
     def _incoming(self) -> Schema:
