@@ -14,15 +14,14 @@ _SCHEME = r"(?<scheme>[A-Za-z][A-Za-z0-9+.\-]+):"
 _USER = r"(?:(?<username>[^/?#@:\\]*)(?::(?<password>[^/?#\\]*))?@)?"
 _NUMERIC = r"\[[0-9A-Za-z:.%_\-]+\]"
 _PORT = r"(?::(?<port>[0-9]{0,5}))?"
-_END = r"(?=[/\\?#]|\z)"
 _EXTENSION = r"(?:\.(?<extension>[^?#./\\]+))?"
 _PATH = rf"(?<path>(?:[/\\][^?#]*?{_EXTENSION})?)"
 _BEHIND = r"(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?\z"
 
 PATTERNS = (
-    rf"\A{_SCHEME}//{_USER}(?<domain>{_NUMERIC}|[^/?#:@\[\]\\\s]*){_PORT}{_END}{_PATH}{_BEHIND}",
+    rf"\A{_SCHEME}//{_USER}(?<domain>{_NUMERIC}|[^/?#:@\[\]\\\s]*){_PORT}{_PATH}{_BEHIND}",
     rf"\A(?<path>/[^?#]*?{_EXTENSION}|\*)?{_BEHIND}",
-    rf"\A(?<domain>{_NUMERIC}|[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)+\.?|localhost){_PORT}{_END}{_PATH}{_BEHIND}",
+    rf"\A(?<domain>{_NUMERIC}|[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)+\.?|localhost){_PORT}{_PATH}{_BEHIND}",
     rf"\A{_SCHEME}(?<path>/?[^/?#\s][^?#\s]*){_BEHIND}",
 )
 """With a scheme and a host; a request's target; a host alone; a scheme without a host (``mailto:``, ``urn:``)."""
