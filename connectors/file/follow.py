@@ -70,7 +70,8 @@ class Look:
                 continue
             taken.add(here.inode)
             note_size(file, here)
-            files[file.name] = self._grown(replace(file, gone=None), here)
+            file = replace(file, gone=None)
+            files[file.name] = self._short_copy(file, here, originals) if file.copied else self._grown(file, here)
             originals.add(files[file.name], here)
         candidates = cache(lambda folder: Candidates(_unknown(seen, folders(folder), taken)))
         files |= self._heirs(lost, taken, Around(folders, candidates), originals)
@@ -129,6 +130,12 @@ class Look:
         packed = _packed(file, here)
         return packed and replace(packed, offset=0 if done else END, done=done)
 
+    def _short_copy(self, file: Known, here: Place, originals: Originals) -> Known:
+        """A short copy as it is now: read from its beginning once it has another text than the file it was copied from."""
+        if here.size > file.ahead and originals.original(here) is None:
+            return self._grown(replace(file, copied=False), here)
+        return _remembered_copy(replace(file, path=here.path, moved=file.moved or here.path != file.path), here) or file
+
     def _grown(self, file: Known, here: Place) -> Known:
         """The file as far as it reaches now, under its present name."""
         file = replace(file, path=here.path, moved=file.moved or here.path != file.path)
@@ -168,6 +175,8 @@ class Look:
         folder = around.folders(os.path.dirname(file.path))
         if not folder.known:
             return file  # the folder is away, not the file
+        if file.copied:
+            return None
         for here in around.successors(file, folder):
             if here is None or here.inode in taken or not here.size:
                 continue
@@ -197,9 +206,11 @@ class Look:
 
 
 def _copied(file: Known, here: Place, original: Known) -> Known | None:
-    """A copy of a known file: one to remember, or None as long as it may still become a file of its own."""
+    """A copy of a known file: one to remember, or None as long as it may still be written."""
     warn_once(here.path, f"it has the text of {original.path}, and is not read again")
-    if not here.settled or (file.codec is None and here.size < CERTAIN):
+    if file.codec is None and here.size < CERTAIN:
+        return _remembered_copy(file, here)
+    if not here.settled:
         return None
     if file.codec is not None:
         packed = _packed(file, here)
@@ -209,6 +220,17 @@ def _copied(file: Known, here: Place, original: Known) -> Known | None:
         return None
     with stream:
         return replace(file, offset=here.size, begin=here.size, sample=sample(stream, here.size))
+
+
+def _remembered_copy(file: Known, here: Place) -> Known | None:
+    """A short copy, known by its text alone from now on: the original may go."""
+    if file.copied and here.size == file.ahead:
+        return file
+    stream = _opened(here)
+    if stream is None:
+        return None
+    with stream:
+        return replace(file, ahead=here.size, ahead_sample=sample(stream, here.size), copied=True)
 
 
 def _unknown(seen: dict[Inode, Place], around: Folder, taken: set[Inode]) -> list[Place]:

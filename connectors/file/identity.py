@@ -54,6 +54,8 @@ class Known:
     """Of a file that waits for its turn, with nothing read: how far it reached."""
     ahead_sample: str = ""
     """Of its text up to ``ahead``."""
+    copied: bool = False
+    """A short copy of a known file, ``ahead`` bytes long: nothing of it is read unless it goes on with another text."""
 
     @property
     def inode(self) -> Inode:

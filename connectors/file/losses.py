@@ -26,7 +26,7 @@ def note_size(file: Known, here: Place) -> None:
 
 def warn_of_loss(file: Known, here: Place | None) -> None:
     """Say how much was not read of a file whose text is nowhere; ``here`` is where its inode is now, with another text."""
-    if file.codec is not None or file.gone:
+    if file.codec is not None or file.gone or file.copied:
         return
     size = max(_sizes.pop(file.name, 0), file.offset, file.ahead)
     unread = size - file.offset

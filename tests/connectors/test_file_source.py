@@ -903,6 +903,50 @@ def test_copy_is_known_when_its_original_is_gone(tmp_path: Path, log: Path, monk
     assert run.next() == run.next(bounded=True) == []
 
 
+@pytest.mark.parametrize("count", [20, 60])
+@pytest.mark.parametrize("settled", [True, False])
+def test_short_copy_is_known_when_its_original_is_gone(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, count: int, settled: bool
+) -> None:
+    monkeypatch.setattr(follow, "FORGET", -1.0)
+    lines = long("one", count=count)
+    add(log, *lines)
+    run = Run(f"{tmp_path}/*")
+    assert run.next() == lines
+    copied = tmp_path / "old"
+    shutil.copy(log, copied)
+    assert 512 < copied.stat().st_size < 4096
+    if settled:
+        age(copied)
+    assert run.next() == []
+    add(log, "two")
+    assert run.next() == ["two"]
+
+    log.unlink()
+    run.restart()
+    assert run.next() == run.next(bounded=True) == []
+
+    copied.rename(tmp_path / "older")
+    assert run.next(bounded=True) == []
+    add(tmp_path / "older", "its own")
+    assert run.next() == [*lines, "its own"]
+
+
+def test_short_copy_that_is_made_again_is_no_file_of_its_own(tmp_path: Path, log: Path) -> None:
+    lines = long("one", count=20)
+    add(log, *lines)
+    run = Run(f"{tmp_path}/*")
+    assert run.next() == lines
+    shutil.copy(log, tmp_path / "saved")
+    assert run.next() == []
+    add(log, "two")
+    shutil.copy(log, tmp_path / "saved")
+
+    assert run.next() == ["two"]
+    add(tmp_path / "saved", "three")
+    assert run.next() == [*lines, "two", "three"]
+
+
 @pytest.mark.parametrize(("name", "pattern"), [("x.copy", "*"), ("x.log.before", "x.log"), ("y", "*")])
 def test_rest_is_read_from_a_copy_under_any_name(
     tmp_path: Path, log: Path, name: str, pattern: str, caplog: pytest.LogCaptureFixture
