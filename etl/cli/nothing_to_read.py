@@ -40,6 +40,6 @@ def _errors(source: Source) -> list[Finding]:
 
 def _silence(one: PipelineRun, name: str, source: Source) -> str:
     try:
-        return CallThread(lambda: one.stopped).run(lambda: source.silence(one.reached.get(name)))
+        return CallThread(lambda: one.stopped).run(lambda: source.silence(one.committed_offsets.get(name)))
     except RunStopping:
         return "the run ended before it was found out why"

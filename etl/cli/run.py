@@ -32,8 +32,8 @@ from etl.file_modes import private_files
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
 from etl.segment import kernel_warmup, preopened_steps
+from etl.spark import run_tables
 from etl.spark import session as spark
-from etl.spark import tables
 from etl.spark.errors import jvm_gone
 from etl.spark.limits import allow_files
 from etl.spark.masters import check_reachable
@@ -183,7 +183,7 @@ def _prepared(
         wanted = tables_of(looking) if looking else {}  # what reads tables loads the compiler of kernels
         say = partial(_say_of_table, progress, one.plan.pipeline)
         with errors_named(one.plan.pipeline, progress.several):
-            stack.enter_context(tables.kept(wanted, one.state.tables, not options.once, say, one.totals.tables))
+            stack.enter_context(run_tables.refreshed_tables(wanted, one.state.tables, not options.once, say, one.totals.tables))
     compiler = kernel_warmup.start_compiling(_segments(runs)) if spark.is_local(master) else None
     if compiler is not None:
         progress.say("compiling", "compiling for this CPU, once: the first events come up to ten seconds later")

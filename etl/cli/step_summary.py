@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from etl.receipts import OTHERS
-from etl.spark.measured import Measured
+from etl.spark.step_measures import StepMeasures
 from etl.spark.totals import Totals
 
 MOST_RULES = 10
@@ -28,7 +28,7 @@ def step_summary(totals: Totals) -> Iterator[str]:
             yield from _looked(step, measured, totals)
 
 
-def _rules(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
+def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
     matches, state = measured.sums["matches"], measured.state
     events = totals.steps[step].came if step in totals.steps else 0
     whole = sum(matches.values())
@@ -49,7 +49,7 @@ def _rules(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
         yield "    slowest: " + ", ".join(f"{name} {share:.0%} of the time" for name, share in slowest)
 
 
-def _matched(measured: Measured, whole: float) -> Iterator[str]:
+def _matched(measured: StepMeasures, whole: float) -> Iterator[str]:
     top = measured.most("matches", MOST_RULES)
     if not top:
         return
@@ -67,14 +67,14 @@ def _matched(measured: Measured, whole: float) -> Iterator[str]:
         yield f"    {matches:>{_WIDTH},.0f}  {tries:>{_WIDTH},.0f}        {_of(rest, 'further rule')}"
 
 
-def _shares(measured: Measured) -> dict[str, float]:
+def _shares(measured: StepMeasures) -> dict[str, float]:
     """The part of the step's time that each rule took, where it was more than a hundredth in a split."""
     seconds = measured.sums.get("seconds", {})
     whole = sum(seconds.values())
     return {name: amount / whole for name, amount in seconds.items()} if whole else {}
 
 
-def _looked(step: str, measured: Measured, totals: Totals) -> Iterator[str]:
+def _looked(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
     for name, found in measured.sums["found"].items():
         events = found + measured.sums.get("missed", {}).get(name, 0)
         line = f"  {step}: {found:,.0f} of {_of(events, 'event')} found in table {name!r}"

@@ -1,4 +1,4 @@
-"""Spark's worker daemon with all that tasks need loaded before it forks: workers start at once and share its pages."""
+"""Spark's worker daemon, which loads all modules before it forks workers: they start at once and share its memory."""
 
 import gc
 import runpy
@@ -10,12 +10,12 @@ if __name__ == "__main__":
 
     from etl.columns.compiler_memory import shed_compiler
     from etl.segment.preopened_steps import open_steps
-    from etl.spark.prepared import prepare
     from etl.spark.relay import send
+    from etl.spark.worker_preload import prepare
 
     prepare()
     send()
     if open_steps():
         shed_compiler()
-    gc.freeze()  # what is loaded stays: a worker's collector that looks at it would copy its pages
+    gc.freeze()  # otherwise a worker's garbage collector would touch, and so copy, the pages
     runpy.run_module("pyspark.daemon", run_name="__main__")

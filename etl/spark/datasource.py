@@ -1,8 +1,8 @@
-"""The Python data source that Spark sees: a sealed box with our `Reader` inside, opened only where it is used.
+"""The Python data source that Spark loads: it holds a pickled `SplitReader`, which is unpickled when a method is called.
 
-Spark starts a Python process for each kind of question it asks about a data source, and most of them need nothing
-but the class. Keeping the reader pickled until it is called saves each of those a quarter second and 40 MB; this
-module imports nothing of ours for the same reason. Its options are empty: no plan, no secret shows in Spark's own plans.
+Spark starts several Python processes for a data source, most of which need only the class. Leaving the reader pickled saves each
+of them a quarter second and 40 MB; for the same reason this module imports no other of ours at load time. The data source has no
+options, so that no plan and no secret appears in Spark's plans.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from etl.spark.splits import Reader
+    from etl.spark.splits import SplitReader
 
 
 class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Passes Spark's calls on to the pickled `Reader`."""
+    """Passes Spark's calls on to the pickled `SplitReader`."""
 
     def __init__(self, sealed: bytes) -> None:
         self._sealed = sealed
-        self._opened: Reader | None = None
+        self._opened: SplitReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_sealed": self._sealed, "_opened": None}
 
     @property
-    def _reader(self) -> Reader:
+    def _reader(self) -> SplitReader:
         if self._opened is None:
             self._opened = pickle.loads(self._sealed)
         return self._opened
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new checkpoint begins."""
-        return self._reader.begin()
+        return self._reader.initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Limits are ours."""
@@ -50,11 +50,11 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
-        return self._reader.latest(start)
+        return self._reader.latest_offset(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The splits between two offsets."""
-        return [InputPartition(part) for part in self._reader.parts(start, end)]
+        return [InputPartition(part) for part in self._reader.plan_tasks(start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """All sinks hold what was read up to ``end``."""

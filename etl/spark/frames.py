@@ -1,4 +1,4 @@
-"""A plan's frame → a Spark DataFrame with flat columns, and segments over the partitions of one."""
+"""Building Spark DataFrames from a plan's frames, and running segments over their partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark import relay
 from etl.spark.errors import refused
-from etl.spark.query_context import QueryContext, current_batch, made, report
+from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
 from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fenced
 
@@ -32,88 +32,88 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def build(frame: Frame, session: SparkSession, query: QueryContext, numbers: Iterator[int] | None = None) -> DataFrame:
-    """The DataFrame of a frame; starts nothing. ``numbers`` are handed to its segments as `segments` lists them."""
+def build_frame(frame: Frame, session: SparkSession, query: QueryContext, numbers: Iterator[int] | None = None) -> DataFrame:
+    """Build the DataFrame of a frame without starting it. ``numbers`` gives segment numbers in the order of `segments`."""
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():
             source = splits_source(query, frame.sources, frame.segment, frame, next(numbers))
             session.dataSource.register(source)
-            return _clocked(session.readStream.format(source.name()).load(), frame.watermark)
+            return _with_watermark(session.readStream.format(source.name()).load(), frame.watermark)
         case Native():
-            return _native(frame, session)
+            return _read_native(frame, session)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
-            events = _clocked_late(build(child, session, query, numbers), node.step)
+            events = _with_late_watermark(build_frame(child, session, query, numbers), node.step)
             try:
                 return node.step.apply(events)
             except EtlError:
                 raise
-            except Exception as error:  # what Spark's analyser says, whatever its class
+            except Exception as error:  # any error of Spark's analyser
                 raise refused(node, error) from error
         case Map(branch=branch, child=child):
-            events = build(child, session, query, numbers)
-            return _mapped(events, branch, query, next(numbers))
+            events = build_frame(child, session, query, numbers)
+            return _run_branch(events, branch, query, next(numbers))
         case Union(children=children):
-            frames = [build(child, session, query, numbers) for child in children]
+            frames = [build_frame(child, session, query, numbers) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
-READ = "read of "
-"""With a source's name: the observed metric that counts what Spark reads of it."""
+READ_METRIC = "read of "
+"""Prefix of the observed metric that counts the events that Spark reads of a source; the source's name follows."""
 
 
-def _native(frame: Native, session: SparkSession) -> DataFrame:
+def _read_native(frame: Native, session: SparkSession) -> DataFrame:
     from pyspark.sql.functions import count, lit
 
-    events = flat(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
-    return events.observe(READ + frame.name, count(lit(1)).alias("events")) if frame.reports else events
+    events = flatten(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
+    return events.observe(READ_METRIC + frame.name, count(lit(1)).alias("events")) if frame.reports else events
 
 
-def flat(events: DataFrame) -> DataFrame:
-    """Struct members lifted to columns with dotted names."""
+def flatten(events: DataFrame) -> DataFrame:
+    """Turn struct members into columns with dotted names."""
     from pyspark.sql.functions import col
 
-    return events.select(*(col(path).alias(name) for name, path in _leaves(events.schema, "", "")))
+    return events.select(*(col(path).alias(name) for name, path in _leaf_columns(events.schema, "", "")))
 
 
-def _leaves(schema: object, name: str, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_columns(schema: object, name: str, path: str) -> Iterator[tuple[str, str]]:
     from pyspark.sql.types import StructType
 
     assert isinstance(schema, StructType)
     for field in schema.fields:
         inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
         if isinstance(field.dataType, StructType):
-            yield from _leaves(field.dataType, f"{inner_name}.", f"{inner_path}.")
+            yield from _leaf_columns(field.dataType, f"{inner_name}.", f"{inner_path}.")
         else:
             yield inner_name, inner_path
 
 
 def arrow_schema(events: DataFrame) -> Schema:
-    """What Spark says the visible columns are, as Arrow types."""
+    """The visible columns with Spark's types, as an Arrow schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return visible(to_arrow_schema(events.schema, timezone="UTC", prefers_large_types=False))
 
 
-def _clocked(events: DataFrame, clock: Watermark | None) -> DataFrame:
+def _with_watermark(events: DataFrame, clock: Watermark | None) -> DataFrame:
     return fenced(events.withWatermark(quoted(clock.field), f"{clock.late_seconds} seconds")) if clock else events
 
 
-def _clocked_late(events: DataFrame, step: SparkStep) -> DataFrame:
-    """Set the watermark here when no reader could: the field came into being behind it."""
+def _with_late_watermark(events: DataFrame, step: SparkStep) -> DataFrame:
+    """Set the watermark before a step if no read has set it, because a Spark step makes its field."""
     wanted = step.event_time()
     if wanted is None or _has_watermark(events):
         return events
-    return _clocked(events, Watermark(wanted[0], wanted[1].total_seconds()))
+    return _with_watermark(events, Watermark(wanted[0], wanted[1].total_seconds()))
 
 
 def _has_watermark(events: DataFrame) -> bool:
     return "EventTimeWatermark" in re.sub(r"\s", "", events._jdf.queryExecution().analyzed().toString())
 
 
-def observed(events: DataFrame) -> dict[str, int]:
-    """The events that an executed DataFrame counted, by metric."""
+def read_observed(events: DataFrame) -> dict[str, int]:
+    """Metric → number of events that an executed DataFrame has counted."""
     found = events._jdf.queryExecution().observedMetrics()
     names = found.keys().iterator()
     counted = {}
@@ -126,64 +126,67 @@ def observed(events: DataFrame) -> dict[str, int]:
 # ── Segments over partitions ──────────────────────────────────────────────────────────────────────
 
 
-def receipts(events: DataFrame, segment: Segment, query: QueryContext, number: int) -> DataFrame:
-    """Run a segment over the partitions of a micro-batch; its rows are receipts. ``number`` is behind those of `build`."""
-    run = partial(_tail, retyped(segment, arrow_schema(events)), query, list(events.columns), number)
-    return _over(events, run, "receipt binary")
+def run_segment(events: DataFrame, segment: Segment, query: QueryContext, number: int) -> DataFrame:
+    """Run a query's last segment over the partitions of a micro-batch; the result's rows are receipts.
+
+    ``number`` follows the segment numbers of `build_frame`.
+    """
+    run = partial(_run_last_segment, with_actual_types(segment, arrow_schema(events)), query, list(events.columns), number)
+    return _map_in_arrow(events, run, "receipt binary")
 
 
-def _mapped(events: DataFrame, branch: Branch, query: QueryContext, number: int) -> DataFrame:
+def _run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    segment = retyped(Segment({"": branch}, {}), arrow_schema(events))
+    segment = with_actual_types(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
-    run = partial(_middle, segment, query, list(events.columns), root.steps[0].id, number)
+    run = partial(_run_inner_segment, segment, query, list(events.columns), root.steps[0].id, number)
     anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
-    return _over(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
+    return _map_in_arrow(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
 
 
-def _over(events: DataFrame, run: object, schema: object) -> DataFrame:
-    """mapInArrow, with columns numbered on the way: it cannot take names with dots."""
+def _map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:
+    """Call ``mapInArrow`` with numbered columns, because it does not accept names with dots."""
     return events.toDF(*(f"c{i}" for i in range(len(events.columns)))).mapInArrow(run, schema)  # type: ignore[arg-type]
 
 
-def _tail(
+def _run_last_segment(
     segment: Segment, query: QueryContext, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, "result", number)
-    with _anew(segment, query, context, None, _numbered(batches, names)) as whole:
-        receipt = whole.run_to_end()
+    with _restartable_segment(segment, query, context, None, _with_row_numbers(batches, names)) as restartable:
+        receipt = restartable.run_to_end()
     yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
 
-def _middle(
+def _run_inner_segment(
     segment: Segment, query: QueryContext, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, step, number)
-    with _anew(segment, query, context, segment.roots[""].outgoing, _named(batches, names)) as whole:
-        for batch in whole:
+    with _restartable_segment(segment, query, context, segment.roots[""].outgoing, _with_names(batches, names)) as restartable:
+        for batch in restartable:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
-    (made(_staging(query) / "receipts") / context.split).write_bytes(whole.receipt.encode())
+    (ensure_folder(_staging_folder(query) / "receipts") / context.split).write_bytes(restartable.receipt.encode())
 
 
 @contextmanager
-def _anew(
+def _restartable_segment(
     segment: Segment, query: QueryContext, context: SplitContext, emits: Schema | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[RestartableSegment]:
-    """A segment over a partition. Spark gives that once: it is kept for sinks that lose what they took."""
+    """A segment over a partition. Spark yields a partition once, so it is buffered for sinks that lose what they were given."""
     relay.send(query.pipeline)
-    kept = ReplayBuffer(batches, made(_staging(query) / "kept") / context.split)
-    begin = lambda: SegmentRun(segment, "", context, query.dead_letters, emits)  # noqa: E731
+    buffer = ReplayBuffer(batches, ensure_folder(_staging_folder(query) / "kept") / context.split)
+    start_run = lambda: SegmentRun(segment, "", context, query.dead_letters, emits)  # noqa: E731
     try:
-        yield RestartableSegment(begin, lambda: kept, Backoff(f"query {query.query!r}", context.stop_file))
+        yield RestartableSegment(start_run, lambda: buffer, Backoff(f"query {query.query!r}", context.stop_file))
     except RunStopping:
         raise
     except Exception as error:
-        report(_staging(query), error)
+        store_error(_staging_folder(query), error)
         raise
     finally:
-        kept.close()
+        buffer.close()
 
 
 def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
@@ -191,14 +194,14 @@ def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
 
     task = TaskContext.get()
     assert task is not None
-    partition, staging = task.partitionId(), _staging(query)
+    partition, staging = task.partitionId(), _staging_folder(query)
     return SplitContext(
         pipeline=query.pipeline,
         source=query.query,
         partition=str(partition),
         split=f"{re.sub(r'[^A-Za-z0-9_-]+', '-', what)}-{partition:06d}",
         order=partition,
-        staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
+        staging_folder=lambda sink: str(ensure_folder(staging / "sinks" / sink)),
         segment_number=number,
         batch=current_batch(query),
         stop_file=StopFile(query.state.stopping),
@@ -207,36 +210,36 @@ def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
     )
 
 
-def _staging(query: QueryContext) -> Path:
+def _staging_folder(query: QueryContext) -> Path:
     return query.state.staging(query.run_id, query.query, current_batch(query).number)
 
 
-def _named(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _with_names(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch.rename_columns(names)
 
 
-def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Results of Spark have no offset of their own: their position in the partition serves."""
+def _with_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Append row numbers in the partition as offsets, because results of Spark have none."""
     import numpy as np
 
     first = 0
-    for batch in _named(batches, names):
+    for batch in _with_names(batches, names):
         if OFFSET in batch.schema.names:
             batch = batch.drop_columns([OFFSET])
         yield batch.append_column(OFFSET, pa.array(np.arange(first, first + batch.num_rows)))
         first += batch.num_rows
 
 
-def retyped(segment: Segment, incoming: Schema) -> Segment:
-    """The segment over the types that Spark really gives, where lint could not know them."""
-    roots = {name: _retyped(branch, incoming, {}) for name, branch in segment.roots.items()}
+def with_actual_types(segment: Segment, incoming: Schema) -> Segment:
+    """The segment with the actual types of Spark's columns, which the planner may not know."""
+    roots = {name: _branch_with_actual_types(branch, incoming, {}) for name, branch in segment.roots.items()}
     arriving = {name: branch.outgoing for root in roots.values() for branch in root.walk() for name in branch.sinks}
     outputs = {name: replace(out, schema=arriving.get(name, out.schema)) for name, out in segment.outputs.items()}
     return replace(segment, roots=roots, outputs=outputs)
 
 
-def _retyped(branch: Branch, incoming: Schema, entered: dict[str, list[Schema]]) -> Branch:
+def _branch_with_actual_types(branch: Branch, incoming: Schema, entered: dict[str, list[Schema]]) -> Branch:
     """``entered`` takes what leaves the branches of each union."""
     incoming = merge(entered[branch.gathers]) if branch.gathers else incoming
     steps = []
@@ -246,5 +249,5 @@ def _retyped(branch: Branch, incoming: Schema, entered: dict[str, list[Schema]])
         incoming = outgoing
     if branch.into:
         entered.setdefault(branch.into, []).append(incoming)
-    below = tuple([_retyped(one, incoming, entered) for one in branch.branches])
+    below = tuple([_branch_with_actual_types(one, incoming, entered) for one in branch.branches])
     return replace(branch, steps=tuple(steps), outgoing=incoming, branches=below)

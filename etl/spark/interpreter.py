@@ -1,4 +1,4 @@
-"""The Python that Spark starts on this machine: a launcher of processes that one process forks, see `etl.spark.zygote`."""
+"""The interpreter that Spark starts on this machine: a script that runs `etl.spark.launcher`, see `etl.spark.zygote`."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ _PROGRAM = """#!/bin/sh
 exec {python} -I -S {launcher} {zygote} {python} "$@"
 """
 
-_PACKAGES = {"connectors", "etl", "parsers", "sqlglot"}
-"""What this process has loaded of these, the components of its pipelines and how they read expressions, forks load."""
+_PRELOADED_PACKAGES = {"connectors", "etl", "parsers", "sqlglot"}
+"""Modules of these packages that this process has loaded, such as the pipelines' components, are loaded by the zygote too."""
 
-_OURS = ("etl.cli", "etl.__main__")
-"""But not what only a driver uses."""
+_DRIVER_ONLY = ("etl.cli", "etl.__main__")
+"""Packages that only a driver uses, which the zygote does not load."""
 
 _PREFIX = "python-"
 _ZYGOTE = "zygote"
-_ROOM = " " * 160
-"""An argument in whose place a fork of the zygote writes what it is."""
+_TITLE_SPACE = " " * 160
+"""An argument that reserves space for the title of a forked process."""
 
 
 @cache
 def interpreter(compiled: bool = False) -> str:
-    """The path of what Spark is to start: a program that asks a zygote, which is started here and lives as long as this
-    process; or Python itself where the system cannot do that, or does not execute what lies in the cache folder.
+    """Start the zygote and return the path of the script that Spark is to run as Python.
 
-    With ``compiled`` the zygote loads the kernels, too: nothing that the run needs has yet to be compiled.
+    Returns Python's own path where the system does not support this or does not execute files in the cache folder. With
+    ``compiled``, when all kernels of the run are compiled, the zygote loads them too.
     """
     if not hasattr(os, "pidfd_open"):
         return sys.executable
-    _forget()
+    _remove_stale_folders()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=cache_folder()))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the zygote does that, too, should this process be killed
     try:
         os.close(os.pidfd_open(os.getpid()))
-        program = _written(folder)
+        program = _write_program(folder)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(folder / "new"))
             listener.listen()
             (folder / "new").rename(folder / _ZYGOTE)
-            _start(listener, compiled)
+            _start_zygote(listener, compiled)
     except OSError:  # an old kernel, a folder with a long name or one without execution
         shutil.rmtree(folder, ignore_errors=True)
         return sys.executable
     return str(program)
 
 
-def _forget() -> None:
-    """Remove what runs left that were killed together with their zygotes."""
+def _remove_stale_folders() -> None:
+    """Remove the folders of runs that were killed together with their zygotes."""
     for old in cache_folder().glob(f"{_PREFIX}*"):
         with socket.socket(socket.AF_UNIX) as asked, suppress(OSError):
             try:
@@ -70,8 +70,8 @@ def _forget() -> None:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def _written(folder: Path) -> Path:
-    """The program. Raises OSError where it cannot be executed."""
+def _write_program(folder: Path) -> Path:
+    """Write the script. Raises OSError if it cannot be executed."""
     program, launcher = folder / "python", Path(__file__).with_name("launcher.py")
     words = {"python": sys.executable, "launcher": str(launcher), "zygote": str(folder / _ZYGOTE)}
     program.write_text(_PROGRAM.format(**{name: shlex.quote(word) for name, word in words.items()}))
@@ -81,27 +81,29 @@ def _written(folder: Path) -> Path:
     return program
 
 
-def _start(listener: socket.socket, compiled: bool) -> None:
+def _start_zygote(listener: socket.socket, compiled: bool) -> None:
     number = listener.fileno()
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "etl.spark.zygote", str(number), "compiled" if compiled else "", _ROOM],
+        [sys.executable, "-u", "-m", "etl.spark.zygote", str(number), "compiled" if compiled else "", _TITLE_SPACE],
         stdin=subprocess.PIPE,
         pass_fds=[number],
-        preexec_fn=_ignore,
+        preexec_fn=_ignore_interrupts,
         env={"PYTHONHASHSEED": "0", **os.environ},  # as Spark starts workers: they agree on hashes
     )
     assert process.stdin is not None
-    further = (name for name in list(sys.modules) if name.partition(".")[0] in _PACKAGES and not name.startswith(_OURS))
+    further = (
+        name for name in list(sys.modules) if name.partition(".")[0] in _PRELOADED_PACKAGES and not name.startswith(_DRIVER_ONLY)
+    )
     process.stdin.write(f"{' '.join(further)}\n".encode())
     process.stdin.flush()
     _LIFELINES.append(process)
 
 
-def _ignore() -> None:
-    """The run ends after its micro-batch, and this process with it: signals to all processes of a run are for the driver."""
+def _ignore_interrupts() -> None:
+    """Ignore interrupts: the driver handles them, ends the run after its micro-batch, and this process with it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
 _LIFELINES: list[subprocess.Popen[bytes]] = []
-"""Their pipes break when this process ends, however it does."""
+"""Zygotes of this process; their pipes close when this process ends in any way."""

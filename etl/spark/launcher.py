@@ -1,7 +1,7 @@
-"""What Spark starts as Python on this machine: it asks the zygote to be the process that Spark wants, or becomes Python.
+"""The program that Spark starts as Python on this machine: it requests a fork from the zygote, or else executes Python.
 
-It runs without site-packages (``-I -S``) and imports only what is built in, so it starts in a hundredth of a second. Once it
-has handed over its streams it becomes a shell of 0.2 MB, which lives as long as that process and ends as it does.
+It runs without site-packages (``-I -S``) and imports only built-in modules, so it starts in 10 ms. After its request it executes
+a shell of 0.2 MB, which waits for the fork and ends with its exit code.
 """
 
 import _socket
@@ -10,7 +10,7 @@ import posix
 import sys
 
 READY_SECONDS = 5.0
-"""How long the zygote may load modules, or fork others: Spark itself waits 10 s for a process."""
+"""Seconds that the zygote may take to accept a request; Spark waits 10 s for a process."""
 
 STREAMS = (0, 1, 2)
 WAIT = "read -r code; exit ${code:-1}"
@@ -20,34 +20,34 @@ def main(zygote: str, python: str, arguments: list[str]) -> None:
     """Never returns."""
     if arguments[:1] == ["-m"]:
         try:
-            asked = _asked(zygote, arguments)
+            connection = _hand_over(zygote, arguments)
         except OSError:
-            asked = None  # it is gone, or busy: as without one
-        if asked is not None:
-            _wait(asked)
+            connection = None  # it has ended or is busy: start Python instead
+        if connection is not None:
+            _wait_for_exit(connection)
     posix.execv(python, [python, *arguments])
 
 
-def _asked(zygote: str, arguments: list[str]) -> _socket.socket | None:
-    """A connection to a zygote that was given our streams, arguments, variables and folder; None if it will not have them."""
-    asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    asked.settimeout(READY_SECONDS)
-    asked.connect(zygote)
-    if not asked.recv(1):
+def _hand_over(zygote: str, arguments: list[str]) -> _socket.socket | None:
+    """Send the zygote our streams, arguments, variables and folder. Returns the connection, None if it does not accept them."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.settimeout(READY_SECONDS)
+    connection.connect(zygote)
+    if not connection.recv(1):
         return None
     wanted = marshal.dumps((arguments, dict(posix.environ), posix.getcwd()))
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in STREAMS)
-    asked.sendmsg([len(wanted).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-    asked.settimeout(None)
+    connection.sendmsg([len(wanted).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.settimeout(None)
     while wanted:
-        wanted = wanted[asked.send(wanted) :]
-    return asked
+        wanted = wanted[connection.send(wanted) :]
+    return connection
 
 
-def _wait(asked: _socket.socket) -> None:
-    """Hold nothing but the connection, whose other end tells the exit code."""
+def _wait_for_exit(connection: _socket.socket) -> None:
+    """Execute a shell that holds only the connection and ends with the exit code that it receives."""
     nothing = posix.open("/dev/null", posix.O_WRONLY)
-    for number, instead in zip(STREAMS, (asked.fileno(), nothing, nothing), strict=True):
+    for number, instead in zip(STREAMS, (connection.fileno(), nothing, nothing), strict=True):
         posix.dup2(instead, number)
     posix.execv("/bin/sh", ["sh", "-c", WAIT])
 

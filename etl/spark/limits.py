@@ -1,4 +1,4 @@
-"""How many files a run may have open: the system's limit, raised as far as it goes, and said where it is too small."""
+"""The system's limit of open files: raised as far as allowed, with an error that explains it where it is too small."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NEEDED, EACH_QUERY = 400, 10
 """Open files that Spark's JVM has in a small run, and more for each streaming query (measured)."""
 
 ENOUGH = 65536
-"""The limit is raised to no more: some programs look at every number below it."""
+"""The limit is raised to at most this: some programs loop over all numbers below it."""
 
 TOO_MANY = ("Too many open files", "error=24,")
-"""How Java, C and Python say that the limit is reached."""
+"""Texts of errors in Java, C and Python when the limit is reached."""
 
 
 def allow_files(queries: int) -> None:
-    """Raise this process's limit, which those that it starts inherit. Raises EtlError where it stays too small for a run."""
+    """Raise the limit of this process and its children. Raises EtlError if it stays too small for a run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -32,7 +32,7 @@ def allow_files(queries: int) -> None:
 
 
 def too_few_files() -> str:
-    """The limit, and how to raise it."""
+    """A message with the limit and how to raise it."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return (
         f"the system lets a process of this user have {limit} open (ulimit -n): raise it to 4096 or more, with `ulimit -n 4096`, "
@@ -41,5 +41,5 @@ def too_few_files() -> str:
 
 
 def is_file_limit(text: str) -> bool:
-    """Whether an error says that too many files are open."""
+    """Whether an error text means that too many files are open."""
     return any(words in text for words in TOO_MANY)

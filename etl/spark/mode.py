@@ -1,4 +1,4 @@
-"""How far a run goes."""
+"""The mode of a run: once or following, its limits and parallelism."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mode:
-    """How far a run goes."""
+    """How much a run reads and when it ends; bytes and milliseconds are for one micro-batch."""
 
     once: bool = False
     drain: bool = False

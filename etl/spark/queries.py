@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from etl.api import BatchId
 from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources
 from etl.receipts import Receipt
-from etl.spark.commit import Batches, Commits
-from etl.spark.frames import arrow_schema, build, observed, receipts, retyped
+from etl.spark.batch_commit import BatchCompletion, SinkCommitters
+from etl.spark.frames import arrow_schema, build_frame, read_observed, run_segment, with_actual_types
 from etl.spark.mode import Mode
 from etl.spark.query_context import QueryContext
 from etl.spark.relay import working_for
@@ -41,7 +41,7 @@ class Queries:
     """The queries of one run on one session."""
 
     session: SparkSession
-    commits: Commits
+    commits: SinkCommitters
     plan: Plan
     state: StateFolder
     mode: Mode
@@ -56,15 +56,15 @@ class Queries:
         """A stream at work."""
         query = self._context(plan)
         frame, segment = self._frame(plan, query)
-        batches = Batches(replace(plan, segment=segment), query, self.commits, self.reports.totals)
+        batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
 
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
                 raise RunStops
             query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-            rows = (receipts(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
+            rows = (run_segment(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
             with working_for(self.plan.pipeline):  # Spark calls this in a thread of its own
-                batches.done(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+                batches.complete(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = (
@@ -82,11 +82,11 @@ class Queries:
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
         query = replace(self._context(plan), whole_batch=batch)
         frame, segment = self._frame(plan, query)
-        ran = receipts(frame, segment, query, plan.parts)
+        ran = run_segment(frame, segment, query, plan.parts)
         rows = ran.collect()
-        batches = Batches(replace(plan, segment=segment), query, self.commits, self.reports.totals)
-        batches.done(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
-        self.reports.read_by_spark(plan, number, observed(ran))
+        batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
+        batches.complete(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
+        self.reports.read_by_spark(plan, number, read_observed(ran))
         write_json(path, {**known, "done": number + 1})
 
     def _frame(self, plan: QueryPlan, query: QueryContext) -> tuple[DataFrame, Segment]:
@@ -94,8 +94,8 @@ class Queries:
             source = splits_source(query, plan.sources, plan.segment, None)
             self.session.dataSource.register(source)
             return self.session.readStream.format(source.name()).load(), plan.segment
-        frame = build(plan.frame, self.session, query)
-        return frame, retyped(plan.segment, arrow_schema(frame))
+        frame = build_frame(plan.frame, self.session, query)
+        return frame, with_actual_types(plan.segment, arrow_schema(frame))
 
     def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)

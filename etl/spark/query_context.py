@@ -1,4 +1,4 @@
-"""What a task knows: the run it belongs to, its part of the work, its micro-batch, and where it leaves things."""
+"""What the tasks of a query know of the run: options, folders, micro-batch, and the split that a task reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from etl.spark.state import StateFolder
 
 @dataclass(frozen=True, kw_only=True)
 class QueryContext:
-    """What the tasks of one query must know of the run."""
+    """The values of a run that the tasks of one query need."""
 
     pipeline: str
     query: str
@@ -29,41 +29,41 @@ class QueryContext:
     parallelism: int
     max_batch_bytes: int
     once: bool
-    """Whether the run reads what is there at its start, and no more."""
+    """Whether the run ends after reading the events that exist at its start."""
     drain: bool = False
     limited: bool = False
-    """Whether ``limit.json`` of the query says how many more events this run may read."""
+    """Whether the run has a limit of events; the query's ``limit.json`` holds the rest of it."""
     readers: Mapping[str, int] = field(default_factory=dict)
-    """How many reads of all queries share each source."""
+    """Source → number of reads, in all queries."""
     whole_batch: BatchId = NO_BATCH
-    """The micro-batch where Spark gives none: a source that is read once as a whole."""
+    """The micro-batch for a source that Spark reads once as a whole."""
 
     def backoff(self, source: str) -> Backoff:
-        """For a source that may be down."""
+        """A new backoff for a source."""
         return Backoff(f"source {source!r}", StopFile(self.state.stopping))
 
 
 @dataclass(frozen=True)
-class Part:
-    """One task: a split of a source, or (no split) a tick of the clock."""
+class SplitTask:
+    """One task: a split of a source, or (without split) an advance of the event time to ``tick`` (microseconds)."""
 
     order: int
     source: str
     split: Split | None
     tick: int | None = None
     found: float | None = None
-    """When the planner saw the events, seconds since the epoch."""
+    """When the planner found the events, seconds since the epoch."""
 
     @property
     def name(self) -> str:
-        """A text safe in file names that names what is read."""
+        """A name for the task's input that is safe in file names."""
         assert self.split is not None
         partition = hashlib.sha256(self.split.partition.encode()).hexdigest()[:16]
         return f"{self.source}-{partition}-{self.split.start:020d}-{self.split.end:020d}"
 
 
 def current_batch(query: QueryContext) -> BatchId:
-    """The micro-batch that this task belongs to, as the driver's commit calls it."""
+    """The micro-batch of the running task, as the driver commits it."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -73,17 +73,17 @@ def current_batch(query: QueryContext) -> BatchId:
     return BatchId(query_id, int(task.getLocalProperty("streaming.sql.batchId") or 0))
 
 
-def made(folder: Path) -> Path:
-    """The folder, created where it is missing."""
+def ensure_folder(folder: Path) -> Path:
+    """Create the folder if it is missing, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def report(staging: Path, error: BaseException) -> None:
-    """Leave the error where the driver finds it whole: Spark would bury it."""
+def store_error(staging: Path, error: BaseException) -> None:
+    """Store an error in a file for the driver, because Spark reports only its text among other lines."""
     text = {"type": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
     try:
         name = f"{os.getpid()}-{time.time_ns()}.json"
-        (made(staging / "errors") / name).write_text(json.dumps(text))
+        (ensure_folder(staging / "errors") / name).write_text(json.dumps(text))
     except OSError:  # a full disk is what we may be reporting: Spark's own text must do
         pass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.plan.model import Native, QueryPlan, frame_sources
 from etl.receipts import Counts
-from etl.spark.frames import READ
+from etl.spark.frames import READ_METRIC
 from etl.spark.totals import Totals
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Reports:
     def read_by_spark(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
         """What Spark itself read of its sources in a micro-batch."""
         for name in {leaf.name for leaf in frame_sources(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
-            if READ + name in metrics:
-                self._native[name, batch] = max(metrics[READ + name], self._native.get((name, batch), 0))
+            if READ_METRIC + name in metrics:
+                self._native[name, batch] = max(metrics[READ_METRIC + name], self._native.get((name, batch), 0))
                 events = sum(rows for (source, _), rows in self._native.items() if source == name)
                 self.totals.read[name] = Counts(events, events)
 

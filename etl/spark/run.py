@@ -15,14 +15,14 @@ from etl.api import Offset
 from etl.delivery.backoff import RunStopping
 from etl.plan.model import Plan, QueryPlan, spark_nodes
 from etl.spark import checkpoint, fingerprint
-from etl.spark.commit import Commits
-from etl.spark.drain import Drain
+from etl.spark.batch_commit import SinkCommitters
+from etl.spark.committed_offsets import read_committed_offsets
 from etl.spark.errors import RunError, explained
 from etl.spark.mode import Mode
 from etl.spark.queries import Queries, RunStops
-from etl.spark.reached import reached
 from etl.spark.relay import working_for
 from etl.spark.reports import Reports
+from etl.spark.spool_drain import SpoolDrain
 from etl.spark.state import StateFolder, locked, read_json
 from etl.spark.streams import Streams, Turns
 from etl.spark.totals import Totals
@@ -49,7 +49,7 @@ class PipelineRun:
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
     """What the user should know about this run and the last one's checkpoints."""
-    reached: dict[str, Offset] = field(default_factory=dict)
+    committed_offsets: dict[str, Offset] = field(default_factory=dict)
     """Source → where earlier runs came to, once `prepared`."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Sink → events that wait in its spool when the run has ended."""
@@ -76,7 +76,7 @@ class PipelineRun:
         return self._stop.is_set()
 
     @contextmanager
-    def prepared(self) -> Iterator[Commits]:
+    def prepared(self) -> Iterator[SinkCommitters]:
         """Hold the state folder, check that it fits, recover what a killed run left: all that needs no Spark."""
         self.state.prepare()
         with ExitStack() as stack:
@@ -85,10 +85,10 @@ class PipelineRun:
             self.plan, self.notes = fingerprint.fit(self.plan, self.state)
             self.notes += [note for query in self.plan.queries for note in checkpoint.mend(self.state, query.name)]
             self.notes += self._own_files_read()
-            self.reached = reached(self.state, self.plan.queries)
+            self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
             self.state.clear_staging()
-            commits = Commits(self.plan, self.state)
-            self.notes += commits.left_behind()
+            commits = SinkCommitters(self.plan, self.state)
+            self.notes += commits.orphaned_spools()
             yield commits
             commits.close()
             self.state.clear_staging()
@@ -116,9 +116,9 @@ class PipelineRun:
             self._holds.clear()
             self.state.stopping.unlink(missing_ok=True)
 
-    def work(self, session: SparkSession, commits: Commits) -> None:
+    def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        with working_for(self.plan.pipeline), commits.draining(self.state.root / "staging" / self.id, self.totals) as drains:
+        with working_for(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(Queries(session, commits, self.plan, self.state, self.mode, self.id, self._reports, self._stop), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
                 self._note_drains(drains)
@@ -128,7 +128,7 @@ class PipelineRun:
         if self._failed:
             raise self._failed[0]
 
-    def _run(self, queries: Queries, drains: Sequence[Drain]) -> None:
+    def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
         bounded = [query for query in self.plan.queries if not query.streaming]
         streams = self._all_started(queries)
@@ -153,7 +153,7 @@ class PipelineRun:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
         whole.join()  # a source read as a whole is one micro-batch
 
-    def _note_drains(self, drains: Sequence[Drain]) -> None:
+    def _note_drains(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
             if drain.failure is not None and not self._failed:
                 self._failed.append(RunError(str(drain.failure)))

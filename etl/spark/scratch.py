@@ -1,6 +1,6 @@
-"""A run's temporary files of Spark, in a folder that is removed: by the run at its end, and if it was killed, by the next one.
+"""The folder of Spark's temporary files: the run removes it at its end, or the next run does if this one is killed.
 
-Shuffled rows, copies of native libraries and the like otherwise stay in the temporary folder for good, and fill it.
+Otherwise shuffled rows and copies of native libraries would fill the system's temporary folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOCK = "in-use"
 
 @cache
 def scratch() -> Path:
-    """The folder of this process. Raises OSError where there is no place for temporary files."""
+    """The folder of this process. Raises OSError if temporary files cannot be created."""
     _sweep()
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -29,7 +29,7 @@ def scratch() -> Path:
         if os.fstat(lock).st_nlink:
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             return folder
-        os.close(lock)  # the sweep of another run was there between the two lines
+        os.close(lock)  # another run has removed the folder between the two lines
 
 
 def _sweep() -> None:

@@ -1,9 +1,8 @@
-"""Our sources as one Python streaming data source of Spark: its partitions are splits, its rows receipts or events.
+"""The sources of a query as one Python streaming data source of Spark: partitions are splits, rows are receipts or events.
 
-Spark calls `Reader` (through `etl.spark.datasource`) in two kinds of process: a long-lived one that plans (offsets,
-partitions, commit) and the workers that read. It logs each offset before a micro-batch runs, so the same two offsets
-are planned again after a crash. An offset is ``{"sources": {name: offset}, "parallelism": n, "found": seconds,
-"tick": micros?}``.
+Spark calls `SplitReader` (through `etl.spark.datasource`) in two kinds of process: a long-lived planner (offsets, partitions,
+commit) and the workers, which read. Spark logs each offset before its micro-batch runs, so that after a crash the same two
+offsets are planned again. An offset is ``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?}``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from etl.segment.event_time import heartbeat
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark import pace, relay
-from etl.spark.query_context import Part, QueryContext, current_batch, made, report
+from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.state import read_json, read_numbers, write_json
 
 if TYPE_CHECKING:
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WHOLE = 1 << 62
-"""A batch limit that limits nothing."""
+UNLIMITED = 1 << 62
+"""Bytes of a micro-batch without limit."""
 
 
-class Reader:
+class SplitReader:
     """Plans micro-batches over several sources and reads their splits through a segment."""
 
     def __init__(
@@ -56,45 +55,47 @@ class Reader:
         self._delivered: dict[str, Offset] = {}
         self._calls: CallThread | None = None
 
-    # ── Planning, in one long-lived process ──
+    # ── Planner: one long-lived process ──
 
-    def begin(self) -> dict[str, Any]:
-        """Where a new checkpoint begins."""
+    def initial_offset(self) -> dict[str, Any]:
+        """The first offset of a new checkpoint."""
         relay.send(self._query.pipeline)
-        offsets = {name: self._begin(name) for name in self._sources}
+        offsets = {name: self._initial_offset(name) for name in self._sources}
         return {"sources": offsets, "parallelism": self._query.parallelism}
 
-    def latest(self, start: dict[str, Any]) -> dict[str, Any]:
-        """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
+    def latest_offset(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The end offset of the next micro-batch; ``start`` when there is nothing to read."""
         relay.send(self._query.pipeline)
         try:
-            self.commit(start)  # Spark tells of a batch's end when the next has data, for which a full journal has no room
-            return self._next(start)
+            self.commit(start)  # Spark commits a batch only when the next has data, for which a full journal has no room
+            return self._next_offset(start)
         except RunStopping:
             return start
 
-    def _next(self, start: dict[str, Any]) -> dict[str, Any]:
+    def _next_offset(self, start: dict[str, Any]) -> dict[str, Any]:
         begun: dict[str, Offset] = start["sources"]
-        if begun.keys() != self._sources.keys():  # a source came or went: a batch of its own says where the new one begins
-            offsets = {name: begun[name] if name in begun else self._begin(name) for name in self._sources}
+        if (
+            begun.keys() != self._sources.keys()
+        ):  # sources were added or removed: an empty batch logs the first offset of a new one
+            offsets = {name: begun[name] if name in begun else self._initial_offset(name) for name in self._sources}
             return {"sources": offsets, "parallelism": self._query.parallelism}
-        ends = self._ends(begun)
+        ends = self._end_offsets(begun)
         if ends != begun:
             self._moved, self._ticked = time.monotonic(), False
             return {"sources": ends, "parallelism": self._query.parallelism, "found": time.time()}
-        over = all(self._waiting(name, source.ended, begun[name]) for name, source in self._sources.items())
-        ticked = self._tick(start, over)
-        if over and ticked == start:
+        all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
+        ticked = self._advance_clock(start, all_ended)
+        if all_ended and ticked == start:
             write_json(self._query.state.ended(self._query.query), True)
         return ticked
 
-    def _ends(self, begun: dict[str, Offset]) -> dict[str, Offset]:
-        left = self._left()
+    def _end_offsets(self, begun: dict[str, Offset]) -> dict[str, Offset]:
+        left = self._events_left()
         if left == 0:
             return begun
         if self._query.once and self._target is None:
-            everything = Limit(WHOLE, None, bounded=True)
-            self._target = {n: self._waiting(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
+            everything = Limit(UNLIMITED, None, bounded=True)
+            self._target = {n: self._call_source(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
         ends = dict(begun)
         known = read_numbers(self._query.state.query(self._query.query) / "pace.json")
         share = max(1, pace.batch_bytes(known.get("speed"), self._query.max_batch_bytes) // len(self._sources))
@@ -102,33 +103,33 @@ class Reader:
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             limit = Limit(share, left, self._query.once, until, known.get("event_bytes"))
-            ends[name] = pace.reach(partial(self._waiting, name, source.latest, begun[name]), limit, most)
+            ends[name] = pace.reach(partial(self._call_source, name, source.latest, begun[name]), limit, most)
             if left is not None and ends[name] != begun[name]:
-                break  # only one source a batch while events are counted: who reads how many is known afterwards
+                break  # with a limit of events only one source a batch: the number read is known afterwards
         return ends
 
-    def _begin(self, name: str) -> Offset:
-        return self._waiting(name, self._sources[name].start)
+    def _initial_offset(self, name: str) -> Offset:
+        return self._call_source(name, self._sources[name].start)
 
-    def _waiting(self, name: str, ask: Callable[..., T], *given: Any) -> T:
-        """A source's answer; while it is down it is asked again. Raises RunStopping when the run ends before the answer comes."""
+    def _call_source(self, name: str, ask: Callable[..., T], *given: Any) -> T:
+        """Call a method of a source; retry while the source is down. Raises RunStopping when the run stops first."""
         if self._calls is None:
             self._calls = CallThread(StopFile(self._query.state.stopping))
         calls = self._calls
         return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
 
-    def _left(self) -> int | None:
+    def _events_left(self) -> int | None:
         if not self._query.limited:
             return None
         return int(read_json(self._query.state.query(self._query.query) / "limit.json"))
 
-    def _tick(self, start: dict[str, Any], over: bool) -> dict[str, Any]:
-        """Move the clock of silent or ended sources past every open window, once per silence."""
+    def _advance_clock(self, start: dict[str, Any], all_ended: bool) -> dict[str, Any]:
+        """Advance the event time of idle or ended sources past every open window, once for each idle time."""
         clock = self._read.watermark if self._read else None
         if clock is None or self._ticked:
             return start
         silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
-        if not (over or (self._query.drain if self._query.once else silent)):
+        if not (all_ended or (self._query.drain if self._query.once else silent)):
             return start
         known = read_numbers(self._query.state.query(self._query.query) / "clock.json")
         if "event_time" not in known:
@@ -137,21 +138,24 @@ class Reader:
         tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
         return start if start.get("tick") == tick else {**start, "tick": tick}
 
-    def parts(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
-        """The splits between two offsets, in delivery order."""
-        parts: list[Part] = []
+    def plan_tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SplitTask]:
+        """The tasks between two offsets, in delivery order."""
+        parts: list[SplitTask] = []
         if end.get("tick") is not None and end.get("tick") != start.get("tick"):
-            parts.append(Part(0, "", None, end["tick"]))
+            parts.append(SplitTask(0, "", None, end["tick"]))
         for name, source in self._sources.items():
             begun = start["sources"].get(name)
             if begun is None or begun == end["sources"].get(name):
                 continue
-            for split in self._waiting(name, source.splits, begun, end["sources"][name], end["parallelism"]):
-                parts.append(Part(len(parts), name, split, found=end.get("found")))
+            for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
+                parts.append(SplitTask(len(parts), name, split, found=end.get("found")))
         return parts
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All sinks of this query hold what was read up to ``end``; sources hear of it when all their readers have begun."""
+        """Commit ``end`` to the sources: all sinks of this query have the events before it.
+
+        A source's `commit` is called once all queries that read it have an offset.
+        """
         for name, source in self._sources.items():
             known = end["sources"].get(name)
             if type(source).commit is Source.commit or known is None or known == self._delivered.get(name):
@@ -161,42 +165,42 @@ class Reader:
             write_json(marks / f"{self._query.query}-{self._number}.json", known)
             ends = [mark for path in sorted(marks.glob("*.json")) if (mark := read_json(path)) is not None]
             if len(ends) == self._query.readers.get(name, 1):
-                self._waiting(name, source.commit, ends)
+                self._call_source(name, source.commit, ends)
 
-    # ── Reading, in a worker ──
+    # ── Workers: reading ──
 
-    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Run the segment over one split: receipts, or events with the receipt put aside for the driver."""
+    def read(self, part: SplitTask) -> Iterator[pa.RecordBatch]:
+        """Run the segment over one split; yields its receipt, or its events, with the receipt in a file for the driver."""
         relay.send(self._query.pipeline)
-        staging = self._staging()
+        staging = self._staging_folder()
         try:
-            yield from self._events(part, staging) if self._read else self._receipt(part, staging)
+            yield from self._run_for_spark(part, staging) if self._read else self._run_to_receipt(part, staging)
         except RunStopping:
             raise
         except Exception as error:
-            report(staging, error)
+            store_error(staging, error)
             raise
 
-    def _receipt(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
-        receipt = self._anew(part, staging).run_to_end()
+    def _run_to_receipt(self, part: SplitTask, staging: Path) -> Iterator[pa.RecordBatch]:
+        receipt = self._restartable_segment(part, staging).run_to_end()
         yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
-    def _anew(self, part: Part, staging: Path) -> RestartableSegment:
+    def _restartable_segment(self, part: SplitTask, staging: Path) -> RestartableSegment:
         backoff = Backoff(f"query {self._query.query!r}", StopFile(self._query.state.stopping))
         return RestartableSegment(partial(self._run, part, staging), partial(self._batches, part), backoff)
 
-    def _events(self, part: Part, staging: Path) -> Iterator[pa.RecordBatch]:
+    def _run_for_spark(self, part: SplitTask, staging: Path) -> Iterator[pa.RecordBatch]:
         assert self._read is not None
         if part.tick is not None:
             assert self._read.watermark is not None
-            yield heartbeat(emitted(self._read), self._read.watermark.field, part.tick)
+            yield heartbeat(emitted_schema(self._read), self._read.watermark.field, part.tick)
             return
-        whole = self._anew(part, staging)
+        whole = self._restartable_segment(part, staging)
         yield from whole
-        folder = made(staging / "receipts")
+        folder = ensure_folder(staging / "receipts")
         (folder / whole.receipt.split).write_bytes(whole.receipt.encode())
 
-    def _run(self, part: Part, staging: Path) -> SegmentRun:
+    def _run(self, part: SplitTask, staging: Path) -> SegmentRun:
         assert part.split is not None
         context = SplitContext(
             pipeline=self._query.pipeline,
@@ -204,7 +208,7 @@ class Reader:
             partition=part.split.partition,
             split=f"{part.name}-{self._number}" if self._number else part.name,
             order=part.order,
-            staging_folder=lambda sink: str(made(staging / "sinks" / sink)),
+            staging_folder=lambda sink: str(ensure_folder(staging / "sinks" / sink)),
             segment_number=self._number,
             batch=current_batch(self._query),
             stop_file=StopFile(self._query.state.stopping),
@@ -212,22 +216,22 @@ class Reader:
             ordered=self._sources[part.source].ordered,
         )
         clock = self._read.watermark if self._read else None
-        emits = emitted(self._read) if self._read else None
+        emits = emitted_schema(self._read) if self._read else None
         run = SegmentRun(self._segment, part.source, context, self._query.dead_letters, emits, clock)
         run.receipt.found = part.found
         return run
 
-    def _batches(self, part: Part) -> Iterator[Any]:
+    def _batches(self, part: SplitTask) -> Iterator[Any]:
         assert part.split is not None
         read = partial(self._sources[part.source].read, part.split)
         return read_with_retries(read, self._query.backoff(part.source))
 
-    def _staging(self) -> Path:
+    def _staging_folder(self) -> Path:
         return self._query.state.staging(self._query.run_id, self._query.query, current_batch(self._query).number)
 
 
-def emitted(read: Read) -> pa.Schema:
-    """The fields a read hands to Spark, without ``_offset``."""
+def emitted_schema(read: Read) -> pa.Schema:
+    """The fields of a read's output for Spark, without ``_offset``."""
     clock = read.watermark
     if clock is None or clock.field in read.schema.names:
         return read.schema
@@ -237,12 +241,14 @@ def emitted(read: Read) -> pa.Schema:
 def splits_source(
     query: QueryContext, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
 ) -> type[DataSource]:
-    """What Spark reads a query's sources with; ``number`` tells the reads of one query apart, which may share a source. Its
-    name is unique in a session, which may run several pipelines: Spark keeps one data source a name."""
+    """The data source class for one read of a query; ``number`` counts the reads of the query, which may share a source.
+
+    Its name is unique in the session, which may run several pipelines: Spark has one data source for each name.
+    """
     from etl.spark.datasource import data_source
 
     name = f"sluice_{hashlib.sha256(f'{query.state.root}/{query.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
-    return data_source(name, pickle.dumps(Reader(query, sources, segment, read, number)), spark_schema(read))
+    return data_source(name, pickle.dumps(SplitReader(query, sources, segment, read, number)), spark_schema(read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:
@@ -251,4 +257,4 @@ def spark_schema(read: Read | None) -> StructType | str:
         return "receipt binary"
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(emitted(read).append(pa.field("_offset", pa.int64())))
+    return from_arrow_schema(emitted_schema(read).append(pa.field("_offset", pa.int64())))

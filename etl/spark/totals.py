@@ -12,7 +12,7 @@ from typing import Any
 from etl.api import Counted
 from etl.plan.model import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt, Rejected
-from etl.spark.measured import Measured, TableInUse
+from etl.spark.step_measures import StepMeasures, TableInUse
 
 MOST_TOLD = 100
 """Names of a step's measure in a log line; the file of metrics has all."""
@@ -45,7 +45,7 @@ class Totals:
     read: dict[str, Counts] = field(default_factory=dict)
     bytes: int = 0
     steps: dict[str, Counts] = field(default_factory=dict)
-    measured: dict[str, Measured] = field(default_factory=dict)
+    measured: dict[str, StepMeasures] = field(default_factory=dict)
     """What steps told beside, such as the matches of each rule."""
     tables: dict[str, TableInUse] = field(default_factory=dict)
     sinks: dict[str, SinkTotals] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Totals:
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
                 if walk.counted is not None:
-                    self.measured.setdefault(node.id, Measured()).add(walk.counted)
+                    self.measured.setdefault(node.id, StepMeasures()).add(walk.counted)
                 self.dead += counts.dead
         for name in branch.sinks:
             self._sink(name, walk.sink(), lost)

@@ -1,9 +1,9 @@
-"""One process that has loaded what Spark's Python processes need, and forks them: those start at once and share its pages.
+"""The zygote: a process that has loaded all modules that Spark's Python processes need, and forks these processes.
 
-Spark starts an interpreter for each kind of question, one after the other: the daemon of workers, two or three planners, and a
-planner for each query that streams. Each would load the same modules for half a second or more. `etl.spark.interpreter` starts
-this process and `etl.spark.launcher` asks it. A fork is what that program is asked to be: it has its variables, folder and
-streams, and is killed when it is. The zygote ends with the driver; its forks end as they would without it.
+Spark starts a Python interpreter for the daemon of workers, for two or three planners, and for each streaming query. Each would
+load the same modules for half a second or more; forks start at once and share the zygote's memory. `etl.spark.interpreter` starts
+the zygote; `etl.spark.launcher`, which Spark starts instead of Python, requests forks. A fork takes over the launcher's
+arguments, variables, folder and streams, and is killed when the launcher is. The zygote ends with the driver.
 
 The daemon of workers opens steps that take long, such as thousands of rules (`etl.segment.preopened_steps`). It is forked before
 Spark asks for it, so that it opens them while the JVM starts.
@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 from etl.lean import obey
 from etl.segment.preopened_steps import has_steps_to_open, open_early
-from etl.spark.becoming import STREAMS, Wanted, become, received, send
-from etl.spark.prepared import prepare
+from etl.spark.forked_process import STREAMS, ProcessRequest, become, receive_request, send_request
+from etl.spark.worker_preload import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from _typeshed import HasFileno
 
 MODULES = (
-    "pandas",  # unless the run does without
+    "pandas",  # if installed
     "pyarrow.compute",
     "pyspark.worker",
     "pyspark.sql.worker.create_data_source",
@@ -48,39 +48,39 @@ MODULES = (
 )
 
 LIFELINE = 0
-"""The stream that the driver holds open, once it has written a line: further modules."""
+"""The stream on which the driver writes one line (further modules to load) and which it then keeps open."""
 
 COMPILED = "compiled"
-"""The argument that says that all kernels of the run have been compiled."""
+"""The argument for a run whose kernels have all been compiled."""
 
 DAEMON = ["-m", "etl.spark.daemon"]
-"""The first arguments of the process that workers are forked from."""
+"""The first arguments of Spark's worker daemon."""
 
 ANSWER_SECONDS = 5.0
-"""How long a launcher may take to say what it wants, which it knows when it comes."""
+"""Seconds that a launcher may take to send its request."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """A fork, and the launcher that waits for it."""
+    """A forked process, and the launcher that waits for its exit code."""
 
     pid: int
-    end: int
-    """Readable when it has ended (pidfd_open)."""
+    exit_descriptor: int
+    """A descriptor that becomes readable when the process ends (pidfd_open)."""
     launcher: socket.socket
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """A fork that waits to be told what it is to be."""
+class EarlyFork:
+    """A process forked before its request arrives, and the socket on which it waits for the request."""
 
     pid: int
     line: socket.socket
 
-    def told(self, wanted: Wanted) -> bool:
-        """Whether it has been told; False where it is gone."""
+    def send_request(self, request: ProcessRequest) -> bool:
+        """Send the request; False if the process has ended."""
         with suppress(OSError), self.line:
-            send(self.line, wanted)
+            send_request(self.line, request)
             return True
         with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
@@ -88,33 +88,33 @@ class Ahead:
 
 
 class Zygote:
-    """Forks what is asked for. No threads: a fork has only the one that forked."""
+    """Forks processes on request. It has no threads, because a fork has only the thread that forked."""
 
-    def __init__(self, listener: socket.socket, daemon: Ahead | None = None) -> None:
+    def __init__(self, listener: socket.socket, daemon: EarlyFork | None = None) -> None:
         self._listener, self._daemon = listener, daemon
         self._selector = selectors.DefaultSelector()
         self._selector.register(LIFELINE, selectors.EVENT_READ)
         self._selector.register(listener, selectors.EVENT_READ)
 
-    def serve(self) -> Wanted | None:
-        """Work until the driver is gone; returns what this process is to be where it is a fork, else None."""
+    def serve(self) -> ProcessRequest | None:
+        """Serve requests until the driver ends. Returns the request in a forked process, None in the zygote."""
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj == LIFELINE:
                     return None
                 if key.data is not None:
-                    self._look_after(key.data, key.fileobj)
-                elif (wanted := self._forked()) is not None:
-                    return wanted
+                    self._on_ready(key.data, key.fileobj)
+                elif (request := self._accept_request()) is not None:
+                    return request
 
-    def _look_after(self, child: Child, ready: int | HasFileno) -> None:
-        """Tell a launcher how its process ended, or end the process whose launcher is gone."""
+    def _on_ready(self, child: Child, ready: int | HasFileno) -> None:
+        """Send a launcher the exit code of its process, or kill the process whose launcher has ended."""
         if ready not in self._selector.get_map():
-            return  # both ended at once
+            return  # both have ended
         self._selector.unregister(ready)
         if ready is child.launcher:
             with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(child.end, signal.SIGKILL)
+                signal.pidfd_send_signal(child.exit_descriptor, signal.SIGKILL)
             return
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         with suppress(OSError):
@@ -122,36 +122,36 @@ class Zygote:
         with suppress(KeyError):
             self._selector.unregister(child.launcher)
         child.launcher.close()
-        os.close(child.end)
+        os.close(child.exit_descriptor)
 
-    def _forked(self) -> Wanted | None:
-        """Take one request; what this process is to be where it is the fork, else None."""
+    def _accept_request(self) -> ProcessRequest | None:
+        """Accept one request and fork. Returns the request in the forked process, None in the zygote."""
         launcher, _ = self._listener.accept()
         try:
-            wanted = _request(launcher)
-            pid = self._ahead(wanted) or os.fork()
+            request = _read_request(launcher)
+            pid = self._take_early_fork(request) or os.fork()
         except (OSError, EOFError, ValueError, TypeError):
             launcher.close()
             return None
         if pid == 0:
-            self._leave(launcher)
-            return wanted
-        for stream in wanted.streams:
+            self._close_inherited(launcher)
+            return request
+        for stream in request.streams:
             os.close(stream)
         child = Child(pid, os.pidfd_open(pid), launcher)
-        self._selector.register(child.end, selectors.EVENT_READ, child)
+        self._selector.register(child.exit_descriptor, selectors.EVENT_READ, child)
         self._selector.register(launcher, selectors.EVENT_READ, child)
         return None
 
-    def _ahead(self, wanted: Wanted) -> int:
-        """The process that was begun for this; 0 where none was, or it is gone."""
-        if self._daemon is None or wanted.arguments[:2] != DAEMON:
+    def _take_early_fork(self, request: ProcessRequest) -> int:
+        """The id of the process forked early for this request; 0 if there is none."""
+        if self._daemon is None or request.arguments[:2] != DAEMON:
             return 0
         daemon, self._daemon = self._daemon, None
-        return daemon.pid if daemon.told(wanted) else 0
+        return daemon.pid if daemon.send_request(request) else 0
 
-    def _leave(self, launcher: socket.socket) -> None:
-        """In a fork: hold nothing of the zygote's."""
+    def _close_inherited(self, launcher: socket.socket) -> None:
+        """In a forked process: close all descriptors of the zygote."""
         for key in list(self._selector.get_map().values()):
             if key.fd != LIFELINE:
                 os.close(key.fd)
@@ -161,38 +161,38 @@ class Zygote:
         self._selector.close()
 
 
-def _request(launcher: socket.socket) -> Wanted:
-    """What a launcher wants. Raises OSError, EOFError, ValueError or TypeError when it breaks off or is not this user's."""
+def _read_request(launcher: socket.socket) -> ProcessRequest:
+    """Read a launcher's request. Raises OSError, EOFError, ValueError or TypeError for a broken one or another user's."""
     _, user, _ = struct.unpack("3i", launcher.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if user != os.getuid():
-        raise PermissionError(f"user {user} asks for a process of user {os.getuid()}")
+        raise PermissionError(f"user {user} requests a process of user {os.getuid()}")
     launcher.settimeout(ANSWER_SECONDS)
     launcher.send(b"!")
-    wanted = received(launcher)
+    request = receive_request(launcher)
     launcher.settimeout(None)
-    return wanted
+    return request
 
 
-def begin(listener: socket.socket) -> Ahead | Wanted:
-    """Fork the process that opens what takes long, and then waits; in that process, what it is to be."""
+def fork_daemon_early(listener: socket.socket) -> EarlyFork | ProcessRequest:
+    """Fork the future worker daemon, which opens slow steps and then waits. Returns its request in that process."""
     here, there = socket.socketpair()
     pid = os.fork()
     if pid:
         there.close()
-        return Ahead(pid, here)
+        return EarlyFork(pid, here)
     here.close()
     listener.close()
-    _silence()
+    _silence_output()
     open_early()
     try:
         with there:
-            return received(there)
+            return receive_request(there)
     except (OSError, EOFError, ValueError, TypeError):
-        os._exit(0)  # the zygote is gone, and the driver with it
+        os._exit(0)  # the zygote has ended, and so has the driver
 
 
-def _silence() -> None:
-    """What libraries print is for nobody yet: standard output and error are the driver's until Spark has given others."""
+def _silence_output() -> None:
+    """Discard what libraries print: standard output and error are the driver's until Spark's streams replace them."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(STREAMS):
         os.dup2(nowhere, number)
@@ -200,7 +200,7 @@ def _silence() -> None:
 
 
 def load(further: Iterable[str], compiled: bool) -> None:
-    """Load what forks need, and where kernels are compiled those, too; what lies in memory then stays there for all."""
+    """Load the modules that forks need, and compiled kernels; forks share this memory."""
     obey()
     gc.disable()
     for module in (*MODULES, *further):
@@ -208,7 +208,7 @@ def load(further: Iterable[str], compiled: bool) -> None:
             import_module(module)
     if compiled:
         prepare()
-    gc.freeze()  # a fork's collector that looked at it would copy its pages
+    gc.freeze()  # otherwise the garbage collector of a fork would touch, and so copy, the pages
     gc.enable()
 
 
@@ -216,9 +216,9 @@ if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     load(sys.stdin.readline().split(), compiled=sys.argv[2] == COMPILED)
     folder = os.path.dirname(listening.getsockname())
-    daemon = begin(listening) if has_steps_to_open() else None
-    asked_for = daemon if isinstance(daemon, Wanted) else Zygote(listening, daemon).serve()
-    if asked_for is None:
+    daemon = fork_daemon_early(listening) if has_steps_to_open() else None
+    request = daemon if isinstance(daemon, ProcessRequest) else Zygote(listening, daemon).serve()
+    if request is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        become(asked_for)
+        become(request)

@@ -8,12 +8,12 @@ from pathlib import Path
 from etl.api import Counted
 from etl.cli.metrics import MetricsFile, Sample, samples, written
 from etl.receipts import Counts
-from etl.spark.measured import Measured, TableInUse
+from etl.spark.step_measures import StepMeasures, TableInUse
 from etl.spark.totals import SinkTotals, Totals
 
 
-def measured(*counted: Counted) -> Measured:
-    one = Measured()
+def measured(*counted: Counted) -> StepMeasures:
+    one = StepMeasures()
     for some in counted:
         one.add(some)
     return one

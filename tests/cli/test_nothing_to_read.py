@@ -20,8 +20,8 @@ from etl.api import Finding, Source
 from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
 from etl.cli.progress import Progress
 from etl.receipts import Counts
+from etl.spark.committed_offsets import read_committed_offsets
 from etl.spark.mode import Mode
-from etl.spark.reached import reached
 from etl.spark.run import PipelineRun
 from etl.spark.state import StateFolder
 
@@ -95,7 +95,7 @@ def test_receivers_have_nothing_until_somebody_sends() -> None:
 def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) -> None:
     (query,) = run(tmp_path, Lines()).plan.queries
     state = StateFolder(tmp_path)
-    assert reached(state, [query]) == {}
+    assert read_committed_offsets(state, [query]) == {}
 
     folder = state.checkpoint(query.name) / "offsets"
     folder.mkdir(parents=True)
@@ -103,7 +103,7 @@ def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) ->
         (folder / str(number)).write_text("\n".join(["v1", "{}", *lines]))
     (folder / ".11.tmp").touch()
 
-    assert cast(Any, reached(state, [query])) == {"log": 2}
+    assert cast(Any, read_committed_offsets(state, [query])) == {"log": 2}
 
 
 @pytest.mark.spark

@@ -8,12 +8,12 @@ from typing import Any
 from etl.api import Counted
 from etl.cli.step_summary import step_summary
 from etl.receipts import OTHERS, Counts
-from etl.spark.measured import Measured, TableInUse
+from etl.spark.step_measures import StepMeasures, TableInUse
 from etl.spark.totals import Totals
 
 
 def lines(counted: Counted, **more: Any) -> list[str]:
-    one = Measured()
+    one = StepMeasures()
     one.add(counted)
     return list(step_summary(Totals(steps={"main[1] x": Counts(5000, 100)}, measured={"main[1] x": one}, **more)))
 

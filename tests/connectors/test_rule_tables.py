@@ -241,7 +241,7 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
             wait_for(lambda: meets(stream, ["fed", "more", "store"]), what="the end of a rule")
             wait_for(lambda: {"table feed", "table store[1]"} <= refused(stream), what="the word about bad rules")
             answer.status = 503
-            wait_for(lambda: "the version before stays in use" in "".join(stream.said), what="the word about the server")
+            wait_for(lambda: "the earlier version stays in use" in "".join(stream.said), what="the word about the server")
             assert meets(stream, ["fed", "more", "store"])
             tables = metrics(etl.folder / "state" / "metrics.prom", "sluice_table_")
 

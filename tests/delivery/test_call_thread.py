@@ -17,7 +17,7 @@ from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import Reader
+from etl.spark.splits import SplitReader
 from etl.spark.state import StateFolder
 
 
@@ -82,8 +82,8 @@ def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path
         max_batch_bytes=1 << 20,
         once=False,
     )
-    reader = Reader(query, {"log": Hanging()}, Segment({}, {}), None)
+    reader = SplitReader(query, {"log": Hanging()}, Segment({}, {}), None)
     start = {"sources": {"log": {}}, "parallelism": 1}
     threading.Timer(0.2, state.stopping.touch).start()
 
-    assert reader.latest(start) == start
+    assert reader.latest_offset(start) == start

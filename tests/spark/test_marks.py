@@ -13,7 +13,7 @@ from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import Reader
+from etl.spark.splits import SplitReader
 from etl.spark.state import StateFolder
 
 
@@ -36,7 +36,7 @@ class Counted(Source):
         self._told.append(sorted(end["at"] for end in ends))
 
 
-def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
+def reader(folder: Path, source: Source, query: str, number: int = 0) -> SplitReader:
     state, nothing = StateFolder(folder), Segment({}, {})
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     job = QueryContext(
@@ -50,7 +50,7 @@ def reader(folder: Path, source: Source, query: str, number: int = 0) -> Reader:
         once=False,
         readers={"numbers": 3},
     )
-    return Reader(job, {"numbers": source}, nothing, None, number)
+    return SplitReader(job, {"numbers": source}, nothing, None, number)
 
 
 def at(place: int) -> dict[str, object]:
@@ -66,7 +66,7 @@ def test_a_source_hears_of_what_all_its_readers_have_delivered(tmp_path: Path) -
     assert source._told == []
 
     three.commit(at(40))
-    two.latest(at(30))  # where a batch begins, the one before has been delivered
-    two.latest(at(30))
+    two.latest_offset(at(30))  # where a batch begins, the one before has been delivered
+    two.latest_offset(at(30))
 
     assert source._told == [[20, 40, 50], [30, 40, 50]]

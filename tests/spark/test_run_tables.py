@@ -13,7 +13,7 @@ from running import Etl, wait_for
 
 from connectors.lookup_tables.file import FileTable
 from etl.api import EtlError
-from etl.spark.tables import _Keeper, kept
+from etl.spark.run_tables import _TableReporter, refreshed_tables
 from etl.steps.lookup import Lookup, tables_of
 from etl.tables.build_process import BuildResult
 from etl.tables.table_file import TableCounts
@@ -36,12 +36,12 @@ def test_a_changed_table_is_put_into_use_and_a_broken_one_is_not(tmp_path: Path)
     path.write_text("ip,kind\na,old\n")
     one, said = wanted(path, "100ms"), []
 
-    with kept({one.id: one}, root, True, lambda level, text: said.append((level, text))):
+    with refreshed_tables({one.id: one}, root, True, lambda level, text: said.append((level, text))):
         assert kind(one, root, "a") == "old"
         path.write_text("ip,kind\na,new\nb,too\n,none\n")
         wait_for(lambda: kind(one, root, "b") == "too")
         path.write_text("something else\n")
-        wait_for(lambda: any("the version before stays in use" in text for _, text in said))
+        wait_for(lambda: any("the earlier version stays in use" in text for _, text in said))
         assert kind(one, root, "a") == "new"
         path.unlink()
         wait_for(lambda: any("no such file" in text for _, text in said))
@@ -60,7 +60,7 @@ def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
     path.write_text("ip,kind\na,old\n")
     one = wanted(path, "50ms")
 
-    with kept({one.id: one}, tmp_path / "tables", True, lambda level, text: said.append(text), in_use):
+    with refreshed_tables({one.id: one}, tmp_path / "tables", True, lambda level, text: said.append(text), in_use):
         table = in_use["intel"]
         first, built = table.version, table.built
         wait_for(lambda: (table.checked or 0) > (built or 0) + 0.05, what="another look")
@@ -87,22 +87,22 @@ def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
 def test_a_table_that_cannot_tell_whether_it_changed_is_told_once(tmp_path: Path) -> None:
     # given
     said: list[str] = []
-    keeper = _Keeper(tmp_path, lambda level, text: said.append(text), {})
+    keeper = _TableReporter(tmp_path, lambda level, text: said.append(text), {})
 
     def read(rows: int, version: str | None = None) -> BuildResult:
         return BuildResult("t", TableVersion("000001.table", version, 0.0, TableCounts(rows, rows, 0, 0)), is_new=True)
 
     # when
     for answer in (read(2), read(2), read(3), BuildResult("t", error="gone"), BuildResult("t", error="gone"), read(3)):
-        keeper.take(answer)
+        keeper.report(answer)
     for _ in range(2):
-        keeper.take(read(3, "v"))
+        keeper.report(read(3, "v"))
 
     # then
     assert said == [
         "table 't': 2 rows",
         "table 't': 3 rows",
-        "table 't' cannot be read, the version before stays in use: gone",
+        "table 't' cannot be read, the earlier version stays in use: gone",
         "table 't' can be read again",
         "table 't': 3 rows",
         "table 't': 3 rows",
@@ -115,7 +115,7 @@ def test_a_table_that_was_never_read_ends_the_run(tmp_path: Path) -> None:
 
     with (
         pytest.raises(EtlError, match=r"table 'intel': .*none\.csv: there is no such file"),
-        kept({one.id: one}, tmp_path, False, print),
+        refreshed_tables({one.id: one}, tmp_path, False, print),
     ):
         raise AssertionError("the run began")
 
@@ -124,10 +124,10 @@ def test_a_table_that_was_read_once_will_do(tmp_path: Path) -> None:
     path = tmp_path / "intel.csv"
     path.write_text("ip,kind\na,old\n")
     one, said = wanted(path), []
-    with kept({one.id: one}, tmp_path, False, lambda level, text: None):
+    with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: None):
         path.unlink()
 
-    with kept({one.id: one}, tmp_path, False, lambda level, text: said.append(level)):
+    with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: said.append(level)):
         assert kind(one, tmp_path, "a") == "old"
 
     assert said == ["warning"]

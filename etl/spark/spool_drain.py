@@ -1,4 +1,4 @@
-"""Delivering what waits in a sink's spool, in order, beside the queries."""
+"""Delivering the events of a sink's spool, in order, while the queries run."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from etl.delivery.identities import DeadLetterIdentities, EventIdentities
 from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spool import SpoolEntry
 from etl.receipts import Delivered, Spooled
-from etl.spark.query_context import made
-from etl.spark.sink_end import SinkEnd
+from etl.spark.query_context import ensure_folder
+from etl.spark.sink_committer import SinkCommitter
 from etl.spark.totals import Totals
 
 POLL_SECONDS = 0.1
 
 
 @dataclass
-class Drain:
-    """Empties one sink's spool in a thread of its own, from `start` to `stop`. Memory: one batch of the sink.
+class SpoolDrain:
+    """Empties one sink's spool in a thread, from `start` to `stop`. Memory: one batch of the sink.
 
-    Every file is delivered under the name of the split that it came from, and again if the sink breaks off: what the sink
-    has already, its ledger or ids keep out. A file that it has, and that needs no commit, is removed at once.
+    Each file is delivered under the name of its split, and again after a failure: the sink's ledger or ids filter out events that
+    it already has. A delivered file that needs no commit is removed at once.
     """
 
     pipeline: str
-    end: SinkEnd
-    dead: SinkEnd
+    sink: SinkCommitter
+    dead: SinkCommitter
     staging: Path
     totals: Totals
     failure: EtlError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
-    """Failed ones in a row."""
+    """Failed attempts in a row."""
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -50,41 +50,41 @@ class Drain:
 
     @property
     def name(self) -> str:
-        """The sink's."""
-        return self.end.output.name
+        """The sink's name."""
+        return self.sink.output.name
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End before the next batch."""
+        """Stop the thread before its next batch, and wait for it."""
         self._stop.set()
         self._thread.join()
 
     @property
     def settled(self) -> bool:
-        """Whether nothing waits any more, or the sink has not taken it in as many tries as it has."""
-        gives_up = self.tries >= self.end.output.sink.retry.attempts
-        return gives_up or self.failure is not None or self.end.spool.is_empty
+        """Whether the spool is empty, or the sink has failed in all its attempts."""
+        gives_up = self.tries >= self.sink.output.sink.retry.attempts
+        return gives_up or self.failure is not None or self.sink.spool.is_empty
 
     @property
     def stopping(self) -> bool:
-        """Whether it is to end."""
+        """Whether the thread is to stop."""
         return self._stop.is_set()
 
     def folder(self, entry: SpoolEntry) -> Path:
-        """Where what an entry's tasks stage lies."""
+        """The folder for an entry's staged output."""
         return self.staging / f"spool of {self.name}" / str(entry.number)
 
     def letters_batch(self, entry: SpoolEntry) -> BatchId:
-        """The micro-batch of an entry's dead letters: no other has its name."""
-        return BatchId(f"spool-{self.name}-{self.end.spool.id}", entry.number)
+        """The id under which an entry's dead letters are committed, which no micro-batch has."""
+        return BatchId(f"spool-{self.name}-{self.sink.spool.id}", entry.number)
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                entry = self.end.spool.first_entry()
+                entry = self.sink.spool.first_entry()
                 if entry is None:
                     self._stop.wait(POLL_SECONDS)
                 else:
@@ -98,27 +98,27 @@ class Drain:
             self.failure.__cause__ = error
 
     def _deliver(self, entry: SpoolEntry) -> None:
-        """All of a micro-batch, then its commit."""
+        """Deliver the files of a micro-batch, then commit."""
         staged: list[Staged] = []
         letters: list[Staged] = []
-        for place, item in enumerate(entry.items):
+        for index, item in enumerate(entry.items):
             if not Path(item.path).exists():
                 continue
-            done = self._deliver_with_retries(entry, place, item)
+            done = self._deliver_with_retries(entry, index, item)
             staged += done.staged
             letters += done.letters
             self.totals.drained(self.name, done.delivered, item.events)
             if not done.staged and not done.letters:
                 Path(item.path).unlink()
-        self._backoff().retry_until_done(lambda: self.end.commit_once(entry.batch, staged))
+        self._backoff().retry_until_done(lambda: self.sink.commit_once(entry.batch, staged))
         self._backoff().retry_until_done(lambda: self.dead.commit_once(self.letters_batch(entry), letters))
-        self.end.spool.remove(entry)
+        self.sink.spool.remove(entry)
         shutil.rmtree(self.folder(entry), ignore_errors=True)
 
-    def _deliver_with_retries(self, entry: SpoolEntry, place: int, item: Spooled) -> _Attempt:
+    def _deliver_with_retries(self, entry: SpoolEntry, index: int, item: Spooled) -> _FileDelivery:
         backoff = self._backoff()
         while True:
-            attempt = _Attempt(self, entry, place, item, backoff)
+            attempt = _FileDelivery(self, entry, index, item, backoff)
             try:
                 attempt.run()
             except OSError as error:
@@ -128,69 +128,69 @@ class Drain:
                 return attempt
 
     def _backoff(self) -> Backoff:
-        usual = self.end.backoff()
-        return _Noted(usual.subject, lambda: self.stopping or usual.is_stopping(), usual.retry, drain=self)
+        usual = self.sink.backoff()
+        return _DrainBackoff(usual.subject, lambda: self.stopping or usual.is_stopping(), usual.retry, drain=self)
 
 
 @dataclass
-class _Noted(Backoff):
-    """Tells the drain how long it has been waiting."""
+class _DrainBackoff(Backoff):
+    """A backoff that records the failed attempts in the drain."""
 
-    drain: Drain | None = None
+    drain: SpoolDrain | None = None
 
     def wait(self, cause: object, min_seconds: float = 0.0) -> None:
         assert self.drain is not None
         self.drain.tries = self.tries + 1
-        self.drain.end.stuck.set()
-        told = f"{cause}; {self.drain.end.spool.pending_events} events wait in the spool" if not self.tries else cause
+        self.drain.sink.is_waiting.set()
+        told = f"{cause}; {self.drain.sink.spool.pending_events} events wait in the spool" if not self.tries else cause
         super().wait(told, min_seconds)
 
     def succeeded(self) -> None:
         assert self.drain is not None
         self.drain.tries = 0
-        self.drain.end.stuck.clear()
+        self.drain.sink.is_waiting.clear()
         super().succeeded()
 
 
 @dataclass
-class _Attempt:
-    """One file on its way to the sink, and what the sink refuses on its way to the dead letters."""
+class _FileDelivery:
+    """The delivery of one file to the sink, and of the events that the sink rejects to the dead letters."""
 
-    drain: Drain
+    drain: SpoolDrain
     entry: SpoolEntry
-    place: int
+    index: int
     item: Spooled
     backoff: Backoff
     delivered: Delivered = field(default_factory=Delivered)
     staged: list[Staged] = field(default_factory=list)
     letters: list[Staged] = field(default_factory=list)
-    _refused: SinkWriter | None = None
+    _letter_writer: SinkWriter | None = None
 
     def __post_init__(self) -> None:
         self._letters = DeadLetterIdentities(self._letters_task().identity)
 
     def run(self) -> None:
-        """Raises OSError when the sink breaks off, and RunStopping with the run."""
-        self.drain.end.make_ready()
-        sink_writer = self._open(self.drain.end, self._task(), self._reject, self.delivered)
+        """Deliver the file. Raises OSError when the sink fails, and RunStopping when the run stops."""
+        self.drain.sink.prepare()
+        sink_writer = self._open(self.drain.sink, self._task(), self._reject, self.delivered)
         try:
             for batch in spool_file.batches(Path(self.item.path)):
                 if self.drain.stopping:
-                    raise RunStopping(f"the run ends while the spool of sink {self.drain.name!r} is delivered")
+                    raise RunStopping(f"the run stops while the spool of sink {self.drain.name!r} is delivered")
                 sink_writer.write(batch)
             self.staged = [staged for staged in [sink_writer.close()] if staged is not None]
-            if self._refused is not None:
-                self.letters = [staged for staged in [self._refused.close()] if staged is not None]
+            if self._letter_writer is not None:
+                self.letters = [staged for staged in [self._letter_writer.close()] if staged is not None]
         except BaseException:
-            for one in [sink_writer, *([self._refused] if self._refused else [])]:
+            for one in [sink_writer, *([self._letter_writer] if self._letter_writer else [])]:
                 with suppress(OSError):
                     one.abort()
             raise
 
-    def _open(self, end: SinkEnd, task: Task, reject: Callable[[Rejects], None], delivered: Delivered) -> SinkWriter:
-        sink = end.output.sink
+    def _open(self, committer: SinkCommitter, task: Task, reject: Callable[[Rejects], None], delivered: Delivered) -> SinkWriter:
+        sink = committer.output.sink
         return SinkWriter(
-            end.output.name,
+            committer.output.name,
             sink,
             sink.open(task),
             reject,
@@ -207,20 +207,20 @@ class _Attempt:
         return Task(*what, item.part, item.order, item.ordered)
 
     def _reject(self, rejects: Rejects) -> None:
-        if self.item.delivered:  # the task that gave it to the sink reported them
+        if self.item.delivered:  # the task that wrote to the sink has reported them
             self.delivered.dead -= rejects.events.num_rows
             return
         item, drain = self.item, self.drain
-        if self._refused is None:
-            self._refused = self._open(drain.dead, self._letters_task(), lambda _: None, Delivered())
+        if self._letter_writer is None:
+            self._letter_writer = self._open(drain.dead, self._letters_task(), lambda _: None, Delivered())
         at, identified = f"sink {drain.name}", drain.dead.output.sink.identified
         letters = dead_letters(rejects, drain.pipeline, at, item.source, item.partition)
-        self._refused.write(self._letters.add_to(letters, at, rejects.code) if identified else letters)
+        self._letter_writer.write(self._letters.add_to(letters, at, rejects.code) if identified else letters)
 
     def _letters_task(self) -> Task:
-        output, split = self.drain.dead.output, f"{self.drain.name}-{self.entry.number:012d}-{self.place}"
+        output, split = self.drain.dead.output, f"{self.drain.name}-{self.entry.number:012d}-{self.index}"
         folder, batch = self._folder(output.name), self.drain.letters_batch(self.entry)
         return Task(self.drain.pipeline, output.name, split, folder, output.schema, batch, f"{batch.query}-{split}")
 
     def _folder(self, name: str) -> str:
-        return str(made(self.drain.folder(self.entry) / name))
+        return str(ensure_folder(self.drain.folder(self.entry) / name))

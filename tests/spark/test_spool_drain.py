@@ -17,8 +17,8 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.delivery.spool_file import SpoolFile
 from etl.plan.model import Output
 from etl.receipts import Spooled
-from etl.spark.drain import Drain
-from etl.spark.sink_end import SinkEnd
+from etl.spark.sink_committer import SinkCommitter
+from etl.spark.spool_drain import SpoolDrain
 from etl.spark.state import StateFolder
 from etl.spark.totals import SinkTotals, Totals
 
@@ -95,12 +95,12 @@ def state(tmp_path: Path) -> StateFolder:
     return StateFolder(tmp_path / "state")
 
 
-def ends(state: StateFolder, **options: object) -> tuple[SinkEnd, SinkEnd]:
+def ends(state: StateFolder, **options: object) -> tuple[SinkCommitter, SinkCommitter]:
     """The sink's and the dead letters'."""
     home = state.root.parent
     sink = Stager(path=str(home / "out"), retry=QUICK, **{"on_failure": "spool", **options})
     letters = Stager(path=str(home / "letters"), field="event")
-    return SinkEnd(Output("out", sink, FIELDS), state), SinkEnd(Output("dead", letters, SCHEMA), state)
+    return SinkCommitter(Output("out", sink, FIELDS), state), SinkCommitter(Output("dead", letters, SCHEMA), state)
 
 
 def spooled(state: StateFolder, name: str, *numbers: int, delivered: bool = False) -> Spooled:
@@ -129,9 +129,9 @@ def down(state: StateFolder, yes: bool) -> None:
 def drained(state: StateFolder) -> Callable[..., Totals]:
     """Run a drain until its spool is empty, or until ``done``."""
 
-    def run(end: SinkEnd, dead: SinkEnd, done: Callable[[], bool] | None = None) -> Totals:
+    def run(end: SinkCommitter, dead: SinkCommitter, done: Callable[[], bool] | None = None) -> Totals:
         totals = Totals(sinks={"out": SinkTotals()})
-        drain = Drain("p", end, dead, state.root / "staging" / "run", totals)
+        drain = SpoolDrain("p", end, dead, state.root / "staging" / "run", totals)
         drain.start()
         try:
             wait_for(done or (lambda: drain.settled and end.spool.is_empty), 20)
@@ -156,7 +156,7 @@ def test_a_micro_batch_that_went_straight_is_committed_at_once(state: StateFolde
 
 def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
-    end.stuck.set()  # nobody drains yet: a commit is not to wait for it
+    end.is_waiting.set()  # nobody drains yet: a commit is not to wait for it
     taken = spooled(state, "a", 1, 2, delivered=True)
 
     assert end.commit(BatchId("q", 0), [Staged("", 0, 2, [1, 2])], [taken, spooled(state, "b", 3)]) == 2
@@ -172,7 +172,7 @@ def test_batches_of_the_spool_are_committed_in_order_each_as_a_whole(state: Stat
 
 def test_a_batch_that_is_run_again_changes_nothing(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
-    end.stuck.set()
+    end.is_waiting.set()
     end.commit(BatchId("q", 0), [], [spooled(state, "a", 1)])
 
     end.commit(BatchId("q", 0), [], [spooled(state, "a", 1)])
@@ -188,9 +188,9 @@ def test_the_drain_waits_for_a_sink_that_is_down_and_a_restart_goes_on(
 ) -> None:
     end, dead = ends(state)
     down(state, True)
-    end.stuck.set()
+    end.is_waiting.set()
     end.commit(BatchId("q", 0), [], [spooled(state, "a", 1), spooled(state, "b", 2)])
-    drained(end, dead, done=end.stuck.is_set)
+    drained(end, dead, done=end.is_waiting.is_set)
     assert end.spool.pending_events == 2
 
     again, dead = ends(state)
@@ -214,7 +214,7 @@ def test_a_sink_that_cannot_be_opened_begins_with_the_detour(state: StateFolder)
 
 def test_a_commit_that_fails_is_left_to_the_drain(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state)
-    end.stuck.set()
+    end.is_waiting.set()
     down(state, True)
 
     waiting = end.commit(BatchId("q", 0), [Staged("", 0, 1, [1])], [spooled(state, "a", 1, delivered=True)])
@@ -227,7 +227,7 @@ def test_a_commit_that_fails_is_left_to_the_drain(state: StateFolder, drained: C
 
 def test_what_the_sink_refuses_goes_to_the_dead_letters_once(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state, refused=frozenset({2, 3}))
-    end.stuck.set()
+    end.is_waiting.set()
     told = replace(spooled(state, "b", 3, 4, delivered=True), events=1)  # the task that gave it to the sink reported the 3
     end.commit(BatchId("q", 0), [Staged("", 0, 1, [4])], [spooled(state, "a", 1, 2), told])
 

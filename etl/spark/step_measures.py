@@ -1,4 +1,4 @@
-"""What steps told beside their events, and what tables are in use, over a run."""
+"""Measures that steps report in addition to their events, and the look-up tables in use, over a run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from etl.api import Counted
 from etl.receipts import OTHERS
 
 MOST_NAMES = 10_000
-"""Names of one measure that are told apart; later ones go together under `OTHERS`."""
+"""Most names of one measure; further names are added up under `OTHERS`."""
 
 
 @dataclass
-class Measured:
-    """One step's `Counted` of all splits."""
+class StepMeasures:
+    """The `Counted` values of one step, added up over all splits."""
 
     sums: dict[str, dict[str, float]] = field(default_factory=dict)
     state: dict[str, str | float] = field(default_factory=dict)
 
     def add(self, counted: Counted) -> None:
-        """One split's."""
+        """Add the values of one split."""
         for measure, amounts in counted.sums.items():
             known = self.sums.setdefault(measure, {})
             for name, amount in amounts.items():
@@ -30,7 +30,7 @@ class Measured:
         self.state.update(counted.state)
 
     def most(self, measure: str, number: int) -> list[tuple[str, float]]:
-        """The names with the largest amounts, the largest first."""
+        """The ``number`` names with the largest amounts, in descending order."""
         return sorted(self.sums.get(measure, {}).items(), key=lambda one: (-one[1], one[0]))[:number]
 
     def as_numbers(self, number: int) -> dict[str, Any]:
@@ -40,18 +40,18 @@ class Measured:
 
 @dataclass
 class TableInUse:
-    """A table of the run: which rows are in use, since when, and what came in the way of newer ones."""
+    """A look-up table of the run: the version in use, when it was read and checked, and the error that prevents a newer one."""
 
     version: str = ""
     rows: int = 0
     built: float | None = None
     """When the rows in use were read, seconds since the epoch."""
     checked: float | None = None
-    """When they were last found to be those that the table has."""
+    """When these rows were last confirmed to be current, seconds since the epoch."""
     failed: int = 0
     """How often the table could not be read."""
     error: str = ""
-    """Why not, the last time; empty when it could."""
+    """The last error; empty after a successful read."""
 
     def as_numbers(self, now: float) -> Mapping[str, Any]:
         """Plain values; ages in seconds."""

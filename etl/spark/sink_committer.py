@@ -1,4 +1,4 @@
-"""One sink's end in the driver: its committer, and its spool, which the commit of a micro-batch fills."""
+"""Committing micro-batches to one sink in the driver: through the sink's `Committer`, or into its spool."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from etl.delivery.sink_writer import DeliveryFailedError
 from etl.delivery.spool import SinkSpool, discard_files
 from etl.plan.model import Output
 from etl.receipts import Spooled
-from etl.spark.query_context import made
+from etl.spark.query_context import ensure_folder
 from etl.spark.state import StateFolder
 
 log = logging.getLogger("sluice.sink")
 
 CATCH_UP_SECONDS = 5.0
-"""How long a micro-batch that finds the spool empty waits for its own events to leave it: then the next goes straight."""
+"""Seconds that a commit waits for the drain to empty the spool, so that the next micro-batch can go directly to the sink."""
 
 POLL_SECONDS = 0.05
 
 
 @dataclass
-class SinkEnd:
-    """Queries and the drain take turns. Construction recovers what a killed run left behind.
+class SinkCommitter:
+    """Commits to one sink; a lock serialises queries and the drain. Construction repairs the state of a killed run.
 
-    With `on_failure: spool` nothing here waits for a sink that is down: where it cannot even be opened, the run begins with
-    the detour, and a commit that fails is left to the drain, which does the micro-batch again.
+    With ``on_failure: spool`` nothing here waits for a sink that is down: if the sink cannot be opened, the run starts with an
+    active spool, and after a failed commit the drain delivers the micro-batch again.
     """
 
     output: Output
     state: StateFolder
     spool: SinkSpool = field(init=False)
-    stuck: threading.Event = field(default_factory=threading.Event)
-    """Set while the drain waits for the sink."""
+    is_waiting: threading.Event = field(default_factory=threading.Event)
+    """Set while the drain waits for a sink that is down."""
     _committer: Committer | None = field(default=None, init=False)
     _ready: bool = field(default=False, init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -46,36 +46,38 @@ class SinkEnd:
     def __post_init__(self) -> None:
         self.spool = SinkSpool(self.state.spools / self.output.name)
         self.spool.recover()
-        if not self._spools:
-            self._try(self.make_ready)
-        elif not self._can_be_ready():
+        if not self._uses_spool:
+            self._retry(self.prepare)
+        elif not self._try_to_prepare():
             self.spool.activate()
 
     @property
-    def _spools(self) -> bool:
+    def _uses_spool(self) -> bool:
         return self.output.sink.on_failure == "spool"
 
     def backoff(self) -> Backoff:
-        """For this sink."""
+        """A new backoff for this sink."""
         return Backoff(f"sink {self.output.name!r}", StopFile(self.state.stopping), self.output.sink.retry)
 
-    def make_ready(self) -> None:
-        """Prepare the sink and open its committer, once, before anything is written. Raises OSError when the sink is down."""
+    def prepare(self) -> None:
+        """Prepare the sink and open its committer, once, before the first write. Raises OSError when the sink is down."""
         with self._lock:
             if not self._ready:
                 self.output.sink.prepare(self.output.schema)
-                self._committer = self.output.sink.committer(str(made(self.state.sink(self.output.name))))
+                self._committer = self.output.sink.committer(str(ensure_folder(self.state.sink(self.output.name))))
                 self._ready = True
 
     def commit(self, batch: BatchId, staged: Sequence[Staged], spooled: Sequence[Spooled]) -> int:
-        """Make a micro-batch visible, or part of the spool; a batch that was is not again. Returns how many events that the
-        sink took wait nevertheless, until what it staged may be committed behind what waits."""
+        """Commit a micro-batch to the sink, or add it to the spool; repeating it changes nothing.
+
+        Returns the number of events that the sink has accepted but whose staged output must wait behind the spool.
+        """
         with self._lock:
             nothing_to_do = not (staged or spooled or self._ready)
             if nothing_to_do or self.spool.has_batch(batch):
                 return 0
             was_empty = self.spool.is_empty
-            straight = was_empty and all(item.delivered for item in spooled) and self._straight(batch, staged)
+            straight = was_empty and all(item.delivered for item in spooled) and self._commit_directly(batch, staged)
             if straight:
                 discard_files(spooled)
                 self.spool.deactivate()
@@ -83,28 +85,28 @@ class SinkEnd:
             if spooled:
                 self.spool.add(batch, spooled)
         if was_empty:
-            self._catch_up()
+            self._wait_for_drain()
         return sum(item.events for item in spooled if item.delivered)
 
     def commit_once(self, batch: BatchId, staged: Sequence[Staged]) -> None:
-        """Let the committer do it. Raises OSError when the sink is down."""
+        """Call the sink's committer. Raises OSError when the sink is down."""
         with self._lock:
-            self.make_ready()
+            self.prepare()
             if self._committer is not None:
                 self._committer.commit(batch, staged)
 
     def tick(self) -> None:
-        """Let the committer do what is due."""
+        """Let the committer do its periodic work."""
         if self._committer is not None and self._lock.acquire(blocking=False):
             try:
                 self._committer.tick()
             except OSError as error:
-                log.warning("sink %r: %s; what is due is done later", self.output.name, error)
+                log.warning("sink %r: %s; its periodic work is done later", self.output.name, error)
             finally:
                 self._lock.release()
 
     def close(self) -> None:
-        """The run ends."""
+        """Close the committer at the end of the run."""
         if self._committer is not None:
             with self._lock:
                 try:
@@ -112,19 +114,19 @@ class SinkEnd:
                 except OSError as error:
                     log.warning("sink %r: %s; what could not be finished is left to the next run", self.output.name, error)
 
-    def _straight(self, batch: BatchId, staged: Sequence[Staged]) -> bool:
-        """Commit what went to the sink without a detour; False when the spool has to do it."""
+    def _commit_directly(self, batch: BatchId, staged: Sequence[Staged]) -> bool:
+        """Commit output that went directly to the sink; False if it must go through the spool."""
         try:
-            self._try(lambda: self.commit_once(batch, staged))
+            self._retry(lambda: self.commit_once(batch, staged))
         except DeliveryFailedError as error:
-            if not self._spools:
+            if not self._uses_spool:
                 raise
             log.warning("%s; its events wait in the spool", error)
             return False
         return True
 
-    def _try(self, attempt: Callable[[], None]) -> None:
-        """Until it works, or raises DeliveryFailedError when tries are counted."""
+    def _retry(self, attempt: Callable[[], None]) -> None:
+        """Retry until success, or raise DeliveryFailedError after the sink's attempts."""
         backoff, sink = self.backoff(), self.output.sink
         for tries in itertools.count(1):
             try:
@@ -138,17 +140,17 @@ class SinkEnd:
                 backoff.wait(error)
         backoff.succeeded()
 
-    def _can_be_ready(self) -> bool:
+    def _try_to_prepare(self) -> bool:
         try:
-            self.make_ready()
+            self.prepare()
         except OSError as error:
             log.warning("sink %r: %s; its events wait in the spool", self.output.name, error)
         return self._ready
 
-    def _catch_up(self) -> None:
-        """Give the drain a moment. Between two micro-batches is the only time at which the detour can end in order."""
+    def _wait_for_drain(self) -> None:
+        """Wait up to `CATCH_UP_SECONDS` for the drain: only between two micro-batches can the spool be deactivated in order."""
         end, ending = time.monotonic() + CATCH_UP_SECONDS, StopFile(self.state.stopping)
-        while time.monotonic() < end and not self.stuck.is_set() and not ending():
+        while time.monotonic() < end and not self.is_waiting.is_set() and not ending():
             with self._lock:
                 if self.spool.is_empty and self._ready:
                     self.spool.deactivate()

@@ -1,4 +1,4 @@
-"""After the tasks of a micro-batch: make their output visible in every sink, once, and add up what they did."""
+"""The end of a micro-batch in the driver: commit its output to every sink, exactly once, and add up its receipts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from etl.delivery.spool import SinkSpool
 from etl.plan.model import Plan, QueryPlan, segments
 from etl.receipts import Receipt
 from etl.spark import pace
-from etl.spark.drain import Drain
 from etl.spark.query_context import QueryContext
-from etl.spark.sink_end import SinkEnd
+from etl.spark.sink_committer import SinkCommitter
+from etl.spark.spool_drain import SpoolDrain
 from etl.spark.state import StateFolder, read_json, read_numbers, write_json
 from etl.spark.totals import Totals
 
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Commits:
-    """The driver's end of all sinks of a run. Construction recovers what a killed run left behind."""
+class SinkCommitters:
+    """The `SinkCommitter` of each sink of a run. Construction repairs the state of a killed run."""
 
     def __init__(self, plan: Plan, state: StateFolder) -> None:
         outputs = {name: out for query in plan.queries for name, out in query.segment.outputs.items()}
         outputs[plan.dead_letters.name] = plan.dead_letters
-        self._ends = {name: SinkEnd(output, state) for name, output in outputs.items()}
+        self._ends = {name: SinkCommitter(output, state) for name, output in outputs.items()}
         self._dead = self._ends[plan.dead_letters.name]
         self._pipeline = plan.pipeline
         self._spools = state.spools
 
     def commit(self, batch: BatchId, receipts: Sequence[Receipt]) -> dict[str, int]:
-        """Deliver what the tasks staged, in the order of what they read; a batch delivered before changes nothing. Returns
-        for each sink the events that it took and that wait nevertheless."""
+        """Commit the staged output of the tasks in the order of their input; repeating it changes nothing.
+
+        Returns for each sink the number of accepted events that wait behind its spool.
+        """
         ordered = sorted(receipts, key=lambda receipt: receipt.order)
         waiting = {}
         for name, end in self._ends.items():
@@ -46,10 +48,10 @@ class Commits:
         return waiting
 
     @contextmanager
-    def draining(self, staging: Path, totals: Totals) -> Iterator[list[Drain]]:
-        """Empty the spools while the body runs."""
+    def run_drains(self, staging: Path, totals: Totals) -> Iterator[list[SpoolDrain]]:
+        """Run a drain for each spool while the body runs."""
         ends = [end for end in self._ends.values() if end.output.sink.on_failure == "spool" or not end.spool.is_empty]
-        drains = [Drain(self._pipeline, end, self._dead, staging, totals) for end in ends]
+        drains = [SpoolDrain(self._pipeline, end, self._dead, staging, totals) for end in ends]
         for drain in drains:
             drain.start()
         try:
@@ -59,11 +61,11 @@ class Commits:
                 drain.stop()
 
     def waiting(self) -> dict[str, int]:
-        """Sink → events that wait in its spool, where there are any."""
+        """Sink → number of events in its spool, without empty ones."""
         return {name: events for name, end in self._ends.items() if (events := end.spool.pending_events)}
 
-    def left_behind(self) -> list[str]:
-        """What waits for sinks that the pipeline no longer has."""
+    def orphaned_spools(self) -> list[str]:
+        """Messages about spools of sinks that the pipeline no longer has."""
         folders = sorted(self._spools.iterdir()) if self._spools.is_dir() else []
         spools = [SinkSpool(folder) for folder in folders if folder.name not in self._ends]
         return [
@@ -73,29 +75,29 @@ class Commits:
         ]
 
     def tick(self) -> None:
-        """Let sinks roll what is due."""
+        """Let all committers do their periodic work."""
         for end in self._ends.values():
             end.tick()
 
     def close(self) -> None:
-        """The run ends."""
+        """Close all committers at the end of the run."""
         for end in self._ends.values():
             end.close()
 
 
 @dataclass
-class Batches:
-    """What a query does when a micro-batch's tasks have run."""
+class BatchCompletion:
+    """Completes the micro-batches of a query after their tasks have run."""
 
     query: QueryPlan
     context: QueryContext
-    commits: Commits
+    commits: SinkCommitters
     totals: Totals
 
-    def done(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Commit, count, remember the event time, forget the staging folder."""
+    def complete(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """Commit, count, save the event time, remove the staging folder."""
         folder = self.context.state.staging(self.context.run_id, self.context.query, batch.number)
-        heads = _put_aside(folder / "receipts")
+        heads = _stored_receipts(folder / "receipts")
         waiting = self.commits.commit(batch, [*heads, *receipts])
         read: list[Receipt] = []
         for number, (segment, reads) in enumerate(segments(self.query.frame)):
@@ -104,11 +106,11 @@ class Batches:
             self.totals.add(self.query.name, segment, mine, emits=reads, results=False)
         self.totals.add(self.query.name, self.query.segment, receipts, emits=False)
         self.totals.put_back(waiting)
-        self._time([*heads, *receipts])
-        self._remember(receipts if self.query.frame is None else read)
+        self._time_batch([*heads, *receipts])
+        self._save_planning_state(receipts if self.query.frame is None else read)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _time(self, receipts: Sequence[Receipt]) -> None:
+    def _time_batch(self, receipts: Sequence[Receipt]) -> None:
         totals, now = self.totals, time.time()
         totals.batches += 1
         if any(receipt.read.came for receipt in receipts):
@@ -116,8 +118,8 @@ class Batches:
             totals.ended = now
         totals.lag_seconds = now - min((r.found for r in receipts if r.found is not None), default=now)
 
-    def _remember(self, receipts: Sequence[Receipt]) -> None:
-        """What the planning process wants to know before the next micro-batch."""
+    def _save_planning_state(self, receipts: Sequence[Receipt]) -> None:
+        """Save what the planner needs for the next micro-batch: speed, event time, remaining limit."""
         home = self.context.state.query(self.context.query)
         if learned := pace.learned(read_numbers(home / "pace.json"), receipts, time.time()):
             write_json(home / "pace.json", learned)
@@ -132,8 +134,8 @@ class Batches:
             write_json(home / "limit.json", max(0, left))
 
 
-def _put_aside(folder: Path) -> list[Receipt]:
-    """Receipts of tasks whose rows went to Spark."""
+def _stored_receipts(folder: Path) -> list[Receipt]:
+    """Receipts of tasks whose output went to Spark: they are in files."""
     if not folder.is_dir():
         return []
     return [Receipt.decode(path.read_bytes()) for path in sorted(folder.iterdir())]

@@ -1,4 +1,4 @@
-"""What every worker needs, made ready once in the process that workers are forked from."""
+"""Loading what every worker needs, once, in the process that workers are forked from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 @cache
 def prepare() -> None:
-    """Load kernels; a fork of a process that did so has them."""
+    """Load modules and kernels, which forked workers inherit."""
     import pyarrow.compute  # noqa: F401
 
     import etl.segment.segment_run
