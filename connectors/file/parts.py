@@ -49,8 +49,8 @@ class Layout:
         return length >= self.max_bytes / BIG * (BIG - 1)
 
     def is_old(self, file: OutputFile | Pending, now: float) -> bool:
-        """True when it is time for a new part."""
-        return self.is_folder and now - file.since >= self.max_age
+        """True when it is time for a new part: also when the clock was put back behind the part's beginning by as much."""
+        return self.is_folder and abs(now - file.since) >= self.max_age
 
     def new_path(self, key: str, now: float, number: int) -> str:
         """``part-<begin, UTC>-<number>``, which sorts by age."""

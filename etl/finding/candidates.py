@@ -103,15 +103,27 @@ SIGNS: Mapping[str, tuple[re.Pattern[str], float]] = {
 Parsers have kernels, which are compiled on their first use: seconds for each that cannot read the lines anyway.
 """
 
+ALONE: Mapping[str, tuple[re.Pattern[str], float]] = {
+    **SIGNS,
+    "w3c": (re.compile(r"#|\d{4}-\d\d-\d\d[ \t]\d\d:\d\d"), 0.0),
+    "timestamp": (re.compile(r"\s*(?:\d|[A-Z][a-z]{2})"), 0.5),
+    "syslog": (re.compile(r"(?!\s*(?:\{|<[A-Za-z?!]))"), 0.5),
+    "weblog": (re.compile(r"(?!\s*[{<]).*\["), 0.5),
+    "url": (re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?/"), 0.5),
+    "user_agent": (re.compile(r"\s*[\w.-]+/\d"), 0.5),
+    "geoip": (re.compile(r"\s*[0-9a-fA-F]*[.:][0-9a-fA-F.:]+\s*$"), 0.5),
+}
+"""The same of parsers alone, without options: in a recipe, options may say what is not in the lines."""
+
 LOOKED_AT = 1_000
 """Lines in which signs are looked for."""
 
 
 def may_read(name: str, lines: Sequence[str]) -> bool:
     """Whether lines have what the parser of that type reads; any may be read by one of another package."""
-    if name not in SIGNS:
+    if name not in ALONE:
         return True
-    sign, least = SIGNS[name]
+    sign, least = ALONE[name]
     having = sum(1 for line in lines[:LOOKED_AT] if sign.match(line))
     return having > 0 and having >= least * len(lines[:LOOKED_AT])
 
@@ -208,6 +220,7 @@ def _options(component: type[Parser], first: str) -> Iterator[tuple[Mapping[str,
             if len(cells) > 1 and len(set(cells)) == len(cells) and all(map(_COLUMN.fullmatch, cells)):
                 given = {"header": first, "delimiter": delimiter}
                 yield given, given
+        return  # without names it has no fields
     yield {}, {}
     if "rest" in component.model_fields:
         yield {"fields": {PLACEHOLDER: "string"}, "rest": REST}, {}

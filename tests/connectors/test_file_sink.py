@@ -270,6 +270,24 @@ def test_parts_roll_by_age(tmp_path: Path, format_: str, monkeypatch: pytest.Mon
     assert parts(tmp_path / "out")[0].name.startswith("part-20270115T08")
 
 
+@pytest.mark.parametrize("format_", ["json", "parquet"])
+def test_parts_roll_when_the_clock_is_put_back(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([1_800_000_000] * 2 + [1_800_000_000 - 86_400] * 20)
+    run = Run(tmp_path, sink(tmp_path, "out/", format=format_, roll={"max_age": "1h"}))
+    for module in (appending, gathering):
+        monkeypatch.setattr(module.time, "time", lambda: next(clock))
+
+    run.batch(0, events(1))
+    run.committer.tick()
+    run.committer.tick()
+    run.batch(1, events(2))
+    run.batch(2, events(3))
+    run.committer.close()
+
+    found = sorted([row["n"] for row in rows(part)] for part in parts(tmp_path / "out"))
+    assert found == [[1], [2, 3]], "a part of the time before is not kept open for a day, and later ones roll as ever"
+
+
 def test_a_big_staged_file_becomes_a_part_without_being_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, sink(tmp_path, "out/", roll={"max_bytes": 100}))
     run.batch(0, events(1))

@@ -18,12 +18,22 @@ PROSE = ["2026-11-20 06:25:03 INFO started", "2026-11-20 06:25:04 INFO took=3 ms
         ("leef", "LEEF:1.0|a|b|1|c|src=192.0.2.1"),
         ("xml", "<a/>"),
         ("key_value", "level=info msg=x"),
+        ("url", "https://example.org/a?b=c"),
+        ("user_agent", "Mozilla/5.0 (X11; Linux x86_64)"),
+        ("weblog", '192.0.2.1 - - [20/Nov/2026:06:25:03 +0000] "GET / HTTP/1.1" 200 5'),
     ],
 )
 def test_a_parser_is_tried_where_lines_have_its_sign(name: str, line: str) -> None:
     assert may_read(name, [line])
     assert name in [one.name for one in parser_candidates([line])]
     assert not may_read(name, PROSE[:1])
+
+
+@pytest.mark.parametrize("line", ['{"message": "x", "list": [1]}', "<Event><a/></Event>"])
+def test_objects_and_elements_are_not_tried_as_lines_of_text(line: str) -> None:
+    tried = {one.name for one in parser_candidates([line])}
+
+    assert not tried & {"syslog", "w3c", "weblog", "url", "user_agent", "geoip", "timestamp"}
 
 
 def test_pairs_in_few_lines_are_not_worth_a_try_unless_they_are_wanted() -> None:

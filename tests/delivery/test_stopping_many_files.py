@@ -1,0 +1,41 @@
+"""Stopping while very many output files are committed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+import pytest
+from running import Etl, wait_for
+
+FILES = 4_000
+PIPELINE = """
+    name: many
+    source: {type: file, path: "{here}/in.log"}
+    steps:
+      - {type: grok, patterns: ["%{WORD:host} %{INT:n:int}"]}
+    sink: {type: file, path: "{here}/out/{host}/", max_paths: 10000}
+"""
+
+
+@pytest.mark.aside
+def test_a_second_signal_ends_a_commit_of_many_files_and_nothing_is_lost_or_repeated(etl: Etl) -> None:
+    (etl.folder / "in.log").write_text("".join(f"h{number} {number}\n" for number in range(FILES)))
+    pipeline, out = etl.pipeline(PIPELINE), etl.folder / "out"
+    running = etl.start("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "--once")
+    wait_for(lambda: out.is_dir() and len(os.listdir(out)) > 20, what="the first files of the commit")
+
+    running.send_signal(signal.SIGTERM)
+    running.send_signal(signal.SIGINT)  # another number: the system keeps one signal of each
+    _, err = running.communicate(timeout=60)
+    made = len(os.listdir(out))
+    again = etl.run(pipeline, "--once")
+
+    assert running.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), err
+    assert "stopping after the micro-batch at work; again to stop at once" in err
+    assert made < FILES
+    assert again.status == 0, again.err
+    lines = Counter(line for path in out.rglob("part-*") for line in path.read_text().splitlines())
+    assert len(lines) == FILES
+    assert set(lines.values()) == {1}
