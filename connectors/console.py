@@ -14,20 +14,20 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors import json_lines
-from connectors.tables import Table
+from connectors.console_table import ConsoleTable
 from etl.api import BatchId, ComponentError, Result, Sink, Staged, Task, visible
 
 _UNSAFE_BYTES = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbb\xbf")
-"""Characters that JSON leaves as they are and a terminal may obey, in UTF-8."""
+"""Characters that JSON does not escape and that may control a terminal, in UTF-8."""
 
 
 class ConsoleSink(Sink):
     """Print events on standard output, as a table or as JSON lines.
 
-    At least once: a micro-batch that was being printed when the run was killed is printed again. Events of one split
-    keep their order. All events are printed; in a table long values are cut at the width of the terminal, and
-    control characters are written out, so that an event cannot drive the terminal. When the reader of a pipe has
-    gone (``| head``) the run ends.
+    At least once: a micro-batch that is being printed when the run is killed is printed again. Events of one split keep
+    their order. All events are printed; in a table long values are truncated to the width of the terminal, and control
+    characters are escaped, so that an event cannot control the terminal. The run ends when the reader of a pipe closes
+    it (``| head``).
 
     ```yaml
     type: console
@@ -37,7 +37,7 @@ class ConsoleSink(Sink):
 
     type: Literal["console"] = "console"
     format: Literal["auto", "table", "json"] = Field(
-        default="auto", description="How events are printed; auto is a table on a terminal and JSON lines elsewhere."
+        default="auto", description="Output format; auto is a table on a terminal and JSON lines elsewhere."
     )
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "at least once"
@@ -52,7 +52,7 @@ class ConsoleSink(Sink):
 
 
 class ConsoleWriter:
-    """Writer: an Arrow stream that the driver prints."""
+    """Writes an Arrow stream that the driver prints."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class ConsoleWriter:
         self.events = 0
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Bytes of each event as a JSON line."""
+        """Return the bytes of each event as a JSON line."""
         return json_lines.sizes(batch)
 
     def write(self, batch: pa.RecordBatch) -> Result:
@@ -70,8 +70,10 @@ class ConsoleWriter:
             if self.stream is None:
                 self.stream = pa.ipc.new_stream(self.path, shown.schema)
             self.stream.write_batch(shown)
-        except OSError as error:  # half a message cannot be taken back, so trying again would not do
-            raise ComponentError(f"cannot stage {self.path}: {error}; nothing is lost: make room and start again") from error
+        except OSError as error:  # a partial message cannot be removed, so a retry would not help
+            raise ComponentError(
+                f"cannot stage {self.path}: {error}; nothing is lost: free disk space and start again"
+            ) from error
         self.events += batch.num_rows
         return Result()
 
@@ -83,7 +85,7 @@ class ConsoleWriter:
         return Staged(self.path, os.path.getsize(self.path), self.events)
 
     def abort(self) -> None:
-        """Remove what was staged."""
+        """Remove the staged file."""
         if self.stream is not None:
             self.stream.close()
             os.unlink(self.path)
@@ -98,27 +100,27 @@ class Printer:
         self.is_terminal = sys.stdout.isatty()
         as_table = format_ == "table" or (format_ == "auto" and self.is_terminal)
         self.render: Callable[[pa.RecordBatch], bytes | memoryview] = self._table if as_table else self._json
-        self.table = Table(shutil.get_terminal_size((120, 24)).columns)
+        self.table = ConsoleTable(shutil.get_terminal_size((120, 24)).columns)
 
     def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
-        """Print what was staged; a micro-batch printed by this run before changes nothing."""
+        """Print the staged events; does nothing for a micro-batch that this run has already printed."""
         with self.lock:
             if batch.number <= self.printed.get(batch.query, -1):
                 return
             try:
                 for events in _events(staged):
-                    _put(sys.stdout, self.render(events))
+                    _write_bytes(sys.stdout, self.render(events))
                 sys.stdout.flush()
             except BrokenPipeError as error:
-                _silence()
+                _redirect_to_devnull()
                 raise ComponentError("standard output was closed by its reader: no more events are printed") from error
             self.printed[batch.query] = batch.number
 
     def tick(self) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def _json(self, events: pa.RecordBatch) -> bytes | memoryview:
         lines = json_lines.encode(events)
@@ -134,20 +136,20 @@ def _events(staged: Sequence[Staged]) -> Iterator[pa.RecordBatch]:
             yield from pa.ipc.open_stream(source)
 
 
-def _put(stream: IO[str], data: bytes | memoryview) -> None:
-    """Bytes → a text stream's own bytes; a stream without any (a captured one) gets text."""
+def _write_bytes(stream: IO[str], data: bytes | memoryview) -> None:
+    """Write bytes to the buffer of a text stream; a stream without one (a captured one) gets text."""
     binary = getattr(stream, "buffer", None)
     if binary is None:
         stream.write(bytes(data).decode())
         return
     stream.flush()
     rest = memoryview(data)
-    while rest:  # unbuffered (PYTHONUNBUFFERED), one write takes as much as fits into the pipe
+    while rest:  # unbuffered (PYTHONUNBUFFERED), one write may write only a part
         rest = rest[binary.write(rest) or 0 :]
 
 
-def _silence() -> None:
-    """Point standard output nowhere, so that nothing fails again when Python flushes it at exit."""
+def _redirect_to_devnull() -> None:
+    """Redirect standard output to /dev/null, so that Python's flush at exit does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

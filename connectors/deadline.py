@@ -1,4 +1,4 @@
-"""Sockets on which a whole exchange has a deadline, not only each read: a peer that drips bytes does not hold us."""
+"""Sockets with a deadline for a whole exchange, not for each read: a peer that sends byte by byte cannot block us."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_PIECE = 256 << 10
-"""Bytes that are sent at once, so that a peer which takes them slowly is noticed."""
+_SEND_BYTES = 256 << 10
+"""Bytes sent at a time, so that a peer that reads slowly is noticed."""
 
 
 class DeadlineSocket:
-    """A connected socket, plain or TLS, whose sending and reading end together at `set_deadline`.
+    """A connected socket, plain or TLS, with one deadline for sending and reading (`set_deadline`).
 
-    Has what `http.client` uses of a socket.
+    Has the methods that `http.client` uses.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -26,47 +26,47 @@ class DeadlineSocket:
         self._files: list[_Raw] = []
 
     def set_deadline(self, seconds: float) -> None:
-        """From now on, reading and sending together may take so long. Then they raise TimeoutError."""
+        """Limit sending and reading together to this time from now; later they raise TimeoutError."""
         self._end = time.monotonic() + seconds
 
-    def arm(self) -> None:
-        """Let the next call of the socket wait no longer than the deadline allows."""
+    def apply_deadline(self) -> None:
+        """Set the timeout of the next socket call to the remaining time."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline is over")
         self._socket.settimeout(left if left < 1e9 else None)
 
     def sendall(self, data: Any) -> None:
-        """Send all of it."""
+        """Send all data."""
         rest = memoryview(data).cast("B")
         while rest:
-            self.arm()
-            rest = rest[self._socket.send(rest[:_PIECE]) :]
+            self.apply_deadline()
+            rest = rest[self._socket.send(rest[:_SEND_BYTES]) :]
 
     def makefile(self, mode: str, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-        """What is read from it, buffered."""
+        """Return a buffered reader."""
         assert mode == "rb"
         raw = _Raw(self, self._socket.makefile("rb", 0))
         self._files = [*(file for file in self._files if not file.closed), raw]
         return io.BufferedReader(raw, max(buffering, 1))
 
     def fileno(self) -> int:
-        """For poll and select."""
+        """Return the file descriptor, for poll and select."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """End it, once all its files are closed."""
+        """Close the socket after all its files are closed."""
         self._socket.close()
 
     def abort(self) -> None:
-        """End it and its files."""
+        """Close the socket and its files."""
         for file in self._files:
             file.close()
         self._socket.close()
 
 
 class _Raw(io.RawIOBase):
-    """The reading side. Each read waits for what is left until the deadline."""
+    """The reading side. Each read waits at most until the deadline."""
 
     def __init__(self, deadline: DeadlineSocket, source: Any) -> None:
         self._deadline, self._source = deadline, source
@@ -75,7 +75,7 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
-        self._deadline.arm()
+        self._deadline.apply_deadline()
         got: int | None = self._source.readinto(buffer)
         return got
 

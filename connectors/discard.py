@@ -10,9 +10,9 @@ from etl.api import Result, Sink, Staged, Task
 
 
 class DiscardSink(Sink):
-    """Count events and forget them.
+    """Count events and drop them.
 
-    For measuring a pipeline without its output, and for streams that are read for their dead letters only.
+    For measuring a pipeline without its output, and for streams of which only the dead letters matter.
 
     ```yaml
     type: discard
@@ -30,19 +30,19 @@ class DiscardSink(Sink):
 
 
 class DiscardWriter:
-    """Writer that takes everything and keeps nothing."""
+    """Writer that accepts all events and stores nothing."""
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Nothing is encoded, so nothing has a size."""
+        """Return None: nothing is encoded."""
         return None
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Accept all."""
+        """Accept all events."""
         return Result()
 
     def close(self) -> Staged | None:
-        """Nothing was staged."""
+        """Return None: nothing is staged."""
         return None
 
     def abort(self) -> None:
-        """Nothing to undo."""
+        """Do nothing."""

@@ -1,12 +1,12 @@
 """Record batches as JSON lines.
 
-What JSON has no form for: a timestamp is text in ISO 8601 with six digits of a second
-(``2026-01-02T03:04:05.000120Z``; without ``Z`` when it knows no zone), a date ``2026-01-02``, a decimal its digits
-as text, bytes are Base64, NaN and infinities are null. Null members are kept, so that every line has the same members, or
-with ``nulls="omit"`` left out, and with them objects that have no others.
+Types without a JSON form: a timestamp is ISO 8601 text with six digits of a second (``2026-01-02T03:04:05.000120Z``; without
+``Z`` if it has no zone), a date ``2026-01-02``, a decimal the text of its digits, bytes are Base64, NaN and infinities are
+null. Null members are kept, so that every line has the same members; with ``nulls="omit"`` they are omitted, and objects that
+have no other members, too.
 
-The scanner's kernel (`etl.columns.json_lines`) writes the lines, straight from the captures where texts are views.
-What it does not read (floats, nested values, bytes) is made JSON text before, a column at a time.
+The kernel `etl.columns.json_lines` writes the lines, directly from captures if texts are views. Columns that it cannot read
+(floats, nested values, bytes) are converted to JSON text first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from etl.api import HIDDEN, nested_schema
 if TYPE_CHECKING:
     from etl.columns.json_lines import JsonWriter, Lines
 
-SHAPES = 64
-"""Schemas whose writers are remembered."""
+MAX_CACHED_PLANS = 64
+"""Maximum number of schemas whose writers are cached."""
 
 Conversion = Callable[[pa.Array], pa.Array]
 
@@ -33,10 +33,10 @@ Nulls = Literal["keep", "omit"]
 
 
 class Frame(NamedTuple):
-    """What stands around each event's object: texts in turn with values that are JSON strings, and a text behind it."""
+    """Text around each event's object: texts alternating with values that are JSON strings, and a text after it."""
 
     front: tuple[str, ...] = ("",)
-    """One more than there are values."""
+    """One more text than there are values."""
 
     back: str = ""
 
@@ -46,18 +46,18 @@ PLAIN = Frame()
 
 
 def encode(batch: pa.RecordBatch, nulls: Nulls = "keep") -> memoryview:
-    """Flat batch → one JSON object a line, hidden columns left out."""
+    """Convert a flat batch to one JSON object a line, without hidden columns."""
     return lines(batch, nulls).text
 
 
 def sizes(batch: pa.RecordBatch, nulls: Nulls = "keep") -> pa.Array:
-    """Bytes of each event's line, its newline included (int64). Costs as much as `encode`."""
+    """Return the bytes of each event's line with its newline (int64). Costs as much as `encode`."""
     return pa.array(lines(batch, nulls).lengths)
 
 
 def lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
-    """The lines with their lengths."""
-    written = framed(batch, PLAIN)
+    """Return the lines with their lengths."""
+    written = write_framed(batch, PLAIN)
     return written if nulls == "keep" else _without_nulls(written)
 
 
@@ -69,70 +69,70 @@ def _without_nulls(written: Lines) -> Lines:
 
     text = np.frombuffer(written.text, np.uint8)
     out, ends = np.empty(len(text), np.uint8), np.empty(len(written.lengths), np.int64)
-    places, marks = np.zeros((2, DEEPEST + 1), np.int64), np.zeros((2, DEEPEST + 1), bool)
-    size = leave_out(text, out, ends, places, marks)
+    indexes, marks = np.zeros((2, DEEPEST + 1), np.int64), np.zeros((2, DEEPEST + 1), bool)
+    size = leave_out(text, out, ends, indexes, marks)
     return Lines(out[:size].data, np.diff(ends, prepend=0))
 
 
-def framed(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array] = ()) -> Lines:
-    """Flat batch → one JSON object a line, in a frame with these texts (string arrays; null is JSON's)."""
-    lines = _written(batch, frame, values)
-    if lines is None:  # a year that is not four digits
-        columns = [_far_times(column) for column in batch.columns]
-        lines = _written(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), frame, values)
+def write_framed(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array] = ()) -> Lines:
+    """Convert a flat batch to one JSON object a line, in a frame with these values (string arrays; null is JSON's null)."""
+    lines = _write(batch, frame, values)
+    if lines is None:  # a year without four digits
+        columns = [_times_as_text(column) for column in batch.columns]
+        lines = _write(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), frame, values)
     assert lines is not None
     return lines
 
 
-def _written(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array]) -> Lines | None:
-    shape = _shape(batch.schema, frame)
+def _write(batch: pa.RecordBatch, frame: Frame, values: Sequence[pa.Array]) -> Lines | None:
+    plan = _line_plan(batch.schema, frame)
     columns = batch.columns
-    given = [convert(columns[place]) if convert else columns[place] for place, convert in shape.columns]
-    if shape.hard:
-        for at, text in zip(shape.hard, as_texts([given[at] for at in shape.hard]), strict=True):
-            given[at] = text
-    return shape.writer.write([*values, *given], batch.num_rows)
+    prepared = [convert(columns[index]) if convert else columns[index] for index, convert in plan.columns]
+    if plan.as_json:
+        for at, text in zip(plan.as_json, as_texts([prepared[at] for at in plan.as_json]), strict=True):
+            prepared[at] = text
+    return plan.writer.write([*values, *prepared], batch.num_rows)
 
 
-def _far_times(column: pa.Array) -> pa.Array:
-    """Times and days as texts, where only Arrow knows how to write them."""
+def _times_as_text(column: pa.Array) -> pa.Array:
+    """Convert times and dates outside of the years 0000 to 9999 to text, which only Arrow can write."""
     if pa.types.is_timestamp(column.type):
         return iso_times(column)
     return column.cast(pa.string()) if pa.types.is_date32(column.type) else column
 
 
-# ── What is the same for all batches of a schema ──────────────────────────────────────────────────
+# ── Values shared by all batches of a schema ───────────────────────────────────────────────────────
 
 
-class Shape(NamedTuple):
+class LinePlan(NamedTuple):
     """How batches of a schema are written."""
 
     columns: Sequence[tuple[int, Conversion | None]]
-    """Place and conversion of each column in the order of the line."""
+    """Index and conversion of each column in the order of the line."""
 
-    hard: Sequence[int]
-    """Which of these columns are made JSON text before."""
+    as_json: Sequence[int]
+    """Which of these columns are converted to JSON text first."""
 
     writer: JsonWriter
 
 
-@lru_cache(maxsize=SHAPES)
-def _shape(schema: pa.Schema, frame: Frame) -> Shape:
+@lru_cache(maxsize=MAX_CACHED_PLANS)
+def _line_plan(schema: pa.Schema, frame: Frame) -> LinePlan:
     from etl.columns.json_lines import JsonWriter
 
-    places = {name: place for place, name in enumerate(schema.names) if name not in HIDDEN}
-    members = nested_schema(pa.schema([pa.field(name, pa.null()) for name in places]))
+    indexes = {name: index for index, name in enumerate(schema.names) if name not in HIDDEN}
+    members = nested_schema(pa.schema([pa.field(name, pa.null()) for name in indexes]))
     parts = list(_parts(members, ""))
-    forms = {name: _form(schema.field(place).type) for name, place in places.items()}
+    forms = {name: _column_form(schema.field(index).type) for name, index in indexes.items()}
     names = [name for _, name in parts if name]
-    columns = [(places[name], forms[name].convert) for name in names]
-    hard = [at for at, name in enumerate(names) if forms[name].is_json]
-    given = [Form(pa.string())] * (len(frame.front) - 1) + [forms[name] for name in names]
-    writer = JsonWriter(_literals(parts, forms, frame), [form.type for form in given], [form.is_json for form in given])
-    return Shape(columns, hard, writer)
+    columns = [(indexes[name], forms[name].convert) for name in names]
+    as_json = [at for at, name in enumerate(names) if forms[name].is_json]
+    prepared = [ColumnForm(pa.string())] * (len(frame.front) - 1) + [forms[name] for name in names]
+    writer = JsonWriter(_literals(parts, forms, frame), [form.type for form in prepared], [form.is_json for form in prepared])
+    return LinePlan(columns, as_json, writer)
 
 
-class Form(NamedTuple):
+class ColumnForm(NamedTuple):
     """What the kernel gets for a column."""
 
     type: pa.DataType
@@ -140,20 +140,20 @@ class Form(NamedTuple):
     is_json: bool = False
 
 
-def _form(type_: pa.DataType) -> Form:
+def _column_form(type_: pa.DataType) -> ColumnForm:
     from etl.columns.json_table import kind_of
 
     if kind_of(type_) is not None:
-        return Form(type_)
+        return ColumnForm(type_)
     if pa.types.is_integer(type_):
-        return Form(pa.int64(), lambda values: values.cast(pa.int64()))
+        return ColumnForm(pa.int64(), lambda values: values.cast(pa.int64()))
     if pa.types.is_null(type_):
-        return Form(pa.string(), lambda values: values.cast(pa.string()))
-    return Form(pa.string(), is_json=True)
+        return ColumnForm(pa.string(), lambda values: values.cast(pa.string()))
+    return ColumnForm(pa.string(), is_json=True)
 
 
 def _parts(members: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    """An object's literal texts, each with the name of the value behind it, if one is there."""
+    """Yield an object's literal texts, each with the name of the value after it, or an empty name."""
     for number, member in enumerate(members):
         key = ("," if number else "{") + json.dumps(member.name, ensure_ascii=False) + ":"
         if pa.types.is_struct(member.type):
@@ -164,8 +164,8 @@ def _parts(members: Any, prefix: str) -> Iterator[tuple[str, str]]:
     yield "}" if len(members) else "{}", ""
 
 
-def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, Form], frame: Frame) -> Sequence[bytes]:
-    """The texts in front of the values, each with the quotes that belong to it, and the text behind the last."""
+def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, ColumnForm], frame: Frame) -> Sequence[bytes]:
+    """Return the texts before the values, each with the quotes that belong to it, and the text after the last."""
     from etl.columns.json_table import is_quoted
 
     literals = [f'{text}"' for text in frame.front]

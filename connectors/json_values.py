@@ -1,4 +1,4 @@
-"""Arrow values in the types and texts that JSON has; what they look like is said in `connectors.json_lines`."""
+"""Arrow values in types and texts that JSON has; `connectors.json_lines` documents their form."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pyarrow.compute as pc
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Each value as JSON text; null stays null."""
+    """Return each value as JSON text; null stays null."""
     return as_texts([values])[0]
 
 
 def as_texts(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """The same for several columns of one length, which costs a small batch little more than one."""
+    """Like `as_text` for several columns of one length; for a small batch this costs little more than one column."""
     import polars as pl
 
-    frame = pl.DataFrame({str(n): pl.from_arrow(plain(values)) for n, values in enumerate(columns)})
+    frame = pl.DataFrame({str(n): pl.from_arrow(to_json_types(values)) for n, values in enumerate(columns)})
     written = frame.select(
         pl.struct(pl.col(name).alias("v")).struct.json_encode().str.slice(5).str.head(-1).alias(name) for name in frame.columns
     )
@@ -28,19 +28,19 @@ def as_texts(columns: Sequence[pa.Array]) -> list[pa.Array]:
     ]
 
 
-def plain(values: pa.Array) -> pa.Array:
-    """The same values in types whose JSON form Polars writes as this module promises."""
+def to_json_types(values: pa.Array) -> pa.Array:
+    """Convert to types whose JSON form Polars writes as documented."""
     type_ = values.type
-    if _is_plain(type_):
+    if _has_json_types(type_):
         return values
     for is_type, convert in _CONVERSIONS:
         if is_type(type_):
             return convert(values)
-    return _plain_nested(values.take(pa.array(range(len(values)))))  # a copy without offset, whose parts fit each other
+    return _convert_nested(values.take(pa.array(range(len(values)))))  # a copy without offset, so that all buffers are aligned
 
 
 def iso_times(values: pa.Array) -> pa.Array:
-    """Timestamps → ``2026-01-02T03:04:05.000120Z``."""
+    """Convert timestamps to ``2026-01-02T03:04:05.000120Z``."""
     import numpy as np
 
     unit = values.type.unit
@@ -48,7 +48,7 @@ def iso_times(values: pa.Array) -> pa.Array:
     buffers = text.buffers()
     width = len("2026-01-02 03:04:05") + {"s": 0, "ms": 4, "us": 7, "ns": 10}[unit] + bool(values.type.tz)
     if buffers[2] is None or buffers[2].size != width * (len(text) - text.null_count) or text.offset:
-        return pc.replace_substring(text, " ", "T", max_replacements=1)  # years beyond 0000 to 9999
+        return pc.replace_substring(text, " ", "T", max_replacements=1)  # years outside of 0000 to 9999
     data = np.frombuffer(buffers[2], dtype=np.uint8).copy()
     data.reshape(-1, width)[:, 10] = ord("T")
     return pa.Array.from_buffers(pa.string(), len(text), [buffers[0], buffers[1], pa.py_buffer(data)], text.null_count)
@@ -61,23 +61,27 @@ def _base64(values: pa.Array) -> pa.Array:
     return series.bin.encode("base64").to_arrow().cast(pa.string())  # type: ignore[union-attr]
 
 
-def _is_plain(type_: pa.DataType) -> bool:
+def _has_json_types(type_: pa.DataType) -> bool:
     if pa.types.is_map(type_) and not pa.types.is_string(type_.key_type):
         return False
     if pa.types.is_nested(type_):
-        return all(_is_plain(type_.field(i).type) for i in range(type_.num_fields))
+        return all(_has_json_types(type_.field(i).type) for i in range(type_.num_fields))
     return not any(is_type(type_) for is_type, _ in _CONVERSIONS)
 
 
-def _plain_nested(values: pa.Array) -> pa.Array:
+def _convert_nested(values: pa.Array) -> pa.Array:
     nulls = values.is_null()
     if pa.types.is_struct(values.type):
-        members = [plain(member) for member in values.flatten()]
+        members = [to_json_types(member) for member in values.flatten()]
         return pa.StructArray.from_arrays(members, names=[member.name for member in values.type], mask=nulls)
     if pa.types.is_map(values.type):
-        entries = pa.MapArray.from_arrays(values.offsets, plain(values.keys).cast(pa.string()), plain(values.items))
+        entries = pa.MapArray.from_arrays(
+            values.offsets, to_json_types(values.keys).cast(pa.string()), to_json_types(values.items)
+        )
         return pc.if_else(nulls, pa.scalar(None, entries.type), entries)
-    return pa.ListArray.from_arrays(values.cast(pa.list_(values.type.value_type)).offsets, plain(values.values), mask=nulls)
+    return pa.ListArray.from_arrays(
+        values.cast(pa.list_(values.type.value_type)).offsets, to_json_types(values.values), mask=nulls
+    )
 
 
 _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (

@@ -63,7 +63,7 @@ class BulkEncoding:
         start = f'{{"{self.action}":{{'
         front = [f'{"," if number else start}"{name}":' for number, name in enumerate(members)]
         document = batch.select(visible(batch.schema).names)
-        return json_lines.framed(document, self._frame(front), list(members.values()))
+        return json_lines.write_framed(document, self._frame(front), list(members.values()))
 
     def _frame(self, front: Sequence[str]) -> Frame:
         if self.action == "update":

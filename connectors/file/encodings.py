@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from connectors import json_lines
 from connectors.json_lines import Nulls
-from connectors.json_values import as_text, plain
+from connectors.json_values import as_text, to_json_types
 from etl.api import HIDDEN
 
 Format = Literal["json", "csv", "parquet"]
@@ -56,7 +56,7 @@ def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:
     import polars as pl
 
     visible = batch.drop_columns([name for name in HIDDEN if name in batch.schema.names])
-    columns = [as_text(column) if pa.types.is_nested(column.type) else plain(column) for column in visible]
+    columns = [as_text(column) if pa.types.is_nested(column.type) else to_json_types(column) for column in visible]
     rows = io.BytesIO()
     frame = pl.from_arrow(pa.RecordBatch.from_arrays(columns, names=visible.schema.names))
     frame.write_csv(rows, include_header=header)  # type: ignore[union-attr]

@@ -35,7 +35,7 @@ def body_format(format_: Format) -> BodyFormat:
 
 def encode_lines(batch: pa.RecordBatch) -> tuple[memoryview, Any]:
     """Return events as JSON lines, and their lengths (int64)."""
-    lines = json_lines.framed(batch, PLAIN)
+    lines = json_lines.write_framed(batch, PLAIN)
     return lines.text, lines.lengths
 
 

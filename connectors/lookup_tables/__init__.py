@@ -1,1 +1,1 @@
-"""Tables that steps look up."""
+"""Look-up tables: the kinds of sources that a table's rows can come from."""

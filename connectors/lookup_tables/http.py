@@ -158,7 +158,7 @@ class HttpTable(LookupTable):
             path.write_bytes(response.body)
             given = {"path": str(path), "format": self.format, "delimiter": self.delimiter, "header": self.header}
             file = FileTable.model_validate({**given, "key": list(self.key), "columns": dict(self.columns)})
-            yield file.called(self.url)
+            yield file.with_name(self.url)
 
     def _request(self, method: str, seconds: float, more: Mapping[str, str] | None = None) -> Any:
         from connectors.http.client import Client

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from connectors.lookup_tables.casting import as_type
+from connectors.lookup_tables.casting import cast_texts
 from etl.api import Finding, LookupTable, format_type
 
 
 class InlineTable(LookupTable):
-    """Rows that stand in the pipeline file itself: names for a few codes, and what tests look up.
+    """Rows in the pipeline file itself, for example names for a few codes, or data for tests.
 
-    A value that a row leaves out is null.
+    A column missing in a row is null.
 
     ```yaml
     type: inline
@@ -34,13 +34,13 @@ class InlineTable(LookupTable):
         for at, row in enumerate(self.rows):
             for key in self.key:
                 if row.get(key) is None:
-                    yield Finding("missing-key", f"the row has no {key!r}, which is its key", ("rows", at))
+                    yield Finding("missing-key", f"the row has no {key!r}, its key", ("rows", at))
         for name in self.columns:
             wanted = self.column(name)
             for at, row in enumerate(self.rows):
                 text = _text(row.get(name))
-                if text and text.strip() and as_type(pa.array([text]), wanted).null_count:
-                    message = f"{row[name]!r} is no {format_type(wanted)}, which column {name!r} has"
+                if text and text.strip() and cast_texts(pa.array([text]), wanted).null_count:
+                    message = f"{row[name]!r} is not a {format_type(wanted)}, the type of column {name!r}"
                     yield Finding("wrong-type", message, ("rows", at, name))
 
     def names(self) -> Sequence[str]:
@@ -51,9 +51,9 @@ class InlineTable(LookupTable):
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         texts = {name: pa.array([_text(row.get(name)) for row in self.rows], pa.string()) for name in columns}
-        yield pa.RecordBatch.from_pydict({name: as_type(column, self.column(name)) for name, column in texts.items()})
+        yield pa.RecordBatch.from_pydict({name: cast_texts(column, self.column(name)) for name, column in texts.items()})
 
 
 def _text(value: Any) -> str | None:
-    """A value as the YAML file has it, but for the words of truth values."""
+    """Return a value as YAML writes it."""
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)

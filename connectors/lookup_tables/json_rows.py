@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from connectors.lookup_tables.rows import is_json
+from connectors.lookup_tables.row_lines import is_json
 from etl.api import ComponentError
 
-_MOST_SHOWN = 40
-"""Characters of a line that are shown."""
+_MAX_SHOWN_CHARS = 40
+"""Characters of a line shown in a message."""
 
 
 class JsonRows:
-    """The rows of lines; a line that is no JSON is left out and counted."""
+    """Parses JSON lines; a line that is not JSON is skipped and counted."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = columns
-        self.right = self.wrong = 0
+        self.valid = self.invalid = 0
         self._first = ""
         self._lines = 0
 
-    def of(self, lines: bytes) -> Iterator[pa.RecordBatch]:
-        """The columns of whole lines, as texts. Raises ComponentError."""
+    def to_batches(self, lines: bytes) -> Iterator[pa.RecordBatch]:
+        """Return the columns of complete lines, as texts. Raises ComponentError."""
         import polars as pl
 
         if lines.strip():
@@ -31,17 +31,17 @@ class JsonRows:
                 rows = self._read(lines)
             except pl.exceptions.PolarsError:
                 try:
-                    rows = self._read(self._good(lines))
+                    rows = self._read(self._valid_lines(lines))
                 except pl.exceptions.PolarsError as error:
-                    raise ComponentError(f"not all of what is JSON can be read: {error}") from error
-            self.right += rows.num_rows
+                    raise ComponentError(f"some JSON lines cannot be read: {error}") from error
+            self.valid += rows.num_rows
             yield from rows.to_batches()
         self._lines += lines.count(b"\n")
 
-    def said(self) -> str:
-        """About all lines that were left out."""
-        many = "1 line is no JSON and is" if self.wrong == 1 else f"{self.wrong:,} lines are no JSON and are"
-        return f"{many} left out: the first, {self._first}"
+    def describe(self) -> str:
+        """Return a message about all skipped lines."""
+        many = "1 line is not JSON and is" if self.invalid == 1 else f"{self.invalid:,} lines are not JSON and are"
+        return f"{many} skipped: the first, {self._first}"
 
     def _read(self, lines: bytes) -> pa.Table:
         import polars as pl
@@ -52,13 +52,13 @@ class JsonRows:
         rows = pl.read_ndjson(lines, schema=dict.fromkeys(self._columns, pl.String), ignore_errors=True)
         return rows.to_arrow().cast(texts)
 
-    def _good(self, lines: bytes) -> bytes:
-        """The lines without those that are no JSON."""
+    def _valid_lines(self, lines: bytes) -> bytes:
+        """Return the lines that are JSON."""
         kept = []
         for number, line in enumerate(lines.split(b"\n"), self._lines + 1):
             if is_json(line):
                 kept.append(line)
             elif line.strip():
-                self.wrong += 1
-                self._first = self._first or f"line {number:,}, begins {line.decode(errors='replace')[:_MOST_SHOWN]!r}"
+                self.invalid += 1
+                self._first = self._first or f"line {number:,}, begins {line.decode(errors='replace')[:_MAX_SHOWN_CHARS]!r}"
         return b"\n".join(kept)

@@ -85,7 +85,7 @@ def test_a_locked_key_wants_its_password(certificates: Certificates, tmp_path: P
     options = {"certificate": str(pair.certificate), "key": str(locked)}
 
     assert ClientTls(**options, key_password=SecretStr(SECRET)).context()
-    with pytest.raises(ComponentError, match="give key_password"):
+    with pytest.raises(ComponentError, match="set key_password"):
         ClientTls(**options).context()
     with pytest.raises(ComponentError, match=r"locked\.key") as caught:
         ClientTls(**options, key_password=SecretStr("wrong")).context()
@@ -97,7 +97,7 @@ def test_a_file_that_is_missing_or_none_is_named(tmp_path: Path) -> None:
     empty.touch()
 
     for tls in (ClientTls(authority=str(empty)), ClientTls(certificate=str(empty))):
-        with pytest.raises(ComponentError, match=r"empty.pem.*no PEM file"):
+        with pytest.raises(ComponentError, match=r"empty.pem.*not a PEM file"):
             tls.context()
     for tls in (ClientTls(authority="/no/where"), ClientTls(certificate="/no/where")):
         with pytest.raises(ComponentError, match=r"/no/where.*No such file"):

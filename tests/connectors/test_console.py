@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors import tables
+from connectors import console_table
 from connectors.console import ConsoleSink
+from connectors.console_table import ConsoleTable
 from connectors.discard import DiscardSink
-from connectors.tables import Table
 from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
 
 EVENTS = pa.record_batch(
@@ -117,9 +117,9 @@ def test_a_micro_batch_is_printed_once_a_run(tmp_path: Path, capsys: pytest.Capt
 def test_long_values_are_cut_at_the_width(tmp_path: Path) -> None:
     batch = pa.record_batch({"n": [1, 2, 3], "ascii": ["x" * 500, "y", ""], "wide": ["日本" * 99, "é" * 99, "e\u0301" * 9]})
 
-    lines = list(Table(60).lines(batch))
+    lines = list(ConsoleTable(60).lines(batch))
 
-    assert [tables.columns_of(line) <= 60 for line in lines] == [True] * 5
+    assert [console_table.display_width(line) <= 60 for line in lines] == [True] * 5
     assert lines[2].count("…") == 2
     assert "日本日本" in lines[2]
 
@@ -127,13 +127,13 @@ def test_long_values_are_cut_at_the_width(tmp_path: Path) -> None:
 def test_columns_stay_readable_when_there_are_too_many() -> None:
     batch = pa.record_batch({f"column-{n}": ["some longer text"] for n in range(30)})
 
-    header = next(iter(Table(80).lines(batch)))
+    header = next(iter(ConsoleTable(80).lines(batch)))
 
     assert len(header.split()) == 30
 
 
 def test_events_without_fields_are_lines_too() -> None:
-    assert list(Table(80).lines(pa.record_batch({"_offset": [1, 2]})))[-2:] == ["", ""]
+    assert list(ConsoleTable(80).lines(pa.record_batch({"_offset": [1, 2]})))[-2:] == ["", ""]
 
 
 def test_a_reader_that_leaves_ends_the_run_with_a_message(tmp_path: Path) -> None:

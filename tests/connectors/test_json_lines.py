@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors import json_lines
-from connectors.json_values import as_text, plain
+from connectors.json_values import as_text, to_json_types
 from etl.api import TIMESTAMP, nest
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 120, tzinfo=UTC)
@@ -169,7 +169,7 @@ def test_the_kernel_writes_what_polars_writes(events: list[dict[str, Any]], full
 
 
 def by_polars(columns: dict[str, pa.Array]) -> bytes:
-    events = nest(pa.RecordBatch.from_arrays([plain(column) for column in columns.values()], names=list(columns)))
+    events = nest(pa.RecordBatch.from_arrays([to_json_types(column) for column in columns.values()], names=list(columns)))
     lines = io.BytesIO()
     pl.from_arrow(events).write_ndjson(lines)
     return lines.getvalue()
@@ -194,7 +194,7 @@ def test_objects_stand_in_a_frame(columns: dict[str, Any]) -> None:
     frame = json_lines.Frame(('{"id":', ',"to":', "}\n["), "]")
     batch = pa.record_batch(columns)
 
-    lines = json_lines.framed(batch, frame, [pa.array(['x"', None]), pa.array([None, "y\n"])])
+    lines = json_lines.write_framed(batch, frame, [pa.array(['x"', None]), pa.array([None, "y\n"])])
 
     first, second = bytes(json_lines.encode(batch)).splitlines()
     expected = [b'{"id":"x\\"","to":null}\n[' + first + b"]\n", b'{"id":null,"to":"y\\n"}\n[' + second + b"]\n"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from connectors.lookup_tables.casting import as_type
+from connectors.lookup_tables.casting import cast_texts
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import ComponentError, LookupTable
@@ -60,16 +60,16 @@ def test_a_csv_file_broken_in_the_middle_keeps_its_good_rows(tmp_path: Path, cap
     table = file(tmp_path / "t.csv", CSV + "only one\n" + "1,2,3,4\n" + "203.0.113.9,c,7\n")
 
     assert rows(table, "ip", "score")[-1] == {"ip": "203.0.113.9", "score": 7}
-    assert "2 rows left out for another number of fields" in caplog.text
-    assert "the first, row 4, has 1, not 3, and begins 'only one'" in caplog.text
+    assert "2 rows skipped, whose number of fields differs" in caplog.text
+    assert "the first, row 4, has 1, not 3, and begins with 'only one'" in caplog.text
 
 
 def test_a_quote_that_is_not_closed_is_named_with_the_lines_it_takes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = file(tmp_path / "t.csv", CSV + '203.0.113.9,"open\n' + "203.0.113.10,c,7\n203.0.113.11,c,7\n")
 
     assert rows(table, "ip", "score") == ROWS
-    assert "1 row left out" in caplog.text
-    assert "row 4 takes 3 lines, for a quote in it is not closed" in caplog.text
+    assert "1 row skipped" in caplog.text
+    assert "row 4 takes 3 lines because a quote in it is not closed" in caplog.text
 
 
 WRONG = 'ip,score,note\n\na,1,\nb, ,\n"c\nd",2,\nshort\ne,x\x1b[31m' + "y" * 50 + ",\nf,12 ,\ng,z,\n"
@@ -112,7 +112,7 @@ def test_one_value_of_another_type(tmp_path: Path, caplog: pytest.LogCaptureFixt
 def test_values_that_fit_are_found_among_many_that_do_not() -> None:
     texts = [str(n) if n % 3 else f"x{n}" for n in range(2000)] + [None, " 7 ", ""]
 
-    found = as_type(pa.array(texts), pa.int32())
+    found = cast_texts(pa.array(texts), pa.int32())
 
     assert found.to_pylist() == [n if n % 3 else None for n in range(2000)] + [None, 7, None]
 
@@ -121,12 +121,12 @@ def test_json_lines_broken_in_the_middle_keep_their_good_rows(tmp_path: Path, ca
     text = '{"ip":"a","score":1}\n\nno\x07 JSON at all\n{"ip":"b"\n{"ip":"c","score":3}\n'
 
     assert rows(file(tmp_path / "t.jsonl", text), "ip", "score") == [{"ip": "a", "score": 1}, {"ip": "c", "score": 3}]
-    assert "2 lines are no JSON and are left out: the first, line 3, begins 'no\\x07 JSON at all'" in caplog.text
+    assert "2 lines are not JSON and are skipped: the first, line 3, begins 'no\\x07 JSON at all'" in caplog.text
 
 
 def test_a_file_without_any_json_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(
-        ComponentError, match="cannot be read as JSON lines: 1 line is no JSON and is left out: the first, line 1"
+        ComponentError, match="cannot be read as JSON lines: 1 line is not JSON and is skipped: the first, line 1"
     ):
         rows(file(tmp_path / "t.jsonl", "<html></html>\n"), "ip")
 

@@ -197,4 +197,4 @@ def test_a_run_looks_up_in_every_way(etl: Etl) -> None:
     assert events == [{**event, "role": "admin"}, {**event, "role": "dev"}]
     assert "steps[1] lookup: 1 of 3 events found in table 'ports', 2 rows" in ran.err
     assert "steps[4] lookup: 2 of 4 events found in table 'nets', 2 rows" in ran.err
-    assert f"table 'nets': {here}/nets.jsonl: 1 line is no JSON and is left out: the first, line 2, begins 'broken'" in ran.err
+    assert f"table 'nets': {here}/nets.jsonl: 1 line is not JSON and is skipped: the first, line 2, begins 'broken'" in ran.err

@@ -1,4 +1,4 @@
-"""Where a row of a file stands: asked once, for a message, and so found by reading the file again up to there."""
+"""Finds the line of a row for a message, by reading the file again up to it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from itertools import islice
 from typing import Any
 
 
-def csv_line(file: Any, row: int, delimiter: str, columns: int, headed: bool) -> int | None:
-    """The line in which a row begins, of those with as many fields as there are columns; ``headed``: behind a first line of
-    names. Rows are counted from 0, lines from 1. None if the file has not so many any more."""
+def find_csv_line(file: Any, row: int, delimiter: str, columns: int, has_header: bool) -> int | None:
+    """Return the line where a row begins, counting only rows with the right number of fields. Rows count from 0, lines from
+    1.
+
+    ``has_header``: the first line has names. None if the file no longer has as many rows.
+    """
     try:
-        return next(islice(_csv_lines(file, delimiter, columns), row + headed, None), None)
-    except csv.Error:  # a quote that is not closed takes more than a field may have
+        return next(islice(_csv_lines(file, delimiter, columns), row + has_header, None), None)
+    except csv.Error:  # an unclosed quote exceeds the maximum size of a field
         return None
 
 
@@ -23,13 +26,13 @@ def _csv_lines(file: Any, delimiter: str, columns: int) -> Iterator[int]:
     reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
     begins = 1
     for fields in reader:
-        if len(fields) == columns:  # a line without anything is no row
+        if len(fields) == columns:  # an empty line is not a row
             yield begins
         begins = reader.line_num + 1
 
 
-def json_line(file: Any, row: int) -> int | None:
-    """The line of a row, of those that are JSON, counted likewise."""
+def find_json_line(file: Any, row: int) -> int | None:
+    """Return the line of a row, counting only lines that are JSON."""
     return next(islice(_json_lines(file), row, None), None)
 
 
@@ -40,7 +43,7 @@ def _json_lines(file: Any) -> Iterator[int]:
 
 
 def is_json(line: bytes) -> bool:
-    """Whether a line can be read."""
+    """Return whether a line is JSON."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Templates with placeholders, rendered for many events at once from nothing but their numbers and times."""
+"""Templates with placeholders, rendered for many events at a time from their numbers and times alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STATUS = ["200"] * 14 + ["301", "304", "401", "403", "404", "500"]
 
 
 class TemplateError(ValueError):
-    """A template that cannot be rendered, with the place in it and a hint."""
+    """A template that cannot be parsed, with the position of the error and a hint."""
 
     def __init__(self, message: str, at: int, hint: str | None = None) -> None:
         super().__init__(message)
@@ -35,21 +35,23 @@ class TemplateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Events:
-    """What the placeholders of some events are made from."""
+class EventNumbers:
+    """Numbers and times of events, from which placeholders are computed."""
 
     numbers: NDArray[np.int64]
     times: NDArray[np.int64]
     """Microseconds since 1970."""
     seed: int
 
-    def take(self, rows: NDArray[np.intp]) -> Events:
-        """These rows only."""
-        return Events(self.numbers[rows], self.times[rows], self.seed)
+    def take(self, rows: NDArray[np.intp]) -> EventNumbers:
+        """Return the given rows."""
+        return EventNumbers(self.numbers[rows], self.times[rows], self.seed)
 
 
-Render = Callable[[Events, int], pa.Array]
-"""Events and the placeholder's slot → a text for each event. Slots keep two placeholders from being equal."""
+Render = Callable[[EventNumbers, int], pa.Array]
+"""Renders a placeholder: events and the placeholder's slot → a text for each event. Slots give placeholders different random
+numbers.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class Template:
 
     parts: Sequence[str | Render]
 
-    def render(self, events: Events, slot: int) -> pa.StringArray:
-        """A text for each event."""
+    def render(self, events: EventNumbers, slot: int) -> pa.StringArray:
+        """Return a text for each event."""
         pieces = [
-            pa.scalar(part) if isinstance(part, str) else part(events, slot + place) for place, part in enumerate(self.parts)
+            pa.scalar(part) if isinstance(part, str) else part(events, slot + position)
+            for position, part in enumerate(self.parts)
         ]
         if all(isinstance(part, str) for part in self.parts):
             return pa.repeat("".join(str(part) for part in self.parts), len(events.numbers))
@@ -69,7 +72,7 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Text → template. Raises TemplateError."""
+    """Parse a template. Raises TemplateError."""
     parts: list[str | Render] = []
     at = 0
     for found in _PART.finditer(text):
@@ -82,8 +85,8 @@ def parse_template(text: str) -> Template:
     return Template([part for part in parts if part != ""])
 
 
-def draw(events: Events, slot: int) -> NDArray[np.uint64]:
-    """A random 64-bit number for each event: a hash of seed, slot and the event's number (splitmix64's finisher)."""
+def draw_random(events: EventNumbers, slot: int) -> NDArray[np.uint64]:
+    """Return a random 64-bit number for each event: a hash of seed, slot and the event's number (splitmix64's finisher)."""
     import numpy as np
 
     offset = np.uint64((events.seed * 0x9E3779B97F4A7C15 + slot * 0xD1B54A32D192ED03) % 2**64)
@@ -120,9 +123,9 @@ def _plain(render: Render) -> Callable[[str | None], Render]:
 
 
 def _one_of(choices: Sequence[str]) -> Render:
-    def render(events: Events, slot: int) -> pa.Array:
-        values = pa.array(choices, pa.string())  # here and not above: the first array imports pandas, 0.2 s
-        return values.take(pa.array((draw(events, slot) % len(choices)).astype("int32")))
+    def render(events: EventNumbers, slot: int) -> pa.Array:
+        values = pa.array(choices, pa.string())  # not outside: the first array imports pandas, which takes 0.2 s
+        return values.take(pa.array((draw_random(events, slot) % len(choices)).astype("int32")))
 
     return render
 
@@ -148,8 +151,8 @@ def _int(arguments: str | None) -> Render:
     if low < -(2**62) or high > 2**62:
         raise ValueError("numbers go from -2^62 to 2^62")
 
-    def render(events: Events, slot: int) -> pa.Array:
-        numbers = (draw(events, slot) % (high - low + 1)).astype("int64") + low
+    def render(events: EventNumbers, slot: int) -> pa.Array:
+        numbers = (draw_random(events, slot) % (high - low + 1)).astype("int64") + low
         return pa.array(numbers).cast(pa.string())
 
     return render
@@ -158,8 +161,8 @@ def _int(arguments: str | None) -> Render:
 def _float(arguments: str | None) -> Render:
     low, high = _bounds(arguments, float, "{float:0:1}")
 
-    def render(events: Events, slot: int) -> pa.Array:
-        numbers = low + draw(events, slot) / 2.0**64 * (high - low)
+    def render(events: EventNumbers, slot: int) -> pa.Array:
+        numbers = low + draw_random(events, slot) / 2.0**64 * (high - low)
         return pa.array(numbers.round(3)).cast(pa.string())
 
     return render
@@ -175,17 +178,17 @@ def _hex(arguments: str | None) -> Render:
     return lambda events, slot: _hex_digits(events, slot, digits)
 
 
-def _hex_digits(events: Events, slot: int, digits: int) -> pa.StringArray:
+def _hex_digits(events: EventNumbers, slot: int, digits: int) -> pa.StringArray:
     import numpy as np
 
     words = -(-digits // 16)
-    random = np.stack([draw(events, slot * 64 + 17 + word) for word in range(words)], axis=1).view(np.uint8)
+    random = np.stack([draw_random(events, slot * 64 + 17 + word) for word in range(words)], axis=1).view(np.uint8)
     nibbles = np.stack([random >> 4, random & 15], axis=2).reshape(len(random), words * 16)[:, :digits]
     return _fixed_texts(np.frombuffer(b"0123456789abcdef", np.uint8)[nibbles])
 
 
 def _fixed_texts(characters: NDArray[np.uint8]) -> pa.StringArray:
-    """A matrix of ASCII characters → a text for each row."""
+    """Convert a matrix of ASCII characters to a text for each row."""
     import numpy as np
 
     rows, width = characters.shape
@@ -193,7 +196,7 @@ def _fixed_texts(characters: NDArray[np.uint8]) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(characters)))
 
 
-def _uuid(events: Events, slot: int) -> pa.Array:
+def _uuid(events: EventNumbers, slot: int) -> pa.Array:
     import numpy as np
 
     digits = _hex_digits(events, slot, 32)
@@ -205,33 +208,33 @@ def _uuid(events: Events, slot: int) -> pa.Array:
     return _fixed_texts(text)
 
 
-def _ip(events: Events, slot: int) -> pa.Array:
-    random = draw(events, slot)
+def _ip(events: EventNumbers, slot: int) -> pa.Array:
+    random = draw_random(events, slot)
     octets = pa.array([str(number) for number in range(256)])
     first = octets.take(pa.array((1 + (random & 0xFF) % 223).astype("int32")))
     others = [octets.take(pa.array(((random >> shift) & 0xFF).astype("int32"))) for shift in (8, 16, 24)]
     return pc.binary_join_element_wise(first, *others, ".")
 
 
-def _ipv6(events: Events, slot: int) -> pa.Array:
+def _ipv6(events: EventNumbers, slot: int) -> pa.Array:
     groups = [_hex_digits(events, slot * 8 + group, 4) for group in range(6)]
     return pc.binary_join_element_wise(pa.scalar("2001"), pa.scalar("db8"), *groups, ":")
 
 
 def _time(pattern: str) -> Render:
-    """The event's time; only distinct seconds are formatted."""
+    """Render the event's time; only distinct seconds are formatted."""
 
-    def render(events: Events, slot: int) -> pa.Array:
+    def render(events: EventNumbers, slot: int) -> pa.Array:
         import numpy as np
 
-        seconds, place = np.unique(events.times // 1_000_000, return_inverse=True)
+        seconds, position = np.unique(events.times // 1_000_000, return_inverse=True)
         texts = pc.strftime(pa.array(seconds).cast(pa.timestamp("s", "UTC")), format=pattern)
-        return texts.take(pa.array(place.astype(np.int32)))
+        return texts.take(pa.array(position.astype(np.int32)))
 
     return render
 
 
-def _now(events: Events, slot: int) -> pa.Array:
+def _now(events: EventNumbers, slot: int) -> pa.Array:
     millis = pa.array([f"{number:03d}Z" for number in range(1000)])
     seconds = _time("%Y-%m-%dT%H:%M:%S")(events, slot)
     fraction = millis.take(pa.array((events.times // 1000 % 1000).astype("int32")))
