@@ -10,8 +10,8 @@ import click
 
 from etl.api import Finding
 from etl.finding.fields import percent
-from etl.finding.sample import MOST_LINES, sampled
-from etl.finding.stops import Grok, Stop
+from etl.finding.match_stops import Grok, Stop
+from etl.finding.sample import MOST_LINES, open_sample
 from etl.testing.values import plain
 from etl.testing.written import flow
 
@@ -55,7 +55,7 @@ def command(
     errors = grok.errors()
     if errors:
         raise click.ClickException(_wrong(pattern, errors[0]))
-    with sampled(file, lines) as sample:
+    with open_sample(file, lines) as sample:
         texts = sample.lines
     if not _report(grok, texts, file, show):
         click.get_current_context().exit(1)

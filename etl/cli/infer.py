@@ -9,11 +9,11 @@ import click
 
 from etl.api import EtlError, nearest
 from etl.cli.activity import activity
-from etl.finding.fields import block, found_fields, percent
+from etl.finding.fields import fields_block, find_fields, percent
+from etl.finding.grok_proposal import describe_patterns
 from etl.finding.match import Match
-from etl.finding.proposal import described
-from etl.finding.sample import MOST_LINES, Sample, sampled
-from etl.finding.search import ENOUGH, matches
+from etl.finding.sample import MOST_LINES, Sample, open_sample
+from etl.finding.search import ENOUGH, find_matches
 from etl.testing.written import flow
 
 EXAMPLES = """
@@ -40,9 +40,9 @@ def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
 
     Where none of them reads it, patterns are made from the lines themselves.
     """
-    with sampled(file, lines) as sample:
+    with open_sample(file, lines) as sample:
         with activity(f"reading {file}") as doing:
-            found = matches(sample, chosen, doing)
+            found = find_matches(sample, chosen, doing)
         if not found:
             raise EtlError(nothing_reads(sample))
         one = _chosen(found, chosen)
@@ -97,7 +97,7 @@ def _print_patterns(best: Match) -> None:
     for name, text in made.definitions.items():
         click.echo(f"\n{name}: {text}" if len(text) < MOST_PATTERN else f"\n{name}:\n  {text}")
     click.echo("\npatterns made from these lines, and the events of each:")
-    for line in described(made.patterns):
+    for line in describe_patterns(made.patterns):
         click.echo(f"  {line}")
     for note in made.notes:
         click.echo(f"  note: {note}")
@@ -116,5 +116,5 @@ def _print_unread(best: Match) -> None:
 def _print_fields(one: Match, sample: Sample) -> None:
     about = one.candidate
     click.echo(f"# {about.kind} {about.name} reads {one.read:,} of {one.events:,} events of {sample.origin}")
-    for line in block(found_fields(one)):
+    for line in fields_block(find_fields(one)):
         click.echo(line)

@@ -87,17 +87,17 @@ def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
     """What reads a file best, and the pipeline that does, with a test."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads
-    from etl.finding.pipeline import pipeline_text
-    from etl.finding.sample import sampled
-    from etl.finding.search import matches
-    from etl.finding.tested import with_test
+    from etl.finding.generated_test import add_test
+    from etl.finding.pipeline_file import pipeline_text
+    from etl.finding.sample import open_sample
+    from etl.finding.search import find_matches
 
-    with sampled(origin) as sample:
-        found = matches(sample, doing=doing)
+    with open_sample(origin) as sample:
+        found = find_matches(sample, doing=doing)
         if not found:
             raise EtlError(nothing_reads(sample))
         doing("testing the pipeline")
-        return found[0], with_test(pipeline_text(found[0], origin), found[0], sample)
+        return found[0], add_test(pipeline_text(found[0], origin), found[0], sample)
 
 
 def _reads(match: Match) -> str:
@@ -116,7 +116,7 @@ def _file_name(origin: Path) -> str:
 def _recipe(name: str) -> str:
     from difflib import get_close_matches
 
-    from etl.finding.pipeline import recipe_text
+    from etl.finding.pipeline_file import recipe_text
 
     found = recipes()
     if name not in found:

@@ -1,1 +1,1 @@
-"""Finding the format of a file: which recipe and which parser reads it, and into which fields."""
+"""Format inference (``etl infer``): which recipe or parser reads a file, and which fields it gives."""

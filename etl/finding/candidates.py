@@ -1,4 +1,4 @@
-"""What is tried on a sample: every recipe, and every parser that needs no options."""
+"""Candidates for a sample: recipes, and parsers that need no options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.schemas import step_schemas
 from etl.finding.csv_columns import CsvTable
-from etl.finding.proposal import Proposal
+from etl.finding.grok_proposal import Proposal
 from etl.plan.model import runs_on_arrow
 from etl.testing.given import GivenSource
 
@@ -33,7 +33,7 @@ _COLUMN = re.compile(r"[A-Za-z_@#][\w .()\-/%]*")
 REST = "rest"
 """The field that takes what a parser has no declared field for."""
 PLACEHOLDER = "_"
-"""The one field that is declared of a parser which has to have one."""
+"""The field declared for a parser that requires at least one."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Candidate:
     recipe: Path | None = None
     parser: Parser | None = None
     fields: frozenset[str] = field(default_factory=frozenset)
-    """The fields that its parsers give."""
+    """The fields that its parsers make."""
     details: frozenset[str] = field(default_factory=frozenset)
-    """Those that only parsers give which let events pass that they cannot read."""
+    """Fields of parsers that pass on events which they cannot parse."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the parser cannot do without on this sample."""
+    """Options that the parser needs for this sample."""
     then: tuple[Mapping[str, Any], ...] = ()
-    """Options of the steps behind the parser."""
+    """Options of the steps after the parser."""
     proposal: Proposal | None = None
-    """What was made from the lines themselves."""
+    """The patterns generated from the lines, if it is such a candidate."""
 
     @property
     def kind(self) -> str:
-        """``recipe``, ``parser``, or ``made`` from the lines themselves."""
+        """``recipe``, ``parser``, or ``made`` (generated from the lines)."""
         return "recipe" if self.recipe else "made" if self.proposal else "parser"
 
     @property
@@ -70,7 +70,7 @@ class Candidate:
 
     @property
     def opening(self) -> frozenset[str]:
-        """The types of the parsers that read its lines as they came, with no parser in front that told them apart."""
+        """The types of the parsers that get unparsed lines."""
         streams = [stream for stream in self.pipeline.streams.values() if set(stream.inputs) <= set(self.pipeline.sources)]
         firsts = (next((step for step in stream.steps if isinstance(step, Parser)), None) for stream in streams)
         return frozenset(step.type for step in firsts if step)
@@ -78,16 +78,20 @@ class Candidate:
 
 @cache
 def recipe_candidate(name: str, path: Path) -> Candidate | None:
-    """A recipe as far as it can be tried; None for what does not parse the lines of one file source, or needs Spark for it."""
+    """A recipe as a candidate; None if it does not parse the lines of a single file source, or needs Spark for that."""
     checked = inspect(path, _Anything())
     return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
 
 
 def parser_candidates(lines: Sequence[str] = ("",), wanted: str | None = None) -> Iterator[Candidate]:
-    """Parsers that need no options and may read the lines, or are wanted; the first line may name columns."""
+    """The parser ``wanted``, and parsers that need no options and may read the lines; the first line may name columns."""
     for component in installed().families["step"].values():
         name = type_name(component)
-        if issubclass(component, Parser) and (name == wanted or may_read(name, lines)) and (found := _bare(component, lines[0])):
+        if (
+            issubclass(component, Parser)
+            and (name == wanted or may_read(name, lines))
+            and (found := _minimal_parser(component, lines[0]))
+        ):
             yield _parser(*found)
 
 
@@ -98,9 +102,9 @@ SIGNS: Mapping[str, tuple[re.Pattern[str], float]] = {
     "xml": (re.compile(r"\s*<"), 0.0),
     "key_value": (re.compile(r".*?\w="), 0.5),
 }
-"""What is in a line that a parser reads, and the share of the lines that must have it for the parser to be worth a try.
+"""Parser → a pattern of the lines that it reads, and the share of lines that must match it for the parser to be tried.
 
-Parsers have kernels, which are compiled on their first use: seconds for each that cannot read the lines anyway.
+Kernels are compiled at a parser's first use, which takes seconds: parsers that cannot read the lines are not tried.
 """
 
 ALONE: Mapping[str, tuple[re.Pattern[str], float]] = {
@@ -113,14 +117,14 @@ ALONE: Mapping[str, tuple[re.Pattern[str], float]] = {
     "user_agent": (re.compile(r"\s*[\w.-]+/\d"), 0.5),
     "geoip": (re.compile(r"\s*[0-9a-fA-F]*[.:][0-9a-fA-F.:]+\s*$"), 0.5),
 }
-"""The same of parsers alone, without options: in a recipe, options may say what is not in the lines."""
+"""As `SIGNS`, for parsers alone: in a recipe, options may replace what the lines lack."""
 
 LOOKED_AT = 1_000
-"""Lines in which signs are looked for."""
+"""Lines that are tested for signs."""
 
 
 def may_read(name: str, lines: Sequence[str]) -> bool:
-    """Whether lines have what the parser of that type reads; any may be read by one of another package."""
+    """Whether enough lines match the parser's sign; a parser without one, as of another package, may always read them."""
     if name not in ALONE:
         return True
     sign, least = ALONE[name]
@@ -129,7 +133,7 @@ def may_read(name: str, lines: Sequence[str]) -> bool:
 
 
 def may_open(candidate: Candidate, lines: Sequence[str]) -> bool:
-    """Whether one of the parsers that a recipe begins with may read lines, or a part of them."""
+    """Whether one of a recipe's first parsers may read some of the lines."""
     known = [SIGNS[name][0] for name in candidate.opening if name in SIGNS]
     return (
         not known or len(known) < len(candidate.opening) or any(sign.match(line) for sign in known for line in lines[:LOOKED_AT])
@@ -181,13 +185,13 @@ def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
 
 
 def row_wise(pipeline: Pipeline) -> dict[str, Stream]:
-    """The streams that need no Spark; of one that does, the steps in front of its first that does."""
+    """The streams with the steps that run on Arrow: those before the first Spark step."""
     found: dict[str, Stream] = {}
     whole = set(pipeline.sources)
     for stream in pipeline.streams.values():
         if not set(stream.inputs) <= whole:
             continue
-        steps = _leading(stream.steps, step_schemas(pipeline, stream.name))
+        steps = _leading_arrow_steps(stream.steps, step_schemas(pipeline, stream.name))
         if len(steps) == len(stream.steps):
             whole.add(stream.name)
         if steps or len(steps) == len(stream.steps):
@@ -195,15 +199,15 @@ def row_wise(pipeline: Pipeline) -> dict[str, Stream]:
     return found
 
 
-def _leading(steps: tuple[Step, ...], schemas: Any) -> tuple[Step, ...]:
+def _leading_arrow_steps(steps: tuple[Step, ...], schemas: Any) -> tuple[Step, ...]:
     for number, (step, incoming) in enumerate(zip(steps, schemas, strict=False)):
         if not runs_on_arrow(step, incoming):
             return steps[:number]
     return steps
 
 
-def _bare(component: type[Parser], first: str) -> tuple[Parser, Mapping[str, Any]] | None:
-    """The parser with the first options that make one, and those of them that a pipeline needs."""
+def _minimal_parser(component: type[Parser], first: str) -> tuple[Parser, Mapping[str, Any]] | None:
+    """The parser with the first valid options, and those options that a pipeline must set."""
     for given, needed in _options(component, first):
         try:
             return component.model_validate({"type": type_name(component), **given}), needed
@@ -213,7 +217,7 @@ def _bare(component: type[Parser], first: str) -> tuple[Parser, Mapping[str, Any
 
 
 def _options(component: type[Parser], first: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """A file's first line as the header of its columns; no options; nothing declared, and the rest in a field."""
+    """Options to try: the first line as the header of columns; none; no declared field, and everything in the rest."""
     if {"header", "delimiter"} <= component.model_fields.keys():
         for delimiter in DELIMITERS:
             cells = [cell.strip('" ') for cell in first.split(delimiter)]

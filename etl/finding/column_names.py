@@ -22,7 +22,7 @@ _HOST = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9.\-]*")
 REQUEST_LINE = re.compile(r'"[A-Z]{3,10} \S+( HTTP/[\d.]+)?"')
 
 
-def column_names(columns: Sequence[Column], after: str) -> list[str]:
+def name_columns(columns: Sequence[Column], after: str) -> list[str]:
     """A name for each column; empty for what says nothing."""
     best = max((column.form.score for column in columns if column.form), default=0)
     taken: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from etl.finding.column_names import column_names, is_request
+from etl.finding.column_names import is_request, name_columns
 from etl.finding.header import Column, Header
 
 MESSAGE = "message"
@@ -45,7 +45,7 @@ def escaped(text: str) -> str:
 
 def header_pattern(header: Header) -> str:
     """The pattern of its lines up to the message."""
-    names = column_names(header.columns, header.after)
+    names = name_columns(header.columns, header.after)
     parts = "".join(_parts(header.columns, names, header.after))
     return f"^{parts}{BLANKS if header.after else ''}{separator(header.after, flexible=True)}{BLANKS}"
 

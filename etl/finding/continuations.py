@@ -1,4 +1,4 @@
-"""Events of several lines: which lines begin one, told from the lines themselves."""
+"""Events of several lines: finding the pattern of their first lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from etl.finding.column_patterns import escaped
 from etl.finding.times import TimeForm
-from etl.finding.tokens import tokens
+from etl.finding.tokens import tokenize
 
 LEAST_STARTS = 2
-"""Events that a sample must have for their beginnings to be known."""
+"""Least events of several lines in a sample."""
 MOST_LIKELY = 0.6
-"""The share of the other lines that must look like the rest of an event, where they are few."""
+"""Least share of the other lines that look like continuations, if they are few."""
 MANY = 0.25
-"""The share of lines that no program writes by themselves: what has no time then belongs to what has one."""
+"""Share of lines without time from which on they are continuations of lines with one."""
 
 _CONTINUES = re.compile(
     r"\s+\S|\s*$|at \S+\(|Caused by: |Suppressed: |Traceback \(|During handling of|The above exception|\.\.\. \d+ more|[)\]}]"
@@ -25,8 +25,8 @@ _CONTINUES = re.compile(
 _INDENTED = re.compile(r"[ \t]+\S")
 
 
-def start_of_events(lines: Sequence[str]) -> str | None:
-    """The pattern that lines match which begin an event; None where every line is one."""
+def find_event_start(lines: Sequence[str]) -> str | None:
+    """The pattern of an event's first line; None if every line is an event."""
     shapes = Counter(shape for line in lines if (shape := _time_shape(line)))
     if shapes:
         form, before = shapes.most_common(1)[0][0]
@@ -37,7 +37,7 @@ def start_of_events(lines: Sequence[str]) -> str | None:
 
 def _time_shape(line: str) -> tuple[TimeForm, str] | None:
     """The form of the time that a line begins with, and what is in front of it."""
-    first = next(iter(tokens(line, 1)), None)
+    first = next(iter(tokenize(line, 1)), None)
     if first is None or first.form is None or len(first.before) > 2 or first.before.isspace():
         return None
     return (first.form, first.before) if first.form.score > 2 or first.form.formats == () else None
@@ -56,18 +56,18 @@ def _is_start(start: re.Pattern[str], lines: Sequence[str]) -> bool:
 
 def _has_time(line: str) -> bool:
     """Whether a line has a time of its own near its beginning, and so is an event in another form."""
-    return any(token.form is not None and token.form.score > 2 for token in tokens(line, 4))
+    return any(token.form is not None and token.form.score > 2 for token in tokenize(line, 4))
 
 
 def _is_indented(lines: Sequence[str]) -> bool:
-    """Whether lines without indent are followed by some with, again and again."""
+    """Whether several lines without indent are followed by lines with indent."""
     indented = [bool(_INDENTED.match(line)) for line in lines]
     steps = sum(1 for one, other in pairwise(indented) if other and not one)
     return not indented[0] and steps >= LEAST_STARTS and steps >= MANY * (len(lines) - sum(indented))
 
 
-def events_of(lines: Sequence[str], start: str | None) -> Iterator[str]:
-    """Lines put together as `multiline` does it."""
+def join_lines(lines: Sequence[str], start: str | None) -> Iterator[str]:
+    """Join lines into events as the option `multiline` does."""
     if start is None:
         yield from lines
         return

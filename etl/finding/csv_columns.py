@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.finding.column_names import unused
-from etl.finding.time_formats import format_of
+from etl.finding.time_formats import choose_format
 from etl.finding.times import TimeForm, time_at
 from etl.finding.tokens import kind_of
 
@@ -66,7 +66,7 @@ class CsvTable:
         return given | ({"trim": True} if self.trim else {})
 
 
-def csv_table(lines: Sequence[str]) -> CsvTable | None:
+def find_csv_table(lines: Sequence[str]) -> CsvTable | None:
     """The table that lines are, if nearly all have the same number of values and these are no prose."""
     lines = [line for line in lines[:MOST_LINES] if line.strip()]
     if len(lines) < LEAST_LINES:
@@ -157,5 +157,5 @@ def _named(delimiter: str, columns: Sequence[_Column], trim: bool) -> CsvTable:
         if type_ := "int" if kind == "status" else _TYPES.get(kind):
             types[names[-1]] = type_
     form = columns[timestamp].form if times else None
-    chosen = format_of(form, columns[timestamp].values) if form else None
+    chosen = choose_format(form, columns[timestamp].values) if form else None
     return CsvTable(delimiter, tuple(names), types, trim, chosen)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from etl.api import format_type
-from etl.finding.match import NAME, Match, gained, members, rest_fields
+from etl.finding.match import NAME, Match, new_fields, parse_rest, rest_fields
 
 DEEPEST = 30
 """Objects inside each other whose members are fields; what is deeper is a text."""
@@ -28,13 +28,13 @@ class FoundField:
     nulls: float
 
 
-def found_fields(match: Match) -> list[FoundField]:
+def find_fields(match: Match) -> list[FoundField]:
     """Columns in their order, then what the rest holds."""
     counts: dict[str, tuple[str, int]] = {}
     rests = rest_fields(match.candidate)
     inside: dict[str, list[Any]] = {}
     for batch in match.batches:
-        for name in gained(match.candidate, batch.schema):
+        for name in new_fields(match.candidate, batch.schema):
             column = batch.column(name)
             if name in rests:
                 _look_inside(column.to_pylist(), inside)
@@ -49,7 +49,7 @@ def found_fields(match: Match) -> list[FoundField]:
 
 def _look_inside(texts: Iterable[str | None], found: dict[str, list[Any]]) -> None:
     for text in texts:
-        for name, value in _leaves(members(text), ""):
+        for name, value in _leaves(parse_rest(text), ""):
             if len(found) < 2 * MOST_FIELDS or name in found:
                 found.setdefault(name, []).append(value)
     for name in [name for name in found if any(other.startswith(f"{name}.") for other in found)]:
@@ -86,7 +86,7 @@ def _type(value: Any) -> str:
     return "timestamp" if isinstance(value, str) and _TIME.fullmatch(value) else "string"
 
 
-def block(fields: Iterable[FoundField], indent: str = "", comments: bool = True) -> Iterator[str]:
+def fields_block(fields: Iterable[FoundField], indent: str = "", comments: bool = True) -> Iterator[str]:
     """``fields:`` to paste, a line each."""
     yield f"{indent}fields:"
     lines = [(f"{indent}  {field.name}: {_quoted(field.type)}", field.nulls) for field in fields]

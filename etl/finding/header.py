@@ -1,7 +1,7 @@
-"""The header that lines of one program share (time, level, component, …), as columns, told from many lines.
+"""Finding the header that the lines of one program share (time, level, component, …), as columns.
 
-Lines are compared token by token. A column is sure when nearly all lines have the same kind of value there; the header
-reaches to the last sure column, and what is behind it is the message.
+Lines are compared token by token. A column is sure if nearly all lines have the same kind of value there. The header ends with
+the last sure column; the rest of the line is the message.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from etl.finding.times import TimeForm
-from etl.finding.tokens import LEVEL_LETTERS, Token, tokens
+from etl.finding.tokens import LEVEL_LETTERS, Token, tokenize
 
 AGREE = 0.96
-"""The share of lines that must agree about a column; others become patterns of their own."""
+"""Least share of lines with the same kind of value in a column; the other lines get other patterns."""
 MOST_COLUMNS = 12
 MOST_WEAK = 3
-"""Columns in a row that say nothing sure, between sure ones."""
+"""Most columns in a row that are not sure, between sure ones."""
 NAME_MARK, SHORT, SHORT_WORDS = " - ", 60, 4
 """What stands behind a name whose number of words differs, and how many characters and words it has at the most."""
 
@@ -33,16 +33,16 @@ _Family: TypeAlias = tuple[str, "TimeForm | str | None"]
 
 @dataclass(frozen=True)
 class Column:
-    """What stands at one place of all lines; ``before`` is what separates it from the one in front."""
+    """The tokens at one index of all lines; ``before`` is the separator before them."""
 
     kind: str
     before: str
     values: Sequence[str]
     form: TimeForm | None = None
     padded: bool = False
-    """Blanks in front of it differ in number."""
+    """Whether the number of blanks before it differs."""
     blanks: str = " +"
-    """Those that differ in number, as a pattern."""
+    """The pattern of these blanks."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Header:
     """Where the message begins in each of ``lines``."""
 
 
-def header_of(lines: Sequence[str]) -> Header | None:
-    """The header that most of the lines share; None where they share none."""
-    parsed = [tokens(line) for line in lines]
+def find_header(lines: Sequence[str]) -> Header | None:
+    """The header that most of the lines share, or None."""
+    parsed = [tokenize(line) for line in lines]
     shape = Counter(_opening(row) for row in parsed if row).most_common(1)
     if not shape:
         return None
@@ -71,7 +71,7 @@ def header_of(lines: Sequence[str]) -> Header | None:
             break
         column, rows = found
         columns.append(column)
-    return _cut(columns, rows, lines)
+    return _keep_sure_columns(columns, rows, lines)
 
 
 def _opening(row: Sequence[Token]) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def _opening(row: Sequence[Token]) -> tuple[str, ...]:
 
 
 def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:
-    """The column at a place and the lines that have it; None where fewer than `AGREE` do."""
+    """The column at an index, and the lines that have it; None if fewer than `AGREE` do."""
     least = AGREE * len(rows)
     marks = Counter(_mark(row[at], at) for row in rows.values() if len(row) > at)
     mark = next((mark for mark, count in marks.most_common(1) if count >= least), None)
@@ -109,7 +109,9 @@ def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:
 
 def _mixed(kinds: Counter[_Family], at: int) -> _Family | None:
     """What a column is whose values differ in kind: programs with and without a process, words, or nothing."""
-    names = {"text" if at == 0 and mark == "-" else kind for kind, mark in kinds}  # in front of all a dash is an empty label
+    names = {
+        "text" if at == 0 and mark == "-" else kind for kind, mark in kinds
+    }  # a dash at the start of a line is an empty label
     if "component" in names:
         return "component", None
     if names & {"time", "dash"}:
@@ -129,8 +131,8 @@ def _family(token: Token) -> _Family:
     return "component" if token.kind == "program" else token.kind, token.form
 
 
-def _cut(columns: Sequence[Column], rows: _Rows, lines: Sequence[str]) -> Header | None:
-    """The columns up to the last sure one."""
+def _keep_sure_columns(columns: Sequence[Column], rows: _Rows, lines: Sequence[str]) -> Header | None:
+    """The header of the columns up to the last sure one."""
     last = -1
     weak = 0
     marked = False
@@ -165,7 +167,7 @@ def _with_name(header: Header, lines: Sequence[str]) -> Header:
 
 
 def is_sure(columns: Sequence[Column], number: int, rows: _Rows) -> bool:
-    """Whether a column is one of a header and not a word of the message."""
+    """Whether a column belongs to the header, and is not a word of the message."""
     column = columns[number]
     if column.kind in _SURE or column.kind in ("component", "dash"):
         return True
@@ -179,7 +181,7 @@ def is_sure(columns: Sequence[Column], number: int, rows: _Rows) -> bool:
 
 
 def _is_wide(text: str) -> bool:
-    """Whether it separates columns, and not words."""
+    """Whether a text separates columns rather than words."""
     return len(text) - len(text.strip(" \t")) > 1 or bool({"|", "\t"} & set(text)) or text == ";"
 
 
@@ -194,10 +196,10 @@ def _with_ends(columns: Sequence[Column], rows: _Rows, lines: Sequence[str]) -> 
     after, count = Counter(text.strip() for text in behind.values()).most_common(1)[0]
     after = after if count >= AGREE * len(rows) else ""
     numbers = [number for number, text in behind.items() if text.lstrip().startswith(after)]
-    return Header(columns, numbers, after, [_behind(lines[n], rows[n][at].end, after) for n in numbers])
+    return Header(columns, numbers, after, [_message_start(lines[n], rows[n][at].end, after) for n in numbers])
 
 
-def _behind(line: str, at: int, after: str) -> int:
+def _message_start(line: str, at: int, after: str) -> int:
     """Where the message begins: behind blanks, what separates it, and blanks."""
     rest = line[at:].lstrip()[len(after) :]
     return len(line) - len(rest.lstrip())

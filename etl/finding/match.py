@@ -1,4 +1,4 @@
-"""What a candidate reads of a sample."""
+"""Running a candidate on a sample: how many events it parses, and into which fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from etl.api import OFFSET, Parser, Rejects, Schema
 from etl.delivery.dead_letters import SCHEMA
 from etl.finding.candidates import Candidate
 from etl.finding.sample import Sample
-from etl.finding.signatures import last
+from etl.finding.signatures import last_name
 from etl.plan.planner import plan
 from etl.testing.capture import Capture, captured
 from etl.testing.given import GivenSource, lines_of
@@ -26,86 +26,86 @@ from etl.testing.trial import LETTERS, outputs, run_here
 from etl.testing.values import plain
 
 NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor sit amet", "abc", "hello world 1 2 3", "x y z")
-"""What has no format: who reads it says nothing by reading the sample."""
+"""Texts without a format: a parser that reads them reads anything, so that reading the sample has no meaning."""
 
 NAME = re.compile(r"[A-Za-z_@][\w@\-]*(\.[A-Za-z_@][\w@\-]*)*", re.ASCII)
-"""What can be the name of a field; members that are called otherwise count for nothing."""
+"""Valid names of fields; members with other names do not count."""
 
 MOST_UNREAD = 5
-"""Events that are remembered as examples of those which were not read."""
+"""Number of unread events kept as examples."""
 
 REST_ROWS = 200
-"""Rows whose rest is looked into."""
+"""Number of rows whose rest is parsed."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A candidate on a sample. ``read`` and ``rejected`` are numbers of ``events``; others were filtered."""
+    """A candidate's result on a sample. Of ``events``, ``read`` were parsed and ``rejected`` failed, others were filtered."""
 
     candidate: Candidate
     events: int
     read: int
     rejected: int
     filled: float
-    """Fields that an event has on average."""
+    """Mean number of fields of an event."""
     batches: Sequence[pa.RecordBatch]
-    """What was read, a stream after the other."""
+    """The parsed events, stream after stream."""
     unread: Sequence[str] = ()
-    """The first events that were not read."""
+    """The first events that were not parsed."""
 
     @property
     def rate(self) -> float:
-        """The share of events that it reads."""
+        """The share of events that were parsed."""
         return self.read / self.events if self.events else 0.0
 
     @property
     def knows_details(self) -> bool:
-        """Whether a parser that may fail read any of it, where the candidate has one."""
+        """Whether a parser that passes on unparsed events has parsed any, if the candidate has such a parser."""
         details = self.candidate.details
         columns = [batch.column(name) for batch in self.batches for name in batch.schema.names if name in details]
         return not columns or any(len(column) > column.null_count for column in columns)
 
     def example(self) -> Mapping[str, Any]:
-        """The event with the most fields among the first."""
+        """The event with the most fields among the first 50."""
         rows = [row for batch in self.batches[:1] for row in batch.slice(0, 50).drop_columns([OFFSET]).to_pylist()]
         shown = ({name: plain(value) for name, value in row.items() if value is not None} for row in rows)
         return max(shown, key=len, default={})
 
 
 def reads_nonsense(one: Match) -> bool:
-    """Of a parser alone: whether it reads anything at all."""
+    """Whether a parser alone reads `NONSENSE` too."""
     if one.candidate.recipe or one.candidate.proposal:
         return False
     batch = pa.record_batch([pa.array(NONSENSE), pa.array(range(len(NONSENSE)), pa.int64())], names=["message", OFFSET])
-    nothing = _ran(one.candidate, [batch])
+    nothing = _run_steps(one.candidate, [batch])
     return nothing.read * 2 > nothing.events
 
 
-def match(candidate: Candidate, sample: Sample) -> Match | None:
-    """Run a candidate; None when its steps break down, which is their defect."""
+def try_candidate(candidate: Candidate, sample: Sample) -> Match | None:
+    """Run a candidate on a sample; None if a step raises an error."""
     source = next(iter(candidate.pipeline.sources.values()))
     try:
-        return _ran(candidate, list(lines_of(source, sample.path)))
-    except Exception:  # a parser of another package must not keep the others from being tried
+        return _run_steps(candidate, list(lines_of(source, sample.path)))
+    except Exception:  # an error in a parser of another package does not stop the search
         return None
 
 
-def _ran(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) -> Match:
+def _run_steps(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) -> Match:
     events = sum((part.events if isinstance(part, Rejects) else part).num_rows for part in given)
     with tempfile.TemporaryDirectory(prefix="etl-infer-") as name:
         folder = Path(name)
-        leaves = _leaves(candidate)
-        _run(candidate, leaves, given, folder)
-        batches = [batch for leaf in leaves for batch in captured(folder / leaf) if batch.num_rows]
+        last_streams = _last_streams(candidate)
+        _run_pipeline(candidate, last_streams, given, folder)
+        batches = [batch for leaf in last_streams for batch in captured(folder / leaf) if batch.num_rows]
         dead = {offset for batch in captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
-    good = [kept for batch in batches if (kept := _read(candidate, batch)).num_rows]
+    good = [kept for batch in batches if (kept := _parsed_events(candidate, batch)).num_rows]
     offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
     unread = tuple(islice(_texts_without(given, offsets), MOST_UNREAD))
-    return Match(candidate, events, len(offsets), len(dead - offsets), _filled(candidate, good), good, unread)
+    return Match(candidate, events, len(offsets), len(dead - offsets), _mean_fields(candidate, good), good, unread)
 
 
 def _texts_without(given: Sequence[pa.RecordBatch | Rejects], offsets: Collection[int]) -> Iterator[str]:
-    """The events of a source that are not among those."""
+    """The texts of events whose offsets are not in ``offsets``."""
     for part in given:
         batch = part.events if isinstance(part, Rejects) else part
         if {"message", OFFSET} <= set(batch.schema.names):
@@ -114,23 +114,23 @@ def _texts_without(given: Sequence[pa.RecordBatch | Rejects], offsets: Collectio
                     yield str(batch.column("message")[at].as_py())
 
 
-def _leaves(candidate: Candidate) -> list[str]:
+def _last_streams(candidate: Candidate) -> list[str]:
     streams = candidate.pipeline.streams
     return [name for name in streams if not any(name in stream.inputs for stream in streams.values())]
 
 
-def _run(candidate: Candidate, leaves: Sequence[str], given: Sequence[Any], folder: Path) -> None:
+def _run_pipeline(candidate: Candidate, last_streams: Sequence[str], given: Sequence[Any], folder: Path) -> None:
     pipeline = candidate.pipeline
     name, source = next(iter(pipeline.sources.items()))
     whole = GivenSource(columns=source.fields(), batches=(tuple(given),))
-    bench = replace(pipeline, sources={name: whole}, sinks=outputs(pipeline, leaves, folder), dead_letters=None)
+    bench = replace(pipeline, sources={name: whole}, sinks=outputs(pipeline, last_streams, folder), dead_letters=None)
     run_here(plan(bench, Capture(folder=str(folder / LETTERS)), SCHEMA))
 
 
-def _read(candidate: Candidate, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The events that have a field of a parser's; what is left over in a rest is nothing that a recipe knows."""
+def _parsed_events(candidate: Candidate, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events with at least one parsed field; for a recipe, the rest does not count."""
     rests = rest_fields(candidate) if candidate.recipe else set()
-    names = [name for name in gained(candidate, batch.schema) if name not in rests]
+    names = [name for name in new_fields(candidate, batch.schema) if name not in rests]
     if not names:
         return batch.slice(0, 0) if candidate.fields else batch
     filled = batch.column(names[0]).is_valid()
@@ -139,32 +139,32 @@ def _read(candidate: Candidate, batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(filled)
 
 
-def gained(candidate: Candidate, schema: Schema) -> list[str]:
-    """Fields of a stream that its parsers gave; where later steps renamed them all, all that are new."""
+def new_fields(candidate: Candidate, schema: Schema) -> list[str]:
+    """The fields that a stream's parsers made; if later steps renamed all of them, all new fields."""
     given = {"message", OFFSET, *next(iter(candidate.pipeline.sources.values())).fields().names}
     parsed = [name for name in schema.names if name in candidate.fields]
     return parsed or [name for name in schema.names if name not in given]
 
 
-def _filled(candidate: Candidate, batches: Sequence[pa.RecordBatch]) -> float:
-    """Fields that an event has on average; the members of a parser's rest are fields, those of a recipe's it does not know.
+def _mean_fields(candidate: Candidate, batches: Sequence[pa.RecordBatch]) -> float:
+    """Mean number of fields of an event; members of the rest count for a parser alone, not for a recipe.
 
-    What a recipe's other steps made of them counts too, but no field that says the same of all events.
+    Fields made by a recipe's other steps count too, unless they have the same value in all events.
     """
     rows = sum(batch.num_rows for batch in batches)
     rests = rest_fields(candidate)
     cells = 0.0
     for batch in batches:
-        for name in _told(candidate, batch):
+        for name in _informative_fields(candidate, batch):
             column = batch.column(name)
             is_rest = name in rests and not candidate.recipe
-            cells += _members(column) * len(column) if is_rest else len(column) - column.null_count
+            cells += _mean_rest_members(column) * len(column) if is_rest else len(column) - column.null_count
     return cells / rows if rows else 0.0
 
 
-def _told(candidate: Candidate, batch: pa.RecordBatch) -> list[str]:
-    """The fields that differ from event to event, beside those of its parsers."""
-    parsed = gained(candidate, batch.schema)
+def _informative_fields(candidate: Candidate, batch: pa.RecordBatch) -> list[str]:
+    """The fields of the parsers, and other new fields whose values differ between events."""
+    parsed = new_fields(candidate, batch.schema)
     if candidate.recipe is None:
         return parsed
     given = {"message", OFFSET, *next(iter(candidate.pipeline.sources.values())).fields().names}
@@ -179,20 +179,21 @@ def _differs(column: pa.Array) -> bool:
 
 
 def rest_fields(candidate: Candidate) -> set[str]:
-    """The fields in which parsers put what they have no field for."""
+    """The fields for members that the parsers do not declare."""
     steps = [step for stream in candidate.pipeline.streams.values() for step in stream.steps]
     return {rest for step in steps if isinstance(step, Parser) and isinstance(rest := getattr(step, "rest", None), str)}
 
 
-def _members(column: pa.Array) -> float:
+def _mean_rest_members(column: pa.Array) -> float:
     found = [
-        sum(1 for name in member_names(members(text)) if NAME.fullmatch(name)) for text in column.slice(0, REST_ROWS).to_pylist()
+        sum(1 for name in member_names(parse_rest(text)) if NAME.fullmatch(name))
+        for text in column.slice(0, REST_ROWS).to_pylist()
     ]
     return sum(found) / len(found) if found else 0.0
 
 
-def members(text: str | None) -> dict[str, Any]:
-    """The JSON object in a rest; nothing where there is none."""
+def parse_rest(text: str | None) -> dict[str, Any]:
+    """Parse the JSON object in a rest; empty if it is none."""
     try:
         value = json.loads(text) if text else {}
     except (ValueError, RecursionError):
@@ -201,11 +202,11 @@ def members(text: str | None) -> dict[str, Any]:
 
 
 def member_names(value: Mapping[str, Any]) -> Iterator[str]:
-    """The names of an object's members, without the path in front of them; of members that are objects those inside."""
+    """The last names of an object's members; for members that are objects, those of their members."""
     objects: list[Mapping[str, Any]] = [value]
     while objects:
         for key, item in objects.pop().items():
             if isinstance(item, dict) and item:
                 objects.append(item)
             elif item is not None:
-                yield last(key)
+                yield last_name(key)

@@ -48,7 +48,7 @@ def _part_end(pattern: str, at: int) -> int:
     return repeated.end() if repeated else at
 
 
-def wanted(parts: Sequence[str]) -> str:
+def next_part(parts: Sequence[str]) -> str:
     """What the pattern wants next, to be shown: a named pattern or a group, or plain text up to the next of them."""
     if not parts:
         return "the end of the pattern"

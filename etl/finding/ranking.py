@@ -1,8 +1,8 @@
-"""Which of the candidates that read a sample reads it best.
+"""Ranking the matches of a sample.
 
-A recipe that reads objects or pairs reads those of any program: it comes before the parser alone only where it knows
-them, that is where the members that it declares are there, some of them rare, and few others are. Members count by how
-rare they are among recipes: ``stream`` tells more than ``message``, a name that no recipe declares tells most against it.
+A recipe that parses objects or pairs parses those of any program. It ranks before the parser alone only if the events have the
+members that it declares, some of them rare, and few others. Members are weighted by their rarity among recipes: ``stream`` counts
+more than ``message``, and a name that no recipe declares counts most against the recipe.
 """
 
 from __future__ import annotations
@@ -12,36 +12,38 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from etl.finding.candidates import PLACEHOLDER
-from etl.finding.match import REST_ROWS, Match, member_names, members, rest_fields
+from etl.finding.match import REST_ROWS, Match, member_names, parse_rest, rest_fields
 from etl.finding.signatures import Signature, rarity
 
 ALIKE, UNLIKE = 2.0, 0.9
-"""What a recipe counts for beside a parser that reads the same: where its own lines are like the sample, and where not."""
+"""Factors of a recipe against a parser that parses the same: with lines similar to the sample, and without."""
 
 LEAST_KNOWN, LEAST_SHARE = 1.5, 0.45
-"""Rare members that a recipe must know of an event, and their share in all, to be the recipe of what wrote it."""
+"""Least weight of declared members in an event, and least share of the total, for the recipe to fit the program."""
 
 MOST_COUNTED = 12
-"""Fields of an event that count; more say nothing more of its format."""
+"""Most fields of an event that count."""
 
 NEARLY_ALL = 0.8
-"""The share of events of which more is said to be all."""
+"""Share of events from which on a match counts as complete."""
 
 MADE = 0.9
-"""What a pattern made from the lines counts for beside a parser that reads as much: that knows its format."""
+"""Factor of generated patterns against a parser that parses as much: the parser knows the format."""
 
 PASSED_OVER = 0.25
-"""What a line counts for that a recipe leaves to others, beside one that it reads."""
+"""Weight of a line that a recipe filters out, against one that it parses."""
 
 DOUBT = 0.4
-"""What a recipe or parser counts for beside a pattern made from the lines, where these have nothing of its program."""
+"""Factor of a doubtful recipe or parser against generated patterns."""
 
 STRANGER = 0.9
-"""By how much a recipe comes behind the parser alone where it knows too little."""
+"""Factor of a recipe that does not fit the program, against the parser alone."""
 
 
-def ranked(found: Iterable[Match], likeness: Mapping[Signature, float], doubtful: Collection[str] = frozenset()) -> list[Match]:
-    """The best first; ``doubtful`` are names of what reads lines that may be another program's."""
+def rank_matches(
+    found: Iterable[Match], likeness: Mapping[Signature, float], doubtful: Collection[str] = frozenset()
+) -> list[Match]:
+    """The matches, the best first; ``doubtful`` names those that may be of another program."""
     found = list(found)
     known = {one.name: one for one in likeness}
     rare = rarity(list(likeness))
@@ -66,33 +68,33 @@ def ranked(found: Iterable[Match], likeness: Mapping[Signature, float], doubtful
 
 
 def _reads_most(one: Match, found: Iterable[Match]) -> bool:
-    """Whether it reads nearly all, where what is made from the lines does: what reads part of them comes behind."""
+    """Whether the match parses nearly all events, or generated patterns do not either."""
     if one.candidate.recipe is not None and not one.rejected:
         return True  # it passes over other programs' lines
     return one.rate >= NEARLY_ALL or not any(other.candidate.proposal and other.rate >= NEARLY_ALL for other in found)
 
 
 def _reads_alike(recipe: Match, parser: Match) -> bool:
-    """Whether a recipe has the parser and that reads, alone, all but little of what the recipe reads."""
+    """Whether a recipe uses the parser, which alone parses nearly as much as the recipe."""
     return parser.candidate.name in recipe.candidate.types and parser.rate > 0.9 * recipe.rate
 
 
 def _worth(one: Match, filled: float) -> float:
-    """Reading more lines counts most, then reading more out of them; lines that a recipe passes over count a little."""
+    """The worth of a match: more parsed lines count most, then more fields; lines that a recipe filters count a little."""
     passed = one.events - one.read - one.rejected if one.candidate.recipe else 0
     rate = one.rate + PASSED_OVER * passed / one.events
     return rate**2 * math.sqrt(min(filled, MOST_COUNTED))
 
 
 def _knowledge(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[str, float]) -> tuple[float, float]:
-    """How much a recipe knows of an event's members, and the share of that in all."""
+    """The weight of an event's members that a recipe declares, and its share of the total."""
     weights = {name: share * rare.get(name, 1.0) for name, share in shares.items()}
     known = sum(weights[name] for name in keys if name in weights)
     return known, known / (sum(weights.values()) or 1.0)
 
 
 def _beside(one: Match, parser: Match, bonus: float, known: float, share: float) -> float:
-    """The worth of a recipe beside that of the parser alone which reads the same objects or pairs."""
+    """The worth of a recipe relative to that of the parser alone, which parses the same objects or pairs."""
     own = _worth(one, one.filled)
     if known >= LEAST_KNOWN and share >= LEAST_SHARE:
         return max(own, _worth(one, parser.filled)) * bonus
@@ -109,6 +111,6 @@ def _shares(parser: Match) -> Mapping[str, float]:
     for name in rest_fields(parser.candidate):
         for batch in parser.batches:
             texts = batch.column(name).slice(0, REST_ROWS).to_pylist() if name in batch.schema.names else []
-            counts.update(found for text in texts for found in set(member_names(members(text))))
+            counts.update(found for text in texts for found in set(member_names(parse_rest(text))))
             rows += len(texts)
     return {name: count / rows for name, count in counts.items()}

@@ -1,4 +1,4 @@
-"""The beginning of a file, as lines."""
+"""A sample: the first lines of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_LINES = 5_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Lines of a file; ``path`` is a plain file that holds them and nothing else."""
+    """The first lines of the file ``origin``; ``path`` is an uncompressed file with these lines."""
 
     origin: Path
     path: Path
@@ -28,21 +28,21 @@ class Sample:
 
 
 @contextmanager
-def sampled(origin: Path, most: int = MOST_LINES) -> Iterator[Sample]:
-    """The first lines of a file, compressed or not, for as long as the context lasts. Raises EtlError when there are none."""
-    lines = tuple(_lines(origin, most))
+def open_sample(origin: Path, most: int = MOST_LINES) -> Iterator[Sample]:
+    """Read the first lines of a file, compressed or not; a context manager. Raises EtlError if there are none."""
+    lines = tuple(_read_lines(origin, most))
     if not lines:
         raise EtlError(f"{origin} has no lines")
     with tempfile.TemporaryDirectory(prefix="etl-sample-") as folder:
-        yield _written(origin, Path(folder) / "sample.log", lines)
+        yield _write_plain_file(origin, Path(folder) / "sample.log", lines)
 
 
-def _written(origin: Path, path: Path, lines: tuple[str, ...]) -> Sample:
+def _write_plain_file(origin: Path, path: Path, lines: tuple[str, ...]) -> Sample:
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
     return Sample(origin, path, lines)
 
 
-def _lines(origin: Path, most: int) -> Iterator[str]:
+def _read_lines(origin: Path, most: int) -> Iterator[str]:
     if not origin.is_file():
         raise EtlError(f"there is no file {str(origin)!r}")
     reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(origin))})

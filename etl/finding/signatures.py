@@ -1,8 +1,7 @@
-"""What a recipe says of the lines it reads, told from its file and its samples without building it.
+"""Signatures of recipes: the terms of the lines that they read, taken from their files and samples without building them.
 
-A line's terms are its words and, with words and numbers made one letter each, what five characters in a row look like
-(``^9-9-``, ``a[9]:``): lines of one format share most of them whatever they tell. A term that few recipes have counts
-more than one that many have.
+A line's terms are its words, and windows of five characters of its shape, in which each word and number is one letter
+(``^9-9-``, ``a[9]:``): lines of one format share most shapes. A term that few recipes have counts more.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Any
 import yaml
 
 SAMPLE_BYTES, SAMPLE_LINES = 64 << 10, 100
-"""How much of a recipe's sample is looked at."""
+"""Bytes and lines read of a recipe's sample."""
 SHAPE_CHARS, WORDS_CHARS = 400, 2_000
-"""How much of a line is looked at: for its shape, which is at its beginning, and for its words."""
+"""Characters of a line used for its shape and for its words."""
 WINDOW = 5
-"""Characters in a row that make a term."""
+"""Characters of a shape that make a term."""
 
 _WORD = re.compile(r"[A-Za-z_]{3,24}")
 _LETTER, _DIGIT = ord("a"), ord("9")
@@ -32,7 +31,7 @@ _RUN = re.compile(rb"(a|9)\1+")
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """A recipe's terms, and the names of the members that its parsers declare, without the path in front of them."""
+    """A recipe's terms, and the last names of the members that its parsers declare."""
 
     name: str
     path: Path
@@ -41,7 +40,7 @@ class Signature:
 
 
 def signatures(recipes: Mapping[str, Path]) -> list[Signature]:
-    """Those of recipes by name; a file that is no YAML has none."""
+    """The signatures of recipes; a file that is not valid YAML has none."""
     return [_signature(name, path) for name, path in recipes.items()]
 
 
@@ -65,7 +64,7 @@ def terms(line: str) -> set[str | bytes]:
 
 
 def _lines(tests: Any, folder: Path) -> Iterator[str]:
-    """The lines that tests give to read: inline, and of files."""
+    """The input lines of tests: inline, and from files."""
     for value in _values(tests, "input"):
         yield from (text for text in _texts(value) if not text.startswith(".."))
         for name in _values(value, "file"):
@@ -84,7 +83,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _values(value: Any, key: str) -> Iterator[Any]:
-    """What stands under a key, wherever it is."""
+    """All values under a key, at any depth."""
     if isinstance(value, dict):
         if key in value:
             yield value[key]
@@ -101,16 +100,16 @@ def _keys(root: Any) -> Iterator[str]:
         for step in steps if isinstance(steps, list) else ():
             if isinstance(step, dict) and step.get("type") != "set" and isinstance(step.get("fields"), dict):
                 paths = step["paths"] if isinstance(step.get("paths"), dict) else {}
-                yield from (last(str(paths.get(name, name))) for name in step["fields"])
+                yield from (last_name(str(paths.get(name, name))) for name in step["fields"])
 
 
-def last(path: str) -> str:
+def last_name(path: str) -> str:
     """``event_id`` for ``winlog.event_id``."""
     return path.rpartition(".")[2].strip('"]')
 
 
-def by_likeness(lines: Sequence[str], known: Sequence[Signature]) -> dict[Signature, float]:
-    """How much of the lines' terms, as far as any recipe has them, each recipe has: from 0 to 1, the most first."""
+def rank_by_likeness(lines: Sequence[str], known: Sequence[Signature]) -> dict[Signature, float]:
+    """Signature → share (0 to 1) of the lines' known terms that it has, weighted by rarity; the largest first."""
     owners = Counter(term for one in known for term in one.terms)
     found = Counter(term for line in lines for term in terms(line))
     weights = {term: count * math.log((len(known) + 1) / owners[term]) for term, count in found.items() if term in owners}
@@ -120,11 +119,11 @@ def by_likeness(lines: Sequence[str], known: Sequence[Signature]) -> dict[Signat
 
 
 RARE_OWNERS, RARE_LETTERS = 3, 5
-"""How many recipes may have a word that is one's own, and how long it is at the least."""
+"""Most recipes that may share a word of a program, and its least length."""
 
 
-def own_words(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:
-    """The share of lines with a word that few recipes have, and this one does."""
+def own_words_share(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:
+    """The share of lines with a word that this recipe has and few others have."""
     owners = Counter(term for one in known for term in one.terms if isinstance(term, str))
     own = {
         term

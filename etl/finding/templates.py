@@ -1,4 +1,4 @@
-"""Messages of the same kind, found by what they have in common: constant words, and values that differ.
+"""Finding templates of messages: constant words, and values that differ.
 
 The method is that of Drain (P. He et al., ICWS 2017): messages of the same number of tokens that begin alike are compared
 token by token, and those that have enough in common are one template, whose other tokens are variable.
@@ -14,11 +14,11 @@ from etl.finding.times import TimeForm, time_at
 from etl.finding.tokens import KINDS
 
 ALIKE = 0.6
-"""The share of words that a message must have in common with a template."""
+"""Least share of words that a message has in common with its template."""
 MOST_TOKENS = 60
 """Tokens of a message that are compared; longer messages have no template."""
 MOST_TEMPLATES = 500
-"""Templates that are looked for at the same time; further messages are no longer compared."""
+"""Most templates; further messages are not compared."""
 
 _VALUES = "|".join(f"(?P<{name}>{KINDS[name]})" for name in ("uuid", "url", "mac", "ip", "email", "hex"))
 _IPV4 = r"(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
@@ -43,7 +43,7 @@ class Piece:
 
     @property
     def key(self) -> str:
-        """What it is compared by: values by their kind, words and marks by their text."""
+        """The key for comparisons: the kind of a value, the text of a word or mark."""
         if self.kind in VALUE_KINDS:
             return f"<{self.kind}>"
         return " " if self.kind == "blank" else self.text
@@ -68,10 +68,10 @@ class Template:
 
 
 SAMPLES = 200
-"""Messages of a template that are looked at for the types of its values."""
+"""Messages of a template used to find the types of its values."""
 
 
-def pieces(message: str) -> list[Piece] | None:
+def split_message(message: str) -> list[Piece] | None:
     """The tokens of a message; None for one that is too long."""
     found = []
     at = 0
@@ -93,12 +93,12 @@ def pieces(message: str) -> list[Piece] | None:
 _SAME = {"slash": "mark", "ipv4": "ip"}
 
 
-def templates(messages: Iterable[tuple[int, str]]) -> list[Template]:
+def find_templates(messages: Iterable[tuple[int, str]]) -> list[Template]:
     """The templates of numbered messages, those of most messages first."""
     leaves: dict[tuple[int, str], list[Template]] = {}
     count = 0
     for number, message in messages:
-        row = pieces(message)
+        row = split_message(message)
         if not row:
             continue
         leaf = leaves.setdefault((len(row), row[0].key), [])
@@ -113,7 +113,7 @@ def templates(messages: Iterable[tuple[int, str]]) -> list[Template]:
 
 
 def _nearest(leaf: Sequence[Template], row: Sequence[Piece]) -> Template | None:
-    """The template that has most in common with a message, where that is enough; marks must all be the same."""
+    """The template with the most words in common with a message, if there are enough; all marks must be equal."""
     best, found = ALIKE, None
     for one in leaf:
         alike = words = 0

@@ -16,7 +16,7 @@ LEAST_READ = 0.98
 MOST_TRIED = 500
 
 
-def format_of(form: TimeForm, values: Sequence[str]) -> str | None:
+def choose_format(form: TimeForm, values: Sequence[str]) -> str | None:
     """The format that reads the values; of several the one by which they rise, as the times of a log do."""
     texts = list(values[:: max(1, len(values) // MOST_TRIED)])
     found = [(rising, -number, text) for number, text in enumerate(form.formats) if (rising := _rising(text, texts)) is not None]

@@ -72,17 +72,17 @@ def kind_of(text: str) -> str:
     return found.lastgroup or "text" if found else "text"
 
 
-def tokens(line: str, most: int = 14) -> list[Token]:
+def tokenize(line: str, most: int = 14) -> list[Token]:
     """The first tokens of a line."""
     found: list[Token] = []
-    for token in _tokens(line, 0, len(line)):
+    for token in _tokenize(line, 0, len(line)):
         found.append(token)
         if len(found) == most:
             break
     return found
 
 
-def _tokens(line: str, at: int, end: int) -> Iterator[Token]:
+def _tokenize(line: str, at: int, end: int) -> Iterator[Token]:
     """Tokens of a part of a line; ``before`` of the first begins at ``at``."""
     behind = at
     if at == 0 and (named := _LEVEL_AND_NAME.match(line)) and named[1].lower() in LEVELS:
@@ -124,7 +124,7 @@ def _inner(line: str, at: int, end: int) -> tuple[list[Token], int] | None:
         name = Token("thread", thread[1], line[at:start], start, cut)
         return [name, Token("level", thread[2], "/", cut + 1, found.end(1))], found.end()
     parts = []
-    for token in _tokens(line, found.start(1), found.end(1)):
+    for token in _tokenize(line, found.start(1), found.end(1)):
         parts.append(token)
         if len(parts) > _MOST_INNER or token.kind not in _TYPED:
             return None

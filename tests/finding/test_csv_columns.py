@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from etl.config import check
-from etl.finding.csv_columns import csv_table
-from etl.finding.pipeline import pipeline_text
-from etl.finding.sample import sampled
-from etl.finding.search import matches
+from etl.finding.csv_columns import find_csv_table
+from etl.finding.pipeline_file import pipeline_text
+from etl.finding.sample import open_sample
+from etl.finding.search import find_matches
 
 LINES = [
     f"2026-11-20 06:25:{n:02},web0{n % 3},10.0.0.{n},GET,/shop/{n},{(200, 404)[n % 2]},{n * 7},{n}.5,true" for n in range(30)
@@ -18,7 +18,7 @@ LINES = [
 
 
 def test_columns_get_names_and_types_by_what_is_in_them() -> None:
-    table = csv_table(LINES)
+    table = find_csv_table(LINES)
 
     assert table is not None
     assert table.names == (
@@ -43,7 +43,7 @@ def test_columns_get_names_and_types_by_what_is_in_them() -> None:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters_are_told_apart(delimiter: str) -> None:
-    table = csv_table([f"x{n}{delimiter}{n}{delimiter}10.0.0.{n}{delimiter}" for n in range(9)])
+    table = find_csv_table([f"x{n}{delimiter}{n}{delimiter}10.0.0.{n}{delimiter}" for n in range(9)])
 
     assert table is not None
     assert table.delimiter == delimiter
@@ -51,14 +51,14 @@ def test_delimiters_are_told_apart(delimiter: str) -> None:
 
 
 def test_quoted_sentences_with_commas_are_values() -> None:
-    table = csv_table([f'{n},"a word, and another, said {n}",10.0.0.{n}' for n in range(9)])
+    table = find_csv_table([f'{n},"a word, and another, said {n}",10.0.0.{n}' for n in range(9)])
 
     assert table is not None
     assert table.names == ("column1", "column2", "source.ip")
 
 
 def test_blanks_behind_delimiters_are_left_out() -> None:
-    table = csv_table([f"{n}, 10.0.0.{n}, 192.0.2.{n}" for n in range(9)])
+    table = find_csv_table([f"{n}, 10.0.0.{n}, 192.0.2.{n}" for n in range(9)])
 
     assert table is not None
     assert (table.names, table.trim) == (("column1", "source.ip", "destination.ip"), True)
@@ -75,15 +75,15 @@ def test_blanks_behind_delimiters_are_left_out() -> None:
     ],
 )
 def test_what_is_no_table_is_left_to_others(lines: list[str]) -> None:
-    assert csv_table(lines) is None
+    assert find_csv_table(lines) is None
 
 
 def test_a_file_without_a_header_becomes_a_pipeline_with_csv(tmp_path: Path) -> None:
     origin = tmp_path / "a.csv"
     origin.write_text("\n".join(LINES) + "\n")
 
-    with sampled(origin) as sample:
-        best = matches(sample)[0]
+    with open_sample(origin) as sample:
+        best = find_matches(sample)[0]
         text = pipeline_text(best, origin)
 
     assert (best.candidate.name, best.rate) == ("csv", 1.0)
@@ -98,7 +98,7 @@ def test_a_file_with_a_header_keeps_its_names(tmp_path: Path) -> None:
     origin = tmp_path / "a.csv"
     origin.write_text("when,host,ip,method,path,status,bytes,seconds,ok\n" + "\n".join(LINES) + "\n")
 
-    with sampled(origin) as sample:
-        best = matches(sample)[0]
+    with open_sample(origin) as sample:
+        best = find_matches(sample)[0]
 
     assert best.candidate.options["header"] == "when,host,ip,method,path,status,bytes,seconds,ok"

@@ -7,7 +7,7 @@ import pytest
 
 from etl.api import Parser
 from etl.catalogue import installed
-from etl.finding.time_formats import format_of, is_ambiguous
+from etl.finding.time_formats import choose_format, is_ambiguous
 from etl.finding.times import forms, time_at
 
 TIMES = {
@@ -47,7 +47,7 @@ def test_a_time_is_found_whole_and_read_by_its_format(text: str) -> None:
 
     assert found is not None
     form, end = found
-    chosen = format_of(form, [text])
+    chosen = choose_format(form, [text])
     assert (end, chosen is not None) == (len(text), True)
     assert instants(str(chosen), [text]) == [TIMES[text]]
 
@@ -76,7 +76,7 @@ def test_the_order_of_times_decides_between_day_and_month() -> None:
     rising = ["01/12/2026 06:00:00", "02/01/2026 06:00:00", "02/03/2026 06:00:00"]
     alike = ["03/03/2026 06:00:00", "03/03/2026 07:00:00"]
 
-    assert str(format_of(form, days)).startswith("d/M")
-    assert str(format_of(form, rising)).startswith("M/d")
+    assert str(choose_format(form, days)).startswith("d/M")
+    assert str(choose_format(form, rising)).startswith("M/d")
     assert not is_ambiguous(form, days)
     assert is_ambiguous(form, alike)

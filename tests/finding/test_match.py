@@ -14,19 +14,19 @@ from etl.api import EtlError
 from etl.config import load
 from etl.config.model import Pipeline
 from etl.finding.candidates import recipe_candidate, row_wise
-from etl.finding.fields import FoundField, block, found_fields, percent, type_of
+from etl.finding.fields import FoundField, fields_block, find_fields, percent, type_of
 from etl.finding.match import Match
-from etl.finding.pipeline import pipeline_text
-from etl.finding.sample import sampled
-from etl.finding.search import matches
+from etl.finding.pipeline_file import pipeline_text
+from etl.finding.sample import open_sample
+from etl.finding.search import find_matches
 from etl.resources import recipes
 
 LOG = ROOT / "samples" / "ssh-auth.log"
 
 
 def found(path: Path) -> list[Match]:
-    with sampled(path) as sample:
-        return matches(sample)
+    with open_sample(path) as sample:
+        return find_matches(sample)
 
 
 def by_name(path: Path) -> dict[str, Match]:
@@ -60,7 +60,7 @@ def test_json_wins_on_json_and_gives_its_members_with_types(objects: Path) -> No
     best = found(objects)[0]
 
     assert (best.candidate.name, best.rate) == ("json", 1.0)
-    assert found_fields(best) == [
+    assert find_fields(best) == [
         FoundField("ts", "timestamp", 0.0),
         FoundField("n", "bigint", 0.0),
         FoundField("user.name", "string", 0.0),
@@ -104,7 +104,7 @@ def test_a_header_names_the_columns_of_csv(tmp_path: Path) -> None:
     pipeline.write_text(pipeline_text(best, tmp_path / "x.csv"))
 
     assert (best.candidate.name, best.read, best.rejected) == ("csv", 2, 0)
-    assert [one.name for one in found_fields(best)] == ["ts", "level", "user_name"]
+    assert [one.name for one in find_fields(best)] == ["ts", "level", "user_name"]
     assert load_problems(pipeline) == []
     assert [step.model_dump()["delimiter"] for step in load(pipeline).streams["steps"].steps] == [";"]
 
@@ -127,9 +127,9 @@ def test_any_bytes_are_tried(tmp_path: Path, data: bytes) -> None:
 def test_a_file_without_lines_is_said(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"")
 
-    with pytest.raises(EtlError, match="no lines"), sampled(tmp_path / "x"):
+    with pytest.raises(EtlError, match="no lines"), open_sample(tmp_path / "x"):
         pass
-    with pytest.raises(EtlError, match="no file"), sampled(tmp_path / "y"):
+    with pytest.raises(EtlError, match="no file"), open_sample(tmp_path / "y"):
         pass
 
 
@@ -163,7 +163,7 @@ def test_types_that_hold_all_values(values: list[object], type_: str) -> None:
 
 
 def test_the_block_to_paste() -> None:
-    lines = list(block([FoundField("a.b", "string", 0.0), FoundField("n", "decimal(10,2)", 0.25)]))
+    lines = list(fields_block([FoundField("a.b", "string", 0.0), FoundField("n", "decimal(10,2)", 0.25)]))
 
     assert lines == ["fields:", "  a.b: string         # 0 % null", '  n: "decimal(10,2)"  # 25 % null']
 
@@ -178,7 +178,7 @@ def test_deep_objects_are_tried(tmp_path: Path, depth: int) -> None:
     path.write_text('{"a":' * depth + "1" + "}" * depth + "\n")
 
     for one in found(path):
-        assert found_fields(one) is not None
+        assert find_fields(one) is not None
 
 
 def test_what_gives_no_field_is_no_format(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.finding.pattern_parts import alternatives, wanted
+from etl.finding.pattern_parts import alternatives, next_part
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_parts_put_together_are_the_pattern(pattern: str) -> None:
 
 
 def test_what_is_wanted_is_a_name_a_group_or_a_text() -> None:
-    assert wanted(["%{IP:a}", " "]) == "%{IP:a}"
-    assert wanted(["(a|b)", "c"]) == "(a|b)"
-    assert wanted([" ", "f", r"\.", "%{IP}"]) == r"` f\.`"
-    assert wanted([]) == "the end of the pattern"
+    assert next_part(["%{IP:a}", " "]) == "%{IP:a}"
+    assert next_part(["(a|b)", "c"]) == "(a|b)"
+    assert next_part([" ", "f", r"\.", "%{IP}"]) == r"` f\.`"
+    assert next_part([]) == "the end of the pattern"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from running import ROOT
 
-from etl.finding.sample import sampled
-from etl.finding.search import matches
+from etl.finding.sample import open_sample
+from etl.finding.search import find_matches
 
 SAMPLES = sorted((ROOT / "samples").glob("*.log"))
 MOST = 30
@@ -50,8 +50,8 @@ UNKNOWN = {
 
 
 def best(path: Path) -> str:
-    with sampled(path, MOST) as sample:
-        return matches(sample)[0].candidate.name
+    with open_sample(path, MOST) as sample:
+        return find_matches(sample)[0].candidate.name
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from running import ROOT
 
-from etl.finding.signatures import by_likeness, rarity, signatures, terms
+from etl.finding.signatures import rank_by_likeness, rarity, signatures, terms
 from etl.resources import recipes
 
 RECIPE = """
@@ -51,14 +51,14 @@ def test_a_file_that_is_no_recipe_is_like_nothing(tmp_path: Path) -> None:
 
     known = signatures({"a": tmp_path / "a.yaml", "b": tmp_path / "b.yaml", "c": tmp_path / "c.yaml"})
 
-    assert set(by_likeness(["x y z"], known).values()) == {0.0}
+    assert set(rank_by_likeness(["x y z"], known).values()) == {0.0}
     assert rarity(known) == {}
 
 
 def test_the_recipe_whose_lines_look_alike_comes_first() -> None:
     lines = ["<134>Nov 21 07:00:00 edge-fw : %ASA-6-305011: Built dynamic UDP translation from inside:192.0.2.9/53211"]
 
-    assert next(iter(by_likeness(lines, signatures(recipes())))).name == "cisco-asa"
+    assert next(iter(rank_by_likeness(lines, signatures(recipes())))).name == "cisco-asa"
 
 
 def test_any_line_has_terms() -> None:

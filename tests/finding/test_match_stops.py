@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from etl.finding.stops import Grok, Stop
+from etl.finding.match_stops import Grok, Stop
 
 PATTERN = r"sshd\[%{POSINT:pid:int}\]: Failed password for %{USERNAME:user} from %{IP:source.ip}"
 

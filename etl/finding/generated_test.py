@@ -1,4 +1,4 @@
-"""A test for the pipeline of a sample: lines of it, and the events that they become."""
+"""Generating a test for the pipeline of a sample: some of its lines, and the events that they become."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from etl.testing.written import scalar
 
 NAME = "lines of the sample"
 MOST_LINES = 3
-"""Lines of the sample in the test of a parser that was not made from them."""
+"""Lines in the test of a parser; patterns generated from the lines get one for each."""
 LONGEST = 2_000
 """Characters of a line in a test."""
 
 
-def with_test(text: str, match: Match, sample: Sample) -> str:
-    """The pipeline file with a test that passes; a recipe has its own."""
+def add_test(text: str, match: Match, sample: Sample) -> str:
+    """The pipeline file with a passing test; a recipe has tests of its own."""
     if match.candidate.recipe is not None:
         return text
     lines = list(_lines(match, sample))
@@ -33,7 +33,7 @@ def with_test(text: str, match: Match, sample: Sample) -> str:
     if _knows_no_year(match):
         tests.append(f"    now: {datetime.now(UTC):%Y-%m-%dT%H:%MZ}  # for dates without a year\n")
     tests += ["    input:\n", *(f"      - {scalar(line)}\n" for line in lines)]
-    return _filled(text, text + "".join(tests))
+    return _with_expected_events(text, text + "".join(tests))
 
 
 def _lines(match: Match, sample: Sample) -> Iterator[str]:
@@ -49,8 +49,8 @@ def _knows_no_year(match: Match) -> bool:
     return any("y" not in text and text[:3] not in ("iso", "epo") for text in made.formats)
 
 
-def _filled(text: str, tested: str) -> str:
-    """The file with what comes out as what is expected; without a test where that cannot be written."""
+def _with_expected_events(text: str, tested: str) -> str:
+    """The file with the actual events as expected ones; without a test if they cannot be written."""
     with tempfile.TemporaryDirectory(prefix="etl-init-") as folder:
         file = Path(folder) / "pipeline.yaml"
         file.write_text(tested, "utf-8")
@@ -58,9 +58,9 @@ def _filled(text: str, tested: str) -> str:
         if suite is None or not suite.cases:
             return text
         case = suite.cases[0]
-        update.write(str(file), list(update.edits(suite, case, tried(suite, case, _never))))
+        update.write(str(file), list(update.edits(suite, case, tried(suite, case, _refuse_spark))))
         return file.read_text("utf-8")
 
 
-def _never(plan: Plan, folder: Path, drain: bool) -> None:
+def _refuse_spark(plan: Plan, folder: Path, drain: bool) -> None:
     raise AssertionError("a parser and a console need no Spark")

@@ -1,4 +1,4 @@
-"""What was made from the lines as a candidate, and as a pipeline file."""
+"""Patterns generated from the lines, as a candidate and as text of a pipeline file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl.api import Source, Step
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.finding.candidates import PARSER_SOURCE, PARSER_STREAM, Candidate
-from etl.finding.proposal import TIME, Proposal
+from etl.finding.grok_proposal import TIME, Proposal
 from etl.testing.given import GivenSource
 from etl.testing.written import flow, scalar
 
@@ -21,8 +21,8 @@ NAME = "grok"
 ABOUT = "Patterns made from these lines."
 
 
-def made_candidate(made: Proposal) -> Candidate:
-    """The proposal as steps that can be tried."""
+def candidate_of_proposal(made: Proposal) -> Candidate:
+    """The candidate with the proposal's steps."""
     steps = tuple(_step(options) for options in steps_of(made))
     source = _source(made.multiline)
     stream = Stream(PARSER_STREAM, (PARSER_SOURCE,), steps)

@@ -1,4 +1,4 @@
-"""Compiling the kernel of times in a process beside, while the first candidates are tried: nearly all of them need it, late."""
+"""Compiling the kernel that parses times in a separate process, while the first candidates run: nearly all need it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from etl.api import ArrowStep
 from etl.catalogue import installed
 from etl.scanner import warm
 
-_COLUMN = pa.schema([("timestamp", pa.string())])
+_SCHEMA = pa.schema([("timestamp", pa.string())])
 
 
 @contextmanager
-def times_compiled() -> Iterator[None]:
-    """Compile it in the background where this machine has never compiled anything; it is done at the end."""
+def compiling_time_kernel() -> Iterator[None]:
+    """Compile the kernel while the body runs, unless this machine has compiled it before; waits for it at the end."""
     if warm.mark().exists():
         yield
         return
@@ -29,13 +29,13 @@ def times_compiled() -> Iterator[None]:
         process.wait()
 
 
-def _compile() -> None:
+def _compile_kernel() -> None:
     from etl.segment.kernel_warmup import run_on_samples
 
     step = installed().families["step"]["timestamp"].model_validate({})
     assert isinstance(step, ArrowStep)
-    run_on_samples(step, _COLUMN)
+    run_on_samples(step, _SCHEMA)
 
 
 if __name__ == "__main__":
-    _compile()
+    _compile_kernel()

@@ -11,8 +11,8 @@ import pytest
 from etl.cli.main import main
 from etl.config import check
 from etl.finding.match import Match
-from etl.finding.sample import sampled
-from etl.finding.search import matches
+from etl.finding.sample import open_sample
+from etl.finding.search import find_matches
 
 MESSAGES = ("cache warmed up", "could not open the door", "retrying the call", "no route to the printer", "user gave up")
 
@@ -23,8 +23,8 @@ def written(path: Path, line: Callable[[int], str], count: int = 40) -> Path:
 
 
 def best(path: Path) -> Match:
-    with sampled(path) as sample:
-        return matches(sample)[0]
+    with open_sample(path) as sample:
+        return find_matches(sample)[0]
 
 
 def events(one: Match) -> list[dict[str, Any]]:
@@ -170,8 +170,8 @@ def test_lines_of_several_programs_get_a_pattern_each(tmp_path: Path) -> None:
 
 
 def test_no_host_is_called_info(tmp_path: Path) -> None:
-    with sampled(written(tmp_path / "app.log", lambda n: f"2026-11-20 06:25:{n:02}, Info    CBS    {message(n)}")) as sample:
-        found = matches(sample)
+    with open_sample(written(tmp_path / "app.log", lambda n: f"2026-11-20 06:25:{n:02}, Info    CBS    {message(n)}")) as sample:
+        found = find_matches(sample)
 
     assert "syslog" not in [one.candidate.name for one in found]
 

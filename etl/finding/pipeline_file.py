@@ -1,4 +1,4 @@
-"""A pipeline file that reads a sample's origin, ready to run."""
+"""Writing a pipeline file that reads the sampled file."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 import yaml
 
 from etl.finding.candidates import REST, Candidate
-from etl.finding.fields import FoundField, block, found_fields
+from etl.finding.fields import FoundField, fields_block, find_fields
+from etl.finding.grok_proposal import Proposal
+from etl.finding.made_candidate import source_lines, step_lines
 from etl.finding.match import Match
-from etl.finding.proposal import Proposal
-from etl.finding.proposed import source_lines, step_lines
 from etl.resources import folder, schema_file
 from etl.testing.edits import Edit, edited
 from etl.testing.written import scalar
 
 
 def recipe_text(path: Path) -> str:
-    """A recipe, to be copied anywhere: what it names beside itself is named by its whole path."""
+    """A recipe's text for any folder: relative paths are made absolute."""
     text = path.read_text("utf-8")
     text = text.replace("$schema=../schemas/pipeline.schema.json", f"$schema={schema_file().as_uri()}", 1)
     return text.replace("file: ../samples/", f"file: {folder('samples')}/")
 
 
 def pipeline_text(match: Match, origin: Path) -> str:
-    """The recipe or parser with ``origin`` as what it reads."""
+    """A pipeline with the recipe or parser, and ``origin`` as its source."""
     candidate = match.candidate
     if candidate.proposal is not None:
         return "\n".join(_made_lines(match, candidate.proposal, origin)) + "\n"
@@ -68,15 +68,15 @@ def _parser_lines(match: Match, origin: Path) -> Iterator[str]:
 
 
 def _options(match: Match) -> Iterator[str]:
-    """The fields that were found, where the parser takes a declaration; what comes beside them goes to the rest."""
+    """The parser's ``fields`` with the fields found, if it has the option; undeclared members go to the rest."""
     parser = match.candidate.parser
     assert parser is not None
     options = {field.alias or name for name, field in type(parser).model_fields.items()}
     if not {"fields", REST} <= options:
         return
-    fields = [one for one in found_fields(match) if one.name != getattr(parser, REST)]
+    fields = [one for one in find_fields(match) if one.name != getattr(parser, REST)]
     if "fields" in type(parser).model_json_schema().get("required", ()) or _came_in_rest(match, fields):
-        yield from block(fields, "    ", comments=False)
+        yield from fields_block(fields, "    ", comments=False)
         yield f"    rest: {getattr(parser, REST) or REST}"
 
 

@@ -1,4 +1,4 @@
-"""A grok made from the lines of a sample: their headers, and under them the messages that come most often."""
+"""Generating grok patterns from the lines of a sample: for their headers, and for the most frequent messages."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from etl.finding.column_names import column_names
+from etl.finding.column_names import name_columns
 from etl.finding.column_patterns import MESSAGE, header_pattern
-from etl.finding.continuations import events_of, start_of_events
-from etl.finding.header import Column, Header, header_of
+from etl.finding.continuations import find_event_start, join_lines
+from etl.finding.header import Column, Header, find_header
 from etl.finding.template_patterns import message_pattern
-from etl.finding.templates import Template, templates
-from etl.finding.time_formats import format_of, is_ambiguous
+from etl.finding.templates import Template, find_templates
+from etl.finding.time_formats import choose_format, is_ambiguous
 
 MOST_LINES = 2_000
 """Lines of a sample that are compared."""
 MOST_HEADERS, MOST_MESSAGES = 6, 8
 """Patterns for headers, and for messages under one header."""
 LEAST_LINES, LEAST_SHARE = 2, 0.005
-"""Lines that are worth a header's pattern, and their share of all."""
+"""Least lines for a header's pattern, as a number and as a share."""
 LEAST_MESSAGES = 0.03
-"""The share of lines that are worth a pattern for their message."""
+"""Least share of lines for a message's pattern."""
 TIME = "timestamp"
 HEADER = "HEADER"
 _FIELD = re.compile(r"%\{\w+:([\w.@-]+)|\(\?<([\w.@-]+)>")
@@ -29,7 +29,7 @@ _FIELD = re.compile(r"%\{\w+:([\w.@-]+)|\(\?<([\w.@-]+)>")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A grok pattern and the number of the sample's first events that it was made for."""
+    """A grok pattern, and the number of the sample's events that it was generated from."""
 
     text: str
     events: int
@@ -39,22 +39,22 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is proposed for a sample."""
+    """The patterns, definitions, time formats and notes proposed for a sample."""
 
     patterns: tuple[Pattern, ...]
     definitions: dict[str, str]
     formats: tuple[str, ...]
-    """Those of the times; none where lines have none, or only the time of day."""
+    """Formats of the times; empty if lines have no time, or only a time of day."""
     multiline: str | None = None
-    """What the first line of an event looks like, where events have several."""
+    """Pattern of the first line of an event, if events have several lines."""
     notes: tuple[str, ...] = ()
-    """What the lines do not tell and their reader has to know."""
+    """What the lines do not show and the user must decide."""
 
 
-def proposal(lines: Sequence[str]) -> Proposal | None:
-    """What reads these lines; None where they have nothing in common."""
-    start = start_of_events(lines[:MOST_LINES])
-    events = [event for event in events_of(lines[:MOST_LINES], start) if event.strip()]
+def propose_grok(lines: Sequence[str]) -> Proposal | None:
+    """Propose patterns for these lines; None if they have nothing in common."""
+    start = find_event_start(lines[:MOST_LINES])
+    events = [event for event in join_lines(lines[:MOST_LINES], start) if event.strip()]
     found = _Builder(events)
     found.build()
     if not found.patterns:
@@ -65,7 +65,7 @@ def proposal(lines: Sequence[str]) -> Proposal | None:
 
 
 class _Builder:
-    """The patterns as they are found, those of most events first."""
+    """Collects patterns, those of most events first."""
 
     def __init__(self, events: Sequence[str]) -> None:
         self.events = events
@@ -78,8 +78,8 @@ class _Builder:
         left = list(range(len(self.events)))
         least = max(LEAST_LINES, int(LEAST_SHARE * len(left))) if len(left) > 1 else 1
         for _ in range(MOST_HEADERS):
-            header = header_of([self.events[number] for number in left]) if len(left) >= least else None
-            if header is None or len(header.lines) < least or not _tells(header):
+            header = find_header([self.events[number] for number in left]) if len(left) >= least else None
+            if header is None or len(header.lines) < least or not _is_informative(header):
                 break
             self._add_header(header, left)
             having = set(header.lines)
@@ -88,7 +88,7 @@ class _Builder:
             self._add_templates([(number, self.events[number]) for number in left], "^", least)
 
     def _add_header(self, header: Header, left: Sequence[int]) -> None:
-        names = column_names(header.columns, header.after)
+        names = name_columns(header.columns, header.after)
         columns = self._timed(header.columns, names)
         self._note_time_of_day(header.columns, names)
         header = Header(columns, header.lines, header.after, header.ends)
@@ -98,7 +98,7 @@ class _Builder:
             self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))
             return
         least = max(LEAST_LINES + 1, int(LEAST_MESSAGES * len(self.events)))
-        chosen = [one for one in templates(messages) if len(one.lines) >= least and _is_worth(one)][:MOST_MESSAGES]
+        chosen = [one for one in find_templates(messages) if len(one.lines) >= least and _is_worth(one)][:MOST_MESSAGES]
         taken = {name for names in _FIELD.findall(pattern) for name in names if name}
         beginning = self._named(pattern) if chosen else pattern
         for one in chosen:
@@ -129,7 +129,7 @@ class _Builder:
 
     def _with_format(self, column: Column) -> Column:
         assert column.form
-        chosen = format_of(column.form, column.values)
+        chosen = choose_format(column.form, column.values)
         if chosen is None:
             return replace(column, kind="text", form=None)
         self.formats.append(chosen)
@@ -139,15 +139,15 @@ class _Builder:
         return replace(column, form=column.form.only(chosen))
 
     def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, least: int) -> None:
-        for one in templates(lines)[:MOST_MESSAGES]:
+        for one in find_templates(lines)[:MOST_MESSAGES]:
             if len(one.lines) >= least and _is_worth(one):
                 text, names = message_pattern(one, set())
                 if names:
                     self.patterns.append(Pattern(rf"{beginning}{text}\s*\z", len(one.lines), self.events[one.lines[0]]))
 
 
-def _tells(header: Header) -> bool:
-    """Whether a header has more than a number or a mark that many lines begin with."""
+def _is_informative(header: Header) -> bool:
+    """Whether a header has more than a leading number or mark."""
     kinds = [column.kind for column in header.columns]
     return bool({"time", "level", "component"} & set(kinds)) or sum(1 for kind in kinds if kind != "dash") > 2
 
@@ -162,8 +162,8 @@ def _constants(template: Template) -> int:
     return sum(1 for word in words if any(letter.isalpha() for letter in word))
 
 
-def described(patterns: Sequence[Pattern]) -> Iterator[str]:
-    """The patterns with what they were made for, a line each."""
+def describe_patterns(patterns: Sequence[Pattern]) -> Iterator[str]:
+    """The patterns with their numbers of events, one line each."""
     width = len(f"{max(one.events for one in patterns):,}")
     for one in patterns:
         yield f"{one.events:>{width},}  {one.text}"

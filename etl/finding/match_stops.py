@@ -1,4 +1,4 @@
-"""Where lines stop to match a grok pattern: the longest beginning of the pattern that a line still matches."""
+"""Where a line stops matching a grok pattern: the longest prefix of the pattern that the line still matches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from etl.api import Finding, Parsed, Parser
 from etl.catalogue import installed
 from etl.columns.texts import owned_array
-from etl.finding.pattern_parts import alternatives, wanted
+from etl.finding.pattern_parts import alternatives, next_part
 
 BEFORE, MATCHED = "before", "matched"
 DEEPEST = 8
-"""Definitions inside definitions that are looked into."""
+"""Depth of nested definitions that are searched."""
 
 _NAME = re.compile(r"%\{(\w+)")
 _GROUP = re.compile(r"\((?:\?:|\?<\w[^>]*>)?(?!\?)(.*)\)[*+?{}\d,]*", re.DOTALL)
@@ -27,17 +27,17 @@ _LINES = pa.schema([("message", pa.string())])
 
 @dataclass(frozen=True)
 class Stop:
-    """A line's end of the match: ``column`` counts from one and is behind what ``beginning`` of the pattern matched."""
+    """The end of a line's match: ``column`` (from one) follows the text that the prefix ``beginning`` of the pattern matched."""
 
     column: int
     beginning: str
     wants: str
     within: tuple[str, ...] = ()
-    """The named patterns in whose definitions it stops, the outermost first."""
+    """The named patterns that contain the stop, the outermost first."""
 
 
 class Grok:
-    """The parser `grok` with one pattern and options of its own."""
+    """The parser `grok` with one pattern."""
 
     def __init__(self, pattern: str, options: Mapping[str, Any]) -> None:
         self._options = options
@@ -51,7 +51,7 @@ class Grok:
         return found
 
     def errors(self) -> list[Finding]:
-        """What is wrong with the pattern."""
+        """The findings about the pattern."""
         return [finding for finding in self.parser.check(_LINES) if finding.severity == "error"]
 
     def parse(self, lines: Sequence[str]) -> Parsed:
@@ -60,7 +60,7 @@ class Grok:
         return parsed._replace(columns={name: owned_array(column) for name, column in parsed.columns.items()})
 
     def stops(self, lines: Sequence[str]) -> list[Stop]:
-        """Where lines that do not match stop doing so; of alternatives the one that leads furthest counts."""
+        """The stop of each line that does not match; of alternatives, the one that matches furthest."""
         found: dict[int, Stop] = {}
         for parts in alternatives(self.pattern):
             self._search(parts, 0, dict(enumerate(lines)), (), found)
@@ -77,7 +77,7 @@ class Grok:
         matched = self._halved(parts, sure, lines)
         for count in sorted({count for count, _ in matched.values()}):
             stopped = {number: column for number, (most, column) in matched.items() if most == count}
-            stop = "".join(parts[:count]), wanted(parts[count:]), within
+            stop = "".join(parts[:count]), next_part(parts[count:]), within
             best = {number: found[number].column if number in found else 0 for number in stopped}
             found |= {n: Stop(column, *stop) for n, column in stopped.items() if column > best[n]}
             left = {number: lines[number] for number, column in stopped.items() if column >= best[number]}
@@ -86,7 +86,7 @@ class Grok:
                 self._search([*parts[:count], *choice], count, left, (*within, name) if name else within, found)
 
     def _halved(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
-        """Line → how many parts it matches, and the column behind them."""
+        """Line → the number of parts that it matches, and the column after them."""
         found = dict.fromkeys(lines, (sure, 0))
         todo = [(sure, len(parts), list(lines))]
         while todo:
@@ -115,10 +115,10 @@ class Grok:
         return library | self._options.get("pattern_definitions", {})
 
     def _columns(self, beginning: str, lines: Sequence[str]) -> list[int | None]:
-        """The column behind what a beginning of the pattern matches, None where it does not."""
+        """The column after the match of a prefix of the pattern; None without a match."""
         parser = self._made(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
         if any(finding.severity == "error" for finding in parser.check(_LINES)):
-            return [None] * len(lines)  # cut where it cannot be: in front of a back-reference's group, say
+            return [None] * len(lines)  # not a valid pattern, for example without the group of a back-reference
         read: Callable[[pa.Array], Parsed] = parser.compile()
         parsed = read(pa.array(lines, pa.string()))
         failed = [False] * len(lines) if parsed.failed is None else parsed.failed.to_pylist()
