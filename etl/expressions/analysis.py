@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound import Bound, EvaluateRows
+from etl.expressions.repeats import RepeatedColumns, pays, spread
 from etl.expressions.rows import Evaluated, Rows
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
 
-Evaluate = Callable[[pa.RecordBatch], Evaluated]
+
+class Evaluate(Protocol):
+    """An expression's Arrow form."""
+
+    def __call__(self, batch: pa.RecordBatch, repeats: RepeatedColumns | None = None) -> Evaluated:
+        """Its values over a batch; ``repeats`` are the columns of the same batch, for several expressions over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,17 @@ def compile_expression(text: str, schema: Schema) -> Evaluate:
         raise PlanError(f"expression {text!r} cannot run on Arrow: {'; '.join(problems)}")
     fields = sorted(analysis.fields)
     expected = {name: schema.field(name).type for name in fields}
-    run = bound.run
+    run, dear = bound.run, pays(text, fields)
 
-    def evaluate(batch: pa.RecordBatch) -> Evaluated:
+    def evaluate(batch: pa.RecordBatch, repeats: RepeatedColumns | None = None) -> Evaluated:
         columns = {name: batch.column(name) for name in fields}
         given = {name: column.type for name, column in columns.items()}
         if given != expected:
-            return compile_expression(text, pa.schema(list(given.items())))(batch)
+            return compile_expression(text, pa.schema(list(given.items())))(batch, repeats)
+        combined = repeats.combined(fields) if repeats is not None and dear else None
+        if combined is not None:
+            combinations, count, numbers = combined
+            return spread(_evaluated(run, dict(combinations), count), numbers)
         return _evaluated(run, columns, batch.num_rows)
 
     return evaluate

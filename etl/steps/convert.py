@@ -74,8 +74,11 @@ class Convert(ArrowStep, SparkStep):
         safe = self.on_error == "keep"
         converters = {name: compile_expression(_cast(name, type_, safe), incoming) for name, type_ in self.types.items()}
 
+        from etl.expressions.repeats import RepeatedColumns
+
         def run(batch: pa.RecordBatch) -> Outcome:
-            results = {name: convert(batch) for name, convert in converters.items()}
+            repeats = RepeatedColumns(batch)
+            results = {name: convert(batch, repeats) for name, convert in converters.items()}
             return self._outcome(batch, results)
 
         return run

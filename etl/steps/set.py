@@ -60,8 +60,11 @@ class Set(ArrowStep, SparkStep):
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         expressions = {name: compile_expression(text, incoming) for name, text in self.values.items()}
 
+        from etl.expressions.repeats import RepeatedColumns
+
         def run(batch: pa.RecordBatch) -> Outcome:
-            results = {name: evaluate(batch) for name, evaluate in expressions.items()}
+            repeats = RepeatedColumns(batch)
+            results = {name: evaluate(batch, repeats) for name, evaluate in expressions.items()}
             after = with_columns(batch, {name: result.values for name, result in results.items()})
             found = failures(results.values())
             if found is None:

@@ -1,0 +1,78 @@
+"""Expressions over columns whose values repeat: evaluated once for each combination, with the results of every row."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.expressions import compile_expression
+from etl.expressions.repeats import LEAST_ROWS, RepeatedColumns, pays
+
+EXPRESSIONS = [
+    "array('network', 'web')",
+    "case when upper(a) rlike 'B|C' then array('x', 'denied') when a like 'd%' then array(a) end",
+    "case when a rlike 'x' and b = 'two' then 1 when b rlike 'o' or a is null then 2 "
+    "else try_cast(regexp_extract(a, '(\\\\d)', 1) as int) end",
+    "cast(regexp_extract(a, '(\\\\d+)', 1) as int) + case when a like 'b%' then 1 when a rlike 'c' then 2 end",
+    "concat(lower(a), regexp_replace(a, 'b', '-'), case when flag then 'y' when regexp_extract(a, '(.)', 1) = 'd' then 'n' end)",
+    "regexp_replace(regexp_replace(a, '[a-z]', ''), '5', '') = '' or n = 3 or n = 5 and a rlike 'q' or a like 'z'",
+]
+SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string()), ("flag", pa.bool_()), ("n", pa.int32())])
+
+
+def batch(data: st.DataObject) -> pa.RecordBatch:
+    """Many rows of few values."""
+    texts = data.draw(st.lists(st.none() | st.text("abcdxz1 5B", max_size=4), min_size=1, max_size=9))
+    random, rows = Random(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([LEAST_ROWS - 1, LEAST_ROWS, 3000]))
+    columns = [texts, ["one", "two", None], [True, False, None], [3, 5, None]]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(random.choices(values, k=rows), field.type) for values, field in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_the_results_are_those_of_every_row(text: str, data: st.DataObject) -> None:
+    events = batch(data)
+    evaluate = compile_expression(text, SCHEMA)
+
+    plain, repeated = evaluate(events), evaluate(events, RepeatedColumns(events))
+
+    failed = [False] * events.num_rows if plain.failed is None else plain.failed.to_pylist()
+    assert ([False] * events.num_rows if repeated.failed is None else repeated.failed.to_pylist()) == failed
+    assert good(repeated.values, failed) == good(plain.values, failed)
+    assert repeated.values.type == plain.values.type
+    assert failed.count(True) == 0 or repeated.reasons.to_pylist() == plain.reasons.to_pylist()
+
+
+def good(values: pa.Array, failed: list[bool]) -> list[Any]:
+    return [value for value, bad in zip(values.to_pylist(), failed, strict=True) if not bad]
+
+
+def test_values_that_repeat_are_computed_once() -> None:
+    events = pa.RecordBatch.from_pydict({"a": ["b", "c", None, "d"] * 1000})
+
+    combined = RepeatedColumns(events).combined(["a"])
+
+    assert combined is not None
+    assert combined[0]["a"].to_pylist() == ["b", "c", "d", None]
+    assert combined[2].to_pylist()[:4] == [0, 1, 3, 2]
+
+
+@pytest.mark.parametrize("values", [[f"text {n}" for n in range(4000)], ["few", "rows"] * 10])
+def test_values_that_do_not_repeat_or_are_few_are_left(values: list[str]) -> None:
+    assert RepeatedColumns(pa.RecordBatch.from_pydict({"a": values})).combined(["a"]) is None
+
+
+def test_only_what_costs_more_than_its_fields_is_tried() -> None:
+    assert pays("array('web')", [])
+    assert pays(EXPRESSIONS[1], ["a"])
+    assert not pays("'web'", [])
+    assert not pays("lower(a)", ["a"])
