@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from etl.api import BatchId, ComponentError, replace_file
@@ -76,9 +76,13 @@ class Ledger:
         """Replace the record on disk, durably."""
         path = os.path.join(self.folder, NAME)
         record = {name: getattr(self, name) for name in ("batches", "sequence")}
-        record["files"] = {name: asdict(file) for name, file in self.files.items()}
-        record["pending"] = [asdict(pending) for pending in self.pending]
+        record["files"] = {name: {key: getattr(file, key) for key in _FILE} for name, file in self.files.items()}
+        record["pending"] = [{key: getattr(pending, key) for key in _PENDING} for pending in self.pending]
         replace_file(path, json.dumps(record, ensure_ascii=True).encode())
+
+
+_FILE, _PENDING = ([one.name for one in fields(kind)] for kind in (OutputFile, Pending))
+"""Read one by one: `dataclasses.asdict` copies what is inside, a quarter of a commit of many files."""
 
 
 def load(folder: str) -> Ledger:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -50,18 +51,22 @@ def sync(path: str) -> None:
 def make_folder(path: str, mode: int | None = None) -> set[str]:
     """Create a folder and those above it, each with ``mode`` where one is given. Returns the folders that got an entry, for
     `make_durable`."""
-    if not path or os.path.isdir(path):
+    if not path:
         return set()
-    parent = os.path.dirname(path)
-    changed = make_folder(parent, mode)
+    changed: set[str] = set()
     try:
         os.mkdir(path)
-        if mode is not None:
-            os.chmod(path, mode)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-    return changed | {parent}
+        return set()
+    except FileNotFoundError:
+        changed = make_folder(os.path.dirname(path), mode)
+        with suppress(FileExistsError):
+            os.mkdir(path)
+    if mode is not None:
+        os.chmod(path, mode)
+    return changed | {os.path.dirname(path)}
 
 
 def _devices(paths: Sequence[str]) -> dict[int, str]:
