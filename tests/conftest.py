@@ -18,6 +18,8 @@ from running import ROOT, Engine, Etl
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from etl.running.shared_session import SharedSession
+
 sys.path.append(str(ROOT / "tests" / "connectors"))  # what tests do to a broker or a web server is for tests/delivery, too
 
 ASIDE = ("cli", "finding", "testing")
@@ -49,14 +51,22 @@ def acceptance() -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session a test run, started as a run starts it: two cores, two shuffle partitions, loopback only."""
-    from etl.spark import session
+def shared_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSession]:
+    """One Spark session a test process, started as a run starts it: two cores, two shuffle partitions, loopback only."""
+    from etl.running.shared_session import SharedSession
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    started = session.start("sluice-tests", "local[2]", {"spark.driver.memory": "1g"}, log)
-    yield started
-    started.stop()
+    components = str(ROOT / "tests" / "delivery")  # whose modules workers of this session may import
+    settings = {"spark.driver.memory": "1g", "spark.executorEnv.PYTHONPATH": components}
+    session = SharedSession("sluice-tests", "local[2]", log, settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(shared_session: SharedSession) -> SparkSession:
+    """The shared session, started."""
+    return shared_session.started()
 
 
 @pytest.fixture
@@ -66,9 +76,9 @@ def etl(tmp_path: Path) -> Etl:
 
 
 @pytest.fixture
-def engine(spark: SparkSession, etl: Etl) -> Engine:
+def engine(shared_session: SharedSession, etl: Etl) -> Engine:
     """Run pipelines in this process."""
-    return Engine(spark, etl)
+    return Engine(shared_session, etl)
 
 
 @pytest.fixture(scope="session")

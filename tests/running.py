@@ -7,14 +7,18 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from etl.running.messages import Message
+    from etl.running.service import RunService
+    from etl.running.shared_session import SharedSession
     from etl.spark.totals import Totals
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,22 +74,90 @@ class Etl:
 
 
 class Engine:
-    """A run inside the test's process, on the session that all tests share."""
+    """Runs inside the test's process, on the session that all tests share."""
 
-    def __init__(self, session: SparkSession, etl: Etl) -> None:
-        self.session = session
+    def __init__(self, shared: SharedSession, etl: Etl) -> None:
+        self.shared = shared
         self.etl = etl
 
     def __call__(self, text: str, once: bool = True, drain: bool = False, limit: int | None = None) -> Totals:
         """Run a pipeline to its end; raises what ``etl run`` would print."""
-        from etl.cli.planned import Options, planned_run
-        from etl.config.loader import load
+        return self.service(text, once=once, drain=drain, limit=limit).finished()
 
-        options = Options(once, drain, limit, str(self.etl.folder / "state"), "local[2]", {}, "text", True, False)
-        one = planned_run(load(self.etl.pipeline(text)), options, "local[2]")
-        with one.prepared() as commits:
-            one.work(self.session, commits)
-        return one.totals
+    def service(self, pipeline: str | Path, env_file: Path | None = None, **asked: Any) -> Running:
+        """A pipeline, as text or in a file, that is ready to run; ``asked``: more of its `RunRequest`."""
+        from etl.cli.configured import environment
+        from etl.config.loader import load
+        from etl.running.planning import RunRequest
+        from etl.running.service import RunService
+
+        request = RunRequest(**{"state": str(self.etl.folder / "state"), "master": self.shared.master} | asked)
+        path = pipeline if isinstance(pipeline, Path) else self.etl.pipeline(pipeline)
+        one = load(path, environment(str(env_file) if env_file else None))
+        return Running(RunService([one], request, shared=self.shared))
+
+    @contextmanager
+    def following(self, pipeline: str | Path, env_file: Path | None = None, **asked: Any) -> Iterator[Running]:
+        """Run a pipeline beside the body, with whose end it ends after its micro-batch; raises what it raised."""
+        running = self.service(pipeline, env_file, **asked)
+        with ThreadPoolExecutor(1) as pool:
+            running.future = pool.submit(running.finished)
+            try:
+                yield running
+            finally:
+                running.service.stop()
+                running.future.result()
+
+    def run(self, pipeline: Path, *words: object) -> Ran:
+        """``etl run`` as `Etl.run` calls it, but in this process: for what it prints and its exit status."""
+        from etl.cli.main import main
+
+        base = ("run", pipeline, "--master", self.shared.master, "--state", self.etl.folder / "state", "--log-format", "json")
+        out, err = StringIO(), StringIO()
+        with chdir(self.etl.folder), redirect_stdout(out), redirect_stderr(err):
+            try:
+                main([str(word) for word in (*base, *words)], self.shared)
+            except SystemExit as ended:
+                return Ran(int(ended.code or 0), out.getvalue(), err.getvalue())
+        raise AssertionError("the command line ends with SystemExit")
+
+
+@dataclass
+class Running:
+    """A run of one pipeline in this process."""
+
+    service: RunService
+    messages: list[Message] = field(default_factory=list)
+    future: Future[Totals] | None = None
+    """Where the run is beside its caller."""
+
+    @property
+    def said(self) -> str:
+        """What it has reported, and the summary of what it has done."""
+        from etl.cli.summary import summary
+
+        one = self.service.runs[0]
+        return "\n".join([*(message.text for message in self.messages), *summary(one.plan, one.totals), ""])
+
+    def says(self, text: str) -> None:
+        """Wait until it reports a text. Raises what the run raises before."""
+        wait_for(lambda: text in self.said or self.ended, what=text)
+        assert text in self.said, self.said
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, by itself or by an error."""
+        return self.future is not None and self.future.done()
+
+    @property
+    def totals(self) -> Totals:
+        """The sums so far."""
+        return self.service.runs[0].totals
+
+    def finished(self) -> Totals:
+        """The sums at its end. Raises what it raises."""
+        self.service.work(self.messages.append)
+        return self.totals
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120, what: str = "the condition") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from running import Etl, wait_for
+from running import Engine, Etl, Running, wait_for
 
 
 @dataclass
@@ -19,10 +18,14 @@ class Stream:
     """Numbered events on their way through a run; somebody adds one all the time."""
 
     etl: Etl
-    run: subprocess.Popen[str]
-    said: list[str] = field(default_factory=list)
+    run: Running
     _written: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def said(self) -> list[str]:
+        """What the run has reported."""
+        return [message.text for message in self.run.messages]
 
     def write(self) -> int:
         """Append an event, and return its number."""
@@ -49,10 +52,10 @@ class Stream:
         """The rules, and their version, that an event meets which is written now."""
         number = self.write()
         try:
-            wait_for(lambda: number in self.delivered() or self.run.poll() is not None, what=f"event {number}")
+            wait_for(lambda: number in self.delivered() or self.run.ended, what=f"event {number}")
         except AssertionError as error:
             raise AssertionError(f"{error}:\n{''.join(self.said)}") from None
-        assert self.run.poll() is None, "".join(self.said)
+        assert not self.run.ended, "".join(self.said)
         met = self.delivered()[number]
         return [rule["id"] for rule in met], {rule["version"] for rule in met}
 
@@ -66,33 +69,19 @@ class Stream:
 
 
 @contextmanager
-def streaming(etl: Etl, text: str) -> Iterator[Stream]:
+def streaming(engine: Engine, text: str) -> Iterator[Stream]:
     """A run that follows its file while the body does something else, with an event every few milliseconds."""
-    words = ("run", etl.pipeline(text), "--master", "local[2]", "--state", etl.folder / "state")
-    (etl.folder / "in.log").touch()
-    stream, done = Stream(etl, etl.start(*words)), threading.Event()
-    threads = [threading.Thread(target=_listen, args=(stream,)), threading.Thread(target=_feed, args=(stream, done))]
-    for thread in threads:
-        thread.start()
-    try:
-        yield stream
-        done.set()
-        threads[1].join()
-        wait_for(lambda: len(stream.delivered()) >= stream.total(), what="the last event")
-    finally:
-        done.set()
-        stream.run.terminate()
-        stream.run.wait(60)
-        for thread in threads:
-            thread.join()
-        assert stream.run.stdout is not None
-        stream.run.stdout.close()
-
-
-def _listen(stream: Stream) -> None:
-    assert stream.run.stderr is not None
-    with stream.run.stderr as lines:
-        stream.said.extend(iter(lines.readline, ""))
+    (engine.etl.folder / "in.log").touch()
+    with engine.following(text) as run:
+        stream, done = Stream(engine.etl, run), threading.Event()
+        feeding = threading.Thread(target=_feed, args=(stream, done))
+        feeding.start()
+        try:
+            yield stream
+        finally:
+            done.set()
+            feeding.join()
+        wait_for(lambda: len(stream.delivered()) >= stream.total() or run.ended, what="the last event")
 
 
 def _feed(stream: Stream, done: threading.Event) -> None:

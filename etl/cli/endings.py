@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from etl.api import EtlError
-from etl.cli.dead_share import DeadShare, dead_summary
-from etl.cli.nothing_to_read import silent_sources
-from etl.cli.planned import Options
-from etl.cli.progress import Progress, count
-from etl.cli.several import errors_named
+from etl.cli.dead_share import dead_summary
+from etl.cli.progress import Progress
 from etl.cli.summary import summary
+from etl.running.dead_letter_share import DeadLetterShare
+from etl.running.messages import count, errors_named
+from etl.running.nothing_to_read import silent_sources
+from etl.running.planning import RunRequest
 from etl.spark.run import PipelineRun
 
 
@@ -29,7 +30,7 @@ def sum_up(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbos
         )
 
 
-def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadShare], progress: Progress) -> None:
+def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], progress: Progress) -> None:
     """Loudly, of each pipeline of which a tenth of the events or more became dead letters."""
     for one, share in zip(runs, shares, strict=True):
         share.end()
@@ -38,13 +39,15 @@ def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadShare], prog
             progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
 
 
-def end_for_dead_letters(runs: Sequence[PipelineRun], shares: Sequence[DeadShare], options: Options, several: bool) -> None:
+def end_for_dead_letters(
+    runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], request: RunRequest, several: bool
+) -> None:
     """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
     for one, share in zip(runs, shares, strict=True):
         if share.exceeded:
             with errors_named(one.plan.pipeline, several):
                 raise EtlError(
-                    f"{share.said}, more than --max-dead {options.max_dead:g} allows; the next run goes on behind them: mend the "
+                    f"{share.said}, more than --max-dead {request.max_dead:g} allows; the next run goes on behind them: mend the "
                     "pipeline, and read them again with another --state or from the dead letters"
                 )
 

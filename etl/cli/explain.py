@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from etl.cli.configured import PipelineFile, configured, environment
-from etl.cli.planned import dead_letters
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
 from etl.plan.render import explained
+from etl.running.planning import dead_letters
 from etl.spark.state import StateFolder
 
 EXAMPLES = """

@@ -9,11 +9,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from etl.lean import forbid
+
+if TYPE_CHECKING:
+    from etl.running.shared_session import SharedSession
 
 
 class Lazy(NamedTuple):
@@ -90,8 +93,9 @@ def cli() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use."""
+def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = None) -> None:
+    """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use. ``shared``: the session of ``etl run``,
+    which else starts one of its own."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
@@ -102,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _take_all_letters()
     out = sys.stdout
     try:
-        status = cli.main(line, prog_name="etl", standalone_mode=False)
+        status = cli.main(line, prog_name="etl", standalone_mode=False, obj=shared)
         sys.stdout.flush()
     except BaseException as error:
         if debug and not isinstance(error, (SystemExit, KeyboardInterrupt, click.ClickException, click.Abort)):

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from etl.running.messages import Message, count
 from etl.spark.totals import Totals
 
 EVERY_SECONDS = 10.0
@@ -23,11 +24,6 @@ LOUD_EVENTS = {"dead_share", "dead_letters", "failed"}
 
 LIVE_LINES = 10
 """Pipelines with a live line of their own on a terminal: those that read most at the moment."""
-
-
-def count(number: float) -> str:
-    """1234567 → ``1,234,567``."""
-    return f"{number:,.0f}"
 
 
 @dataclass
@@ -116,6 +112,10 @@ class Progress:
         self._shown[pipeline] = now
         values = {**vars(snapshot), "events_per_second": round(rate)}
         self.say("progress", f"{_plain(snapshot, rate)}", pipeline=pipeline, **values)
+
+    def report(self, message: Message) -> None:
+        """A message of the run."""
+        self.say(message.event, message.text, message.level, message.pipeline, **message.values)
 
     def say(self, event: str, text: str, level: str = "info", pipeline: str = "", named: bool = False, **values: Any) -> None:
         """A message: the text, or the event with its values as one JSON line. ``named``: the text names its pipeline."""

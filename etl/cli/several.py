@@ -1,14 +1,12 @@
-"""Several pipelines in one command: which files, and whose an error is."""
+"""Several pipelines in one command: which files, and what goes together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from etl.api import EtlError
 from etl.cli.lint import pipeline_files
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import Pipeline
@@ -47,14 +45,3 @@ def load_all(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[
     if any(problem.severity == "error" for problem in problems):
         raise ConfigError(problems)
     return pipelines
-
-
-@contextmanager
-def errors_named(pipeline: str, several: bool) -> Iterator[None]:
-    """What the body raises begins with the pipeline's name, where a command runs several."""
-    try:
-        yield
-    except EtlError as error:
-        if several and not isinstance(error, ConfigError):
-            error.args = (f"pipeline {pipeline!r}: {error}", *error.args[1:])
-        raise

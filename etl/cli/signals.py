@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from etl.cli.progress import Progress
-from etl.spark.run import PipelineRun
+from etl.running.service import RunService
 
 
 @contextmanager
-def signals(runs: Sequence[PipelineRun], progress: Progress) -> Iterator[None]:
+def signals(service: RunService, progress: Progress) -> Iterator[None]:
     """First signal: end after the micro-batch. Second: at once."""
     seen: list[int] = []
 
@@ -22,8 +22,7 @@ def signals(runs: Sequence[PipelineRun], progress: Progress) -> Iterator[None]:
             os._exit(128 + number)  # the JVM ends with our pipe; what was not committed is done again by the next run
         seen.append(number)
         progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
-        for one in runs:
-            one.stop()
+        service.stop()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

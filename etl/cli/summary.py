@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from etl.cli.progress import count
 from etl.cli.step_summary import step_summary
 from etl.plan.model import Plan
+from etl.running.messages import count
 from etl.spark.totals import SinkTotals, Totals
 
 

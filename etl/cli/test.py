@@ -18,9 +18,9 @@ from etl.lean import forbid
 from etl.resources import recipes
 from etl.testing import update
 from etl.testing.edits import Edit
-from etl.testing.on_spark import Session, session
+from etl.testing.on_spark import session
 from etl.testing.results import Result, result
-from etl.testing.trial import LETTERS, Found, wants_spark
+from etl.testing.trial import LETTERS, Found, OnSpark, wants_spark
 from etl.testing.written import flow
 
 MOST_SHOWN = 50
@@ -126,7 +126,7 @@ def _nothing(wanted: Sequence[str], suites: Sequence[Suite]) -> str:
     return "no tests found; a pipeline file has them under 'tests:', or a file beside it whose name ends in _test.yaml"
 
 
-def _results(selected: Sequence[tuple[Suite, Case]], spark: Session, updates: bool) -> Iterator[Result]:
+def _results(selected: Sequence[tuple[Suite, Case]], spark: OnSpark, updates: bool) -> Iterator[Result]:
     shown = ""
     changes: dict[str, list[Edit]] = {}
     for suite, case in selected:

@@ -111,10 +111,10 @@ def listening(ear: Ear) -> Iterator[None]:
 
 
 @contextmanager
-def follow(log: Path, ear: Ear) -> Iterator[None]:
-    """In the driver: pass on what Spark's processes mark in their log while the body runs."""
+def follow(log: Path, ear: Ear, start: int = 0) -> Iterator[None]:
+    """In the driver: pass on what Spark's processes mark in their log while the body runs; from its byte ``start`` on."""
     done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(log, ear, done), daemon=True)
+    thread = threading.Thread(target=_follow, args=(log, ear, done, start), daemon=True)
     thread.start()
     try:
         yield
@@ -123,8 +123,9 @@ def follow(log: Path, ear: Ear) -> Iterator[None]:
         thread.join()
 
 
-def _follow(log: Path, ear: Ear, done: threading.Event) -> None:
+def _follow(log: Path, ear: Ear, done: threading.Event, start: int) -> None:
     with log.open("rb") as file:
+        file.seek(start)
         rest = b""
         last = False
         while not last:

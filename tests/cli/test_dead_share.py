@@ -11,11 +11,12 @@ from fakes import Lines, made
 
 from etl.api import EtlError
 from etl.catalogue import installed
-from etl.cli.dead_share import DeadShare, Share, dead_summary
+from etl.cli.dead_share import Share, dead_summary
 from etl.cli.endings import end_for_dead_letters
-from etl.cli.planned import Options
 from etl.cli.progress import Progress
 from etl.receipts import Counts, Rejected
+from etl.running.dead_letter_share import DeadLetterShare
+from etl.running.planning import RunRequest
 from etl.spark.mode import Mode
 from etl.spark.run import PipelineRun
 from etl.spark.state import StateFolder
@@ -36,14 +37,14 @@ def add(one: PipelineRun, read: int, dead: int) -> None:
         one.totals.rejected.setdefault(AT, Rejected()).add(Rejected(dead, "does not match", "12 took 5 ms"))
 
 
-def said(watch: DeadShare) -> list[str]:
+def said(watch: DeadLetterShare) -> list[str]:
     out = io.StringIO()
-    watch.look(Progress("text", False, False, out))
+    watch.look(Progress("text", False, False, out).report)
     return out.getvalue().splitlines()
 
 
 def test_a_run_says_once_that_a_tenth_of_its_events_died(one: PipelineRun) -> None:
-    watch = DeadShare(one, None)
+    watch = DeadLetterShare(one, None)
     add(one, 1000, 99)
     assert said(watch) == []
 
@@ -55,7 +56,7 @@ def test_a_run_says_once_that_a_tenth_of_its_events_died(one: PipelineRun) -> No
 
 
 def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
-    watch = DeadShare(one, 0.5)
+    watch = DeadLetterShare(one, 0.5)
     add(one, 3, 3)
 
     assert said(watch) == []
@@ -63,7 +64,7 @@ def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
 
 
 def test_a_change_is_noticed_behind_any_number_of_good_events(one: PipelineRun) -> None:
-    watch = DeadShare(one, 0.5)
+    watch = DeadLetterShare(one, 0.5)
     add(one, 10_000_000, 0)
     said(watch)
     add(one, 2000, 1500)
@@ -78,27 +79,27 @@ def test_a_change_is_noticed_behind_any_number_of_good_events(one: PipelineRun) 
 
 @pytest.mark.parametrize(("most", "exceeds"), [(0.5, False), (0.49, True), (0.0, True), (1.0, False)])
 def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceeds: bool) -> None:
-    watch = DeadShare(one, most)
+    watch = DeadLetterShare(one, most)
     add(one, 10, 5)
-    options = Options(True, False, None, None, "local[2]", {}, "text", True, False, most)
+    request = RunRequest(once=True, max_dead=most)
 
     assert watch.end() == exceeds
     if exceeds:
         with pytest.raises(EtlError, match=r"^pipeline .*: 5 of 10 events became dead letters \(50%\), more than --max-dead"):
-            end_for_dead_letters([one], [watch], options, several=True)
+            end_for_dead_letters([one], [watch], request, several=True)
     else:
-        end_for_dead_letters([one], [watch], options, several=True)
+        end_for_dead_letters([one], [watch], request, several=True)
 
 
 def test_a_run_without_events_has_no_share(one: PipelineRun) -> None:
-    assert not DeadShare(one, 0.0).end()
+    assert not DeadLetterShare(one, 0.0).end()
 
 
 def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: PipelineRun) -> None:
     add(one, 20, 15)
     one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
 
-    lines = list(dead_summary(DeadShare(one, None), one))
+    lines = list(dead_summary(DeadLetterShare(one, None), one))
 
     assert lines == [
         "15 of 20 events became dead letters (75%):",
@@ -113,7 +114,7 @@ def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: P
 def test_a_summary_of_few_dead_letters_is_quiet(one: PipelineRun) -> None:
     add(one, 1000, 99)
 
-    assert list(dead_summary(DeadShare(one, None), one)) == []
+    assert list(dead_summary(DeadLetterShare(one, None), one)) == []
 
 
 @pytest.mark.parametrize(("text", "share"), [("0.1", 0.1), ("10%", 0.1), ("0", 0.0), ("100 %", 1.0)])

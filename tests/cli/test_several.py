@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 import pytest
-from running import Etl
+from running import Engine, Etl
 
 from etl.api import ComponentError, EtlError
-from etl.cli.planned import _state_folder
 from etl.cli.progress import Progress
-from etl.cli.several import chosen_files, errors_named, load_all
+from etl.cli.several import chosen_files, load_all
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
+from etl.running.messages import errors_named
+from etl.running.planning import _state_folder
 from etl.spark.totals import Totals
 
 GOOD = 'source: {type: file, path: "{here}/{name}.log"}\nsink: {type: file, path: "{here}/{name}.jsonl"}\n'
@@ -123,13 +124,13 @@ SAME = """
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_folder_of_pipelines_with_the_same_names_inside(etl: Etl) -> None:
+def test_a_folder_of_pipelines_with_the_same_names_inside(engine: Engine, etl: Etl) -> None:
     (etl.folder / "p").mkdir()
     for name in ("one", "two"):
         etl.pipeline(SAME.replace("NAME", name), f"p/{name}.yaml")
         (etl.folder / f"{name}.log").write_text(f"1 {name}\n2 {name}\nno {name}\n")
 
-    ran = etl.run(etl.folder / "p", "--once", "--max-dead", "40%")
+    ran = engine.run(etl.folder / "p", "--once", "--max-dead", "40%")
 
     assert ran.status == 0, ran.err
     for name in ("one", "two"):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import Etl, wait_for
+from running import Engine, Etl, wait_for
 
 from connectors import stdin
 from connectors.file import ends, follow, lines, newlines, places, work
@@ -605,7 +605,7 @@ def size(path: Path) -> int:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_killed_at_any_moment_events_are_those_of_the_whole_file(etl: Etl) -> None:
+def test_killed_at_any_moment_events_are_those_of_the_whole_file(etl: Etl, engine: Engine) -> None:
     (etl.folder / "in").mkdir()
     log, out = etl.folder / "in" / "a.log", etl.folder / "out.jsonl"
     log.touch()
@@ -625,7 +625,7 @@ def test_killed_at_any_moment_events_are_those_of_the_whole_file(etl: Etl) -> No
     with log.open("ab") as more:
         more.write(data[at:])
 
-    ran = etl.run(pipeline, "--once")
+    ran = engine.run(pipeline, "--once")
 
     assert ran.status == 0, ran.err
     assert delivered(out) == [text for _, text in reference(data, "start", "^S", 4, 1 << 20)]
@@ -633,14 +633,12 @@ def test_killed_at_any_moment_events_are_those_of_the_whole_file(etl: Etl) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_last_event_is_delivered_while_following(etl: Etl) -> None:
-    (etl.folder / "in").mkdir()
-    (etl.folder / "in" / "a.log").write_text("S 1\n a\nS 2\n b\n")
-    pipeline, out = etl.pipeline(COPY.replace("TIMEOUT", "100ms")), etl.folder / "out.jsonl"
+def test_the_last_event_is_delivered_while_following(engine: Engine) -> None:
+    (engine.etl.folder / "in").mkdir()
+    (engine.etl.folder / "in" / "a.log").write_text("S 1\n a\nS 2\n b\n")
+    pipeline, out = engine.etl.pipeline(COPY.replace("TIMEOUT", "100ms")), engine.etl.folder / "out.jsonl"
 
-    running = etl.start("run", pipeline, "--master", "local[1]", "--state", etl.folder / "state", "-q")
-    wait_for(lambda: len(delivered(out)) == 2, what="the last event")
-    running.terminate()
-    running.communicate(timeout=60)
+    with engine.following(pipeline):
+        wait_for(lambda: len(delivered(out)) == 2, what="the last event")
 
     assert delivered(out) == ["S 1\n a", "S 2\n b"]

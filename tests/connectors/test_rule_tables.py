@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from databases import Database
 from fake_http import FakeServer, Reply, Request
-from running import Etl, wait_for
+from running import Engine, wait_for
 from streaming import Stream, own, streaming
 
 from connectors.lookup_tables.database import DatabaseTable
@@ -217,12 +217,12 @@ def meets(stream: Stream, names: list[str]) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, FakeServer]) -> None:
+def test_rules_of_tables_change_in_a_running_stream(engine: Engine, feed: tuple[Feed, FakeServer]) -> None:
     answer, server = feed
-    with closing(sqlite3.connect(etl.folder / "rules.db", isolation_level=None)) as store:
+    with closing(sqlite3.connect(engine.etl.folder / "rules.db", isolation_level=None)) as store:
         store.execute("create table rules (id text primary key, rule text)")
         store.execute("insert into rules values ('1', ?)", [own("store")])
-        with streaming(etl, PIPELINE.replace("{url}", server.url)) as stream:
+        with streaming(engine, PIPELINE.replace("{url}", server.url)) as stream:
             assert stream.now()[0] == ["feed", "store"]
 
             # when both change
@@ -243,7 +243,7 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
             answer.status = 503
             wait_for(lambda: "the earlier version stays in use" in "".join(stream.said), what="the word about the server")
             assert meets(stream, ["fed", "more", "store"])
-            tables = metrics(etl.folder / "state" / "metrics.prom", "sluice_table_")
+            tables = metrics(engine.etl.folder / "state" / "metrics.prom", "sluice_table_")
 
     # then
     assert sorted(stream.delivered()) == list(range(stream.total()))
@@ -255,7 +255,7 @@ def test_rules_of_tables_change_in_a_running_stream(etl: Etl, feed: tuple[Feed, 
 @pytest.mark.slow
 @pytest.mark.servers
 @pytest.mark.parametrize("name", ["mariadb"])
-def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl, request: pytest.FixtureRequest) -> None:
+def test_rules_of_a_real_database_change_in_a_running_stream(name: str, engine: Engine, request: pytest.FixtureRequest) -> None:
     for store in databases.of(name, request):
         store.run("CREATE TABLE {t} (id varchar(20), rule text)")
         insert(store, "1", own("first"))
@@ -263,7 +263,7 @@ def test_rules_of_a_real_database_change_in_a_running_stream(name: str, etl: Etl
         pipeline = (
             PIPELINE[: PIPELINE.index("      feed:")] + f"      store: {options}\n" + PIPELINE[PIPELINE.index("    source:") :]
         )
-        with streaming(etl, pipeline.replace("feed: text, store: rule", "store: rule")) as stream:
+        with streaming(engine, pipeline.replace("feed: text, store: rule", "store: rule")) as stream:
             assert stream.now()[0] == ["first"]
 
             insert(store, "2", own("second"))
@@ -302,16 +302,16 @@ ALERTS = """
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_correlations_of_a_table_change_in_a_running_stream(etl: Etl) -> None:
+def test_correlations_of_a_table_change_in_a_running_stream(engine: Engine) -> None:
     def told() -> set[str]:
-        out = etl.folder / "alerts.jsonl"
+        out = engine.etl.folder / "alerts.jsonl"
         lines = out.read_text().splitlines(keepends=True) if out.exists() else []
         return {json.loads(line)["rule"]["title"] for line in lines if line.endswith("\n")}
 
-    with closing(sqlite3.connect(etl.folder / "rules.db", isolation_level=None)) as store:
+    with closing(sqlite3.connect(engine.etl.folder / "rules.db", isolation_level=None)) as store:
         store.execute("create table rules (id text primary key, rule text)")
         store.execute("insert into rules values ('1', ?)", [CORRELATION])
-        with streaming(etl, ALERTS) as stream:
+        with streaming(engine, ALERTS) as stream:
             wait_for(lambda: told() == {"Shells"}, what="the first alert")
 
             # when one groups by what alerts cannot tell, and another does not

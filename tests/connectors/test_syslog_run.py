@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from running import Etl, wait_for
+from running import Engine, Etl, Running, wait_for
 
 from connectors.journal.segments import Segments
 
@@ -86,7 +85,7 @@ def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def test_killed_under_load_what_reached_the_journal_is_delivered_once(etl: Etl) -> None:
+def test_killed_under_load_what_reached_the_journal_is_delivered_once(etl: Etl, engine: Engine) -> None:
     port, out, state = free_port(), etl.folder / "out.jsonl", etl.folder / "state"
     pipeline = etl.pipeline(PIPELINE.format(port=port, fsync="interval"))
     words = ("run", pipeline, "--master", "local[2]", "--state", state, "-q")
@@ -104,13 +103,10 @@ def test_killed_under_load_what_reached_the_journal_is_delivered_once(etl: Etl) 
         kept += journaled(state)
     assert kept
 
-    running = etl.start(*words)
-    wait_for(lambda: all_delivered(state, running), what="the rest")
-    running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=60)
+    with engine.following(pipeline) as rest:
+        wait_for(lambda: all_delivered(state, rest), what="the rest")
 
     found = delivered(out)
-    assert running.returncode == 0, err
     assert kept.keys() <= found.keys()
     assert set(found.values()) == {1}
     for kill in range(KILLS):
@@ -119,10 +115,10 @@ def test_killed_under_load_what_reached_the_journal_is_delivered_once(etl: Etl) 
         assert numbers
 
 
-def all_delivered(state: Path, running: subprocess.Popen[str]) -> bool:
+def all_delivered(state: Path, running: Running) -> bool:
     """Whether only the empty segment of this run is left of the journal."""
     segments = Segments(state / "sources" / "main")
-    return running.poll() is None and len(segments.starts) == 1 and segments.bytes_on_disk == 0
+    return not running.ended and len(segments.starts) == 1 and segments.bytes_on_disk == 0
 
 
 def journaled(state: Path) -> Counter[tuple[str, int]]:
@@ -139,27 +135,22 @@ def journaled(state: Path) -> Counter[tuple[str, int]]:
     return Counter((name.decode(), int(number)) for name, number in found)
 
 
-def test_stopped_and_started_again_nothing_is_missing(etl: Etl) -> None:
-    port, out, state = free_port(), etl.folder / "out.jsonl", etl.folder / "state"
-    words = ("run", etl.pipeline(PIPELINE.format(port=port, fsync="always")), "--master", "local[2]", "--state", state)
-    running, sender = etl.start(*words), Sender(port, "stopped")
-    sender.start()
-    wait_for(lambda: size(out) > 0, what="output")
-    sender.stop()
-    running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=120)
-    assert running.returncode == 0, err
+def test_stopped_and_started_again_nothing_is_missing(engine: Engine) -> None:
+    port, out, state = free_port(), engine.etl.folder / "out.jsonl", engine.etl.folder / "state"
+    pipeline, sender = engine.etl.pipeline(PIPELINE.format(port=port, fsync="always")), Sender(port, "stopped")
+    with engine.following(pipeline):
+        sender.start()
+        wait_for(lambda: size(out) > 0, what="output")
+        sender.stop()
 
-    running = etl.start(*words)
-    wait_for(lambda: all_delivered(state, running), what="all messages")
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
+    with engine.following(pipeline) as again:
+        wait_for(lambda: all_delivered(state, again), what="all messages")
 
     assert delivered(out) == Counter(("stopped", number) for number in range(sender.sent))
 
 
-def test_once_reads_what_has_been_received_and_ends(etl: Etl) -> None:
-    ran = etl("run", etl.pipeline(PIPELINE.format(port=free_port(), fsync="never")), "--once", "--state", etl.folder / "state")
+def test_once_reads_what_has_been_received_and_ends(engine: Engine) -> None:
+    ran = engine.run(engine.etl.pipeline(PIPELINE.format(port=free_port(), fsync="never")), "--once")
 
     assert ran.status == 0, ran.err
     assert "receive: 0 events" in ran.err

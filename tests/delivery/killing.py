@@ -21,7 +21,7 @@ from typing import Literal
 
 from kill_lanes import Lane
 from kill_processes import workers
-from running import Etl, wait_for
+from running import Engine, wait_for
 from servers.server import Server
 
 from etl.api import Guarantee
@@ -35,7 +35,6 @@ PAUSE_SECONDS = 0.15
 STRIKE_SECONDS = 0.8
 """A strike comes in this time after a micro-batch has begun that has new events."""
 STOP_SECONDS = 180.0
-LAST_SECONDS = 900.0
 
 Victim = Literal["driver", "worker", "server"]
 
@@ -82,7 +81,7 @@ class Trial:
     ``restartable`` are servers that may be stopped or killed, each as often as the others; the run has to live through it.
     """
 
-    etl: Etl
+    engine: Engine
     lane: Lane
     restartable: Mapping[str, Server] = field(default_factory=dict)
     seed: int = 0
@@ -112,9 +111,9 @@ class Trial:
                 self._wait_until_running(number, run)
                 self._struck(number, run, victim)
             if self.whole:
-                self._finish(number)
+                self._finish()
         if not self.whole:
-            self._finish(self.runs)
+            self._finish()
         return [outcome(self.total, catch.delivered(), self.done) for catch in self.lane.catches]
 
     def _victims(self) -> list[Victim]:
@@ -125,9 +124,9 @@ class Trial:
 
     def _begin(self, number: int) -> None:
         """A place for events, and a pipeline that reads it, with a state of its own."""
-        self.state = self.lane.stage.state = self.etl.folder / f"state-{number}"
+        self.state = self.lane.stage.state = self.engine.etl.folder / f"state-{number}"
         self.lane.feed.begin()
-        self.pipeline = self.etl.pipeline(self.lane.pipeline(f"kills-{number}"))
+        self.pipeline = self.engine.etl.pipeline(self.lane.pipeline(f"kills-{number}"))
 
     def _struck(self, number: int, run: subprocess.Popen[bytes], victim: Victim) -> None:
         """Put events in, in slices; at one of them strike; whoever lives through it is ended gently, else begun anew."""
@@ -189,17 +188,17 @@ class Trial:
         known = set(before)
         wait_for(lambda: run.poll() is not None or bool(set(self._begun()) - known), what="a micro-batch")
 
-    def _finish(self, number: int) -> None:
-        with self._running(number, "--once", last=True) as run:
-            assert run.wait(LAST_SECONDS) == 0, f"{self.done}\n{self._log(number, True).read_text()[-4000:]}"
+    def _finish(self) -> None:
+        """What a killed run left is done by one in this process."""
+        ran = self.engine.run(self.pipeline, "--once", "--state", self.state)
+        assert ran.status == 0, f"{self.done}\n{ran.err[-4000:]}"
 
     @contextmanager
-    def _running(self, number: int, *more: str, last: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    def _running(self, number: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
         words = ("run", str(self.pipeline), "--master", "local[2]", "--state", str(self.state), *more)
-        with self._log(number, last).open("wb") as log:
-            run = subprocess.Popen(
-                [sys.executable, "-m", "etl", *words], cwd=self.etl.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        with self._log(number).open("wb") as log:
+            command, folder = [sys.executable, "-m", "etl", *words], self.engine.etl.folder
+            run = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             yield run
             run.wait(STOP_SECONDS)
@@ -213,8 +212,8 @@ class Trial:
         wait_for(lambda: b"\nrunning " in log.read_bytes() or run.poll() is not None, what="the start of the run")
         assert run.poll() is None, log.read_text()[-4000:]
 
-    def _log(self, number: int, last: bool = False) -> Path:
-        return self.etl.folder / f"{'finished' if last else 'killed'}-{number}.log"
+    def _log(self, number: int) -> Path:
+        return self.engine.etl.folder / f"killed-{number}.log"
 
 
 def _last_number(folder: Path) -> int:

@@ -10,8 +10,9 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,9 @@ from etl.api import (
     Staged,
     Task,
 )
+
+if TYPE_CHECKING:
+    import pytest
 
 BATCH = 100
 
@@ -211,6 +215,20 @@ def delivered(folder: Path) -> list[int]:
 
 
 COMPONENTS = (MoodySource, MoodySink)
+
+
+@contextmanager
+def installed_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """These components are installed for this process and for the processes that it starts."""
+    from etl.catalogue import installed
+
+    monkeypatch.setenv("PYTHONPATH", installed_in(folder))
+    monkeypatch.syspath_prepend(str(folder))
+    installed.cache_clear()
+    try:
+        yield
+    finally:
+        installed.cache_clear()
 
 
 def installed_in(folder: Path) -> str:

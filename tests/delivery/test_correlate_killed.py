@@ -18,7 +18,7 @@ from kill_lanes import Lane
 from kill_pairs import Pair
 from kill_table import SinkRow, SourceRow, Stage
 from killing import RUNS, Trial
-from running import Etl
+from running import Engine
 from servers.fixtures import started
 from servers.fleet import Fleet
 
@@ -87,12 +87,12 @@ SOURCES = [SourceRow("file", FileFeed, ordered=True), *([SourceRow("kafka", Kafk
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_every_alert_comes_once(source: SourceRow, etl: Etl, own: Fleet) -> None:
+def test_every_alert_comes_once(source: SourceRow, engine: Engine, own: Fleet) -> None:
     servers = {name: started(own, name) for name in source.servers}
     with ExitStack() as clearing:
-        stage = Stage(etl.folder, servers, f"correlate-{os.getpid()}-{next(_numbers)}", clearing)
+        stage = Stage(engine.etl.folder, servers, f"correlate-{os.getpid()}-{next(_numbers)}", clearing)
         lane = Correlating(stage, [Pair(source, SinkRow("file", Alerts))])
-        trial = Trial(etl, lane)
+        trial = Trial(engine, lane)
 
         (found,) = trial()
 

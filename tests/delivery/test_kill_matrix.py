@@ -21,7 +21,7 @@ from kill_lanes import Lane
 from kill_pairs import Pair, few_groups, groups_of, pairs_named
 from kill_table import Stage
 from killing import RUNS, Trial
-from running import Etl
+from running import Engine
 from servers.fixtures import started
 from servers.fleet import KINDS, Fleet
 
@@ -49,14 +49,14 @@ def name_of(pairs: Sequence[Pair]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", GROUPS, ids=name_of)
 def test_events_come_out_as_often_as_is_claimed(
-    pairs: Sequence[Pair], etl: Etl, own: Fleet, request: pytest.FixtureRequest
+    pairs: Sequence[Pair], engine: Engine, own: Fleet, request: pytest.FixtureRequest
 ) -> None:
     names = {name: None for pair in pairs for name in pair.servers}
     servers: dict[str, Any] = {name: started(own, name) if name in OWN else request.getfixturevalue(name) for name in names}
     with ExitStack() as clearing:
-        lane = Lane(Stage(etl.folder, servers, f"kill-{os.getpid()}-{next(_numbers)}", clearing), pairs)
+        lane = Lane(Stage(engine.etl.folder, servers, f"kill-{os.getpid()}-{next(_numbers)}", clearing), pairs)
         spared = {name for pair in pairs for name in pair.spared}
-        trial = Trial(etl, lane, {name: servers[name] for name in names if name in OWN and name not in spared})
+        trial = Trial(engine, lane, {name: servers[name] for name in names if name in OWN and name not in spared})
         begun = time.monotonic()
         found = trial()
         seconds = time.monotonic() - begun

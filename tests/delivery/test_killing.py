@@ -13,7 +13,7 @@ from kill_lanes import Lane
 from kill_pairs import ELSEWHERE, SINKS, SOURCES, Pair, every_pair, few_groups, groups_of, pairs_named
 from kill_table import Stage
 from killing import Trial, outcome
-from running import Etl
+from running import Engine, Etl
 
 from connectors.components import COMPONENTS
 
@@ -71,10 +71,10 @@ def test_a_pair_claims_what_the_weaker_of_both_promises(name: str, claim: str, e
     assert lane.claims(etl.pipeline(lane.pipeline("claims"))) == [claim]
 
 
-def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, etl: Etl, lane_of: Callable[[Pair], Lane]) -> None:
+def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, engine: Engine, lane_of: Callable[[Pair], Lane]) -> None:
     page = tmp_path / "page.md"
     one, other = PAIRS["file-to-sqlite"], PAIRS["file-to-file"]
-    trial = Trial(etl, lane_of(one), seed=1)
+    trial = Trial(engine, lane_of(one), seed=1)
 
     for pair, missing in ((one, [1]), (other, []), (one, [])):
         found = outcome(3, [n for n in range(3) if n not in missing])
@@ -84,8 +84,8 @@ def test_a_page_holds_the_last_row_of_each_pair(tmp_path: Path, etl: Etl, lane_o
     assert rows == [["| file", to, "exactly once", f"{trial.runs}", "0, 0, 0", "1", "3", "0", "0"] for to in ("file", "sqlite")]
 
 
-def test_a_pair_is_told_the_strikes_of_its_own_servers(etl: Etl, lane_of: Callable[[Pair], Lane]) -> None:
-    trial = Trial(etl, lane_of(PAIRS["file-to-file"]), seed=1)
+def test_a_pair_is_told_the_strikes_of_its_own_servers(engine: Engine, lane_of: Callable[[Pair], Lane]) -> None:
+    trial = Trial(engine, lane_of(PAIRS["file-to-file"]), seed=1)
     trial.kills.update(driver=4, worker=3, server=3)
     trial.restarts.update(kafka=2, mariadb=1)
 

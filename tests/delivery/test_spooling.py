@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from moody import delivered, installed_in, set_mood
-from running import Etl, wait_for
+from moody import delivered, installed_here, set_mood
+from running import Engine, Etl, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -29,13 +29,13 @@ PIPELINE = """
 
 
 @pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folders of the source and the sinks, and the components installed for subprocesses."""
-    monkeypatch.setenv("PYTHONPATH", installed_in(tmp_path / "site"))
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folders of the source and the sinks, and the components installed."""
     for name in ("from", "one", "two"):
         set_mood(tmp_path / name, "good")
     put(tmp_path, 0)
-    return tmp_path
+    with installed_here(tmp_path / "site", monkeypatch):
+        yield tmp_path
 
 
 def put(folder: Path, count: int) -> None:
@@ -95,28 +95,27 @@ def start(etl: Etl, folders: Path) -> Iterator[Start]:
         yield run
 
 
-def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(start: Start, folders: Path) -> None:
+def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(engine: Engine, folders: Path) -> None:
     set_mood(folders / "one", "down")
-    run = start("on_failure: spool")
-    for count in (2000, 3000, 5000):
-        put(folders, count)
-        wait_for(lambda count=count: len(delivered(folders / "two")) == count, what="the other sink's events")
-    assert delivered(folders / "one") == []
-    assert any((folders / "state" / "spool" / "one").glob("*.arrow"))
+    with engine.following(PIPELINE.replace("MORE", "on_failure: spool")) as run:
+        for count in (2000, 3000, 5000):
+            put(folders, count)
+            wait_for(lambda count=count: len(delivered(folders / "two")) == count, what="the other sink's events")
+        assert delivered(folders / "one") == []
+        assert any((folders / "state" / "spool" / "one").glob("*.arrow"))
 
-    set_mood(folders / "one", "good")
-    wait_for(lambda: len(delivered(folders / "one")) == 5000, what="the spool's events")
-    put(folders, 6000)
-    wait_for(lambda: len(delivered(folders / "one")) == 6000, what="the next events")
-    err = run.end()
+        set_mood(folders / "one", "good")
+        wait_for(lambda: len(delivered(folders / "one")) == 5000, what="the spool's events")
+        put(folders, 6000)
+        wait_for(lambda: len(delivered(folders / "one")) == 6000, what="the next events")
 
     assert delivered(folders / "one") == list(range(6000))
-    assert "sink 'one': " in err
-    assert "connection refused; its events wait in the spool" in err
-    assert "6,000 in = 6,000 out + 0 filtered + 0 dead\n" in err
+    assert "sink 'one': " in run.said
+    assert "connection refused; its events wait in the spool" in run.said
+    assert "6,000 in = 6,000 out + 0 filtered + 0 dead\n" in run.said
 
 
-def test_with_block_the_query_waits_and_a_signal_ends_it(etl: Etl, start: Start, folders: Path) -> None:
+def test_with_block_the_query_waits_and_a_signal_ends_it(engine: Engine, start: Start, folders: Path) -> None:
     put(folders, 2000)
     set_mood(folders / "one", "refuses")
     run = start("on_failure: block")
@@ -125,7 +124,7 @@ def test_with_block_the_query_waits_and_a_signal_ends_it(etl: Etl, start: Start,
     run.end()
     before = delivered(folders / "one")
     set_mood(folders / "one", "good")
-    again = etl.run(folders / "pipeline.yaml", "--once")
+    again = engine.run(folders / "pipeline.yaml", "--once")
 
     assert before == []
     assert again.status == 0, again.err
@@ -133,38 +132,37 @@ def test_with_block_the_query_waits_and_a_signal_ends_it(etl: Etl, start: Start,
     assert sorted(set(delivered(folders / "two"))) == list(range(2000))
 
 
-def test_with_block_the_query_goes_on_when_the_sink_does(start: Start, folders: Path) -> None:
-    run = start("on_failure: block, ledger: true")
+def test_with_block_the_query_goes_on_when_the_sink_does(engine: Engine, folders: Path) -> None:
     moods = {"down": "refused; trying again", "full": "429: too many requests; trying again", "closes": "reset; trying again"}
-    for number, (bad, said) in enumerate(moods.items(), 1):
-        set_mood(folders / "one", bad)
-        put(folders, 2000 * number)
-        run.says(said)
-        set_mood(folders / "one", "good")
-        wait_for(lambda number=number: len(delivered(folders / "one")) == 2000 * number, what="all events")
-    run.end()
+    with engine.following(PIPELINE.replace("MORE", "on_failure: block, ledger: true")) as run:
+        for number, (bad, said) in enumerate(moods.items(), 1):
+            set_mood(folders / "one", bad)
+            put(folders, 2000 * number)
+            run.says(said)
+            set_mood(folders / "one", "good")
+            wait_for(lambda number=number: len(delivered(folders / "one")) == 2000 * number, what="all events")
 
     assert sorted(delivered(folders / "one")) == list(range(6000))
 
 
-def test_with_fail_the_run_ends(etl: Etl, folders: Path) -> None:
+def test_with_fail_the_run_ends(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 1000)
     set_mood(folders / "one", "down")
 
-    ran = etl.run(etl.pipeline(PIPELINE.replace("MORE", "on_failure: fail")), "--once")
+    ran = engine.run(etl.pipeline(PIPELINE.replace("MORE", "on_failure: fail")), "--once")
 
     assert ran.status == 1
     assert "sink 'one' could not be opened or committed in 2 attempts: " in ran.err
 
 
-def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, folders: Path) -> None:
+def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 3000)
     set_mood(folders / "one", "down")
     pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool"))
 
-    first = etl.run(pipeline, "--once")
+    first = engine.run(pipeline, "--once")
     set_mood(folders / "one", "good")
-    second = etl.run(pipeline, "--once")
+    second = engine.run(pipeline, "--once")
 
     assert first.status == 1
     assert "3,000 events for sink 'one' wait in the spool" in first.err
@@ -177,7 +175,7 @@ def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, folders: Pa
     assert sorted(delivered(folders / "two")) == list(range(3000))
 
 
-def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(etl: Etl, start: Start, folders: Path) -> None:
+def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(engine: Engine, start: Start, folders: Path) -> None:
     more = "on_failure: spool, ledger: true"
     set_mood(folders / "one", "down")
     run = start(more)
@@ -191,28 +189,27 @@ def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(etl: 
     run.kill()
     set_mood(folders / "one", "good")
 
-    ran = etl.run(folders / "pipeline.yaml", "--once")
+    ran = engine.run(folders / "pipeline.yaml", "--once")
 
     assert ran.status == 0, ran.err
     assert sorted(delivered(folders / "one")) == list(range(8000))
     assert not list((folders / "state" / "spool" / "one").glob("*.arrow"))
 
 
-def test_a_source_that_is_down_is_waited_for_from_the_start_and_within_a_split(start: Start, folders: Path) -> None:
+def test_a_source_that_is_down_is_waited_for_from_the_start_and_within_a_split(engine: Engine, folders: Path) -> None:
     set_mood(folders / "from", "down")
-    run = start("on_failure: block")
-    run.says("connection refused; trying again in")
-    put(folders, 1000)
-    set_mood(folders / "from", "breaks")
-    wait_for(lambda: delivered(folders / "one") != [], what="the first batch")
-    set_mood(folders / "from", "good")
+    with engine.following(PIPELINE.replace("MORE", "on_failure: block")) as run:
+        run.says("connection refused; trying again in")
+        put(folders, 1000)
+        set_mood(folders / "from", "breaks")
+        wait_for(lambda: delivered(folders / "one") != [], what="the first batch")
+        set_mood(folders / "from", "good")
 
-    wait_for(lambda: len(delivered(folders / "one")) == 1000, what="all events")
-    set_mood(folders / "from", "down")
-    said = run.end()
+        wait_for(lambda: len(delivered(folders / "one")) == 1000, what="all events")
+        set_mood(folders / "from", "down")
 
     assert delivered(folders / "one") == list(range(1000))
-    assert "source 'numbers': " in said
+    assert "source 'numbers': " in run.said
 
 
 def test_a_signal_before_the_start_is_over_ends_it_gently(start: Start, folders: Path) -> None:
@@ -222,14 +219,14 @@ def test_a_signal_before_the_start_is_over_ends_it_gently(start: Start, folders:
     run.end()
 
 
-def test_dead_letters_of_the_spool_are_written_once(etl: Etl, folders: Path) -> None:
+def test_dead_letters_of_the_spool_are_written_once(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 1000)
     set_mood(folders / "one", "down")
     pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool, ledger: true"))
-    etl.run(pipeline, "--once")
+    engine.run(pipeline, "--once")
     set_mood(folders / "one", "picky")
 
-    ran = etl.run(pipeline, "--once")
+    ran = engine.run(pipeline, "--once")
 
     letters = [json.loads(line) for line in (folders / "state" / "dead_letters.jsonl").read_text().splitlines()]
     assert ran.status == 0, ran.err

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from running import ROOT, Etl
+from running import ROOT, Engine
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
 from servers.postgres_server import Postgres
@@ -26,13 +26,13 @@ def asked(server: Any, scheme: str) -> Session:
     return open_session(DatabaseSink(url=url, user=server.user, password=server.password, table="x").settings)
 
 
-def run(etl: Etl, recipe: str, server: Any, scheme: str, **places: str) -> None:
+def run(engine: Engine, recipe: str, server: Any, scheme: str, **places: str) -> None:
     """On what there is."""
     url = f"{scheme}://{server.address}/{server.database}"
-    variables = etl.folder / "recipe.env"
+    variables = engine.etl.folder / "recipe.env"
     given = {"DATABASE": url, "DB_USER": server.user, "DB_PASSWORD": server.password, **places}
     variables.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
-    ran = etl.run(ROOT / "pipelines" / f"{recipe}.yaml", "--once", "--env-file", variables)
+    ran = engine.run(ROOT / "pipelines" / f"{recipe}.yaml", "--once", "--env-file", variables)
     assert ran.status == 0, ran.err
 
 
@@ -43,7 +43,7 @@ def new_topic(kafka: Kafka, partitions: int) -> str:
     return name
 
 
-def test_events_of_a_topic_are_rows_once(etl: Etl, kafka: Kafka, mariadb: MariaDb) -> None:
+def test_events_of_a_topic_are_rows_once(engine: Engine, kafka: Kafka, mariadb: MariaDb) -> None:
     topic = new_topic(kafka, 2)
     producer = Producer(kafka.client())
     for number, line in enumerate((ROOT / "samples" / "json-generic.log").read_bytes().splitlines()):
@@ -51,7 +51,7 @@ def test_events_of_a_topic_are_rows_once(etl: Etl, kafka: Kafka, mariadb: MariaD
     assert producer.flush(30) == 0
     table = topic.replace("-", "_")
 
-    run(etl, "kafka-to-database", mariadb, "mysql", KAFKA=kafka.address, TOPIC=topic, GROUP=topic, TABLE=table)
+    run(engine, "kafka-to-database", mariadb, "mysql", KAFKA=kafka.address, TOPIC=topic, GROUP=topic, TABLE=table)
 
     session = asked(mariadb, "mysql")
     rows = session.run(f"SELECT user_name, address, action, seen FROM {table} ORDER BY seen").fetchall()
@@ -60,7 +60,7 @@ def test_events_of_a_topic_are_rows_once(etl: Etl, kafka: Kafka, mariadb: MariaD
     assert (rows[0][:3], str(rows[0][3])) == (("anna", "192.0.2.7", "login"), "2026-11-20 05:25:04")
 
 
-def test_rows_of_an_outbox_are_messages_once(etl: Etl, kafka: Kafka, postgres: Postgres) -> None:
+def test_rows_of_an_outbox_are_messages_once(engine: Engine, kafka: Kafka, postgres: Postgres) -> None:
     topic = new_topic(kafka, 1)
     table = topic.replace("-", "_")
     session = asked(postgres, "postgresql")
@@ -70,7 +70,7 @@ def test_rows_of_an_outbox_are_messages_once(etl: Etl, kafka: Kafka, postgres: P
     close(session)
 
     for _ in range(2):  # the second finds nothing new
-        run(etl, "database-to-kafka", postgres, "postgresql", KAFKA=kafka.address, TOPIC=topic, TABLE=table, LAG="0s")
+        run(engine, "database-to-kafka", postgres, "postgresql", KAFKA=kafka.address, TOPIC=topic, TABLE=table, LAG="0s")
 
     messages = read(kafka, topic)
     assert [(key, value["event"]["id"], value["event"]["action"]) for key, value in messages] == [

@@ -7,7 +7,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from running import ROOT, Etl
+from running import ROOT, Engine
 from servers.mariadb_server import MariaDb
 from servers.opensearch_server import OpenSearch
 from servers.rocketmq_server import RocketMq
@@ -32,22 +32,22 @@ def sent(server: RocketMq, topic: str, sample: str) -> int:
     return len(lines)
 
 
-def run_twice(etl: Etl, recipe: str, **environment: str) -> None:
+def run_twice(engine: Engine, recipe: str, **environment: str) -> None:
     """Run the recipe on what there is, and once more, which finds nothing new."""
-    variables = etl.folder / "recipe.env"
+    variables = engine.etl.folder / "recipe.env"
     variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
     for _ in range(2):
-        ran = etl.run(ROOT / "pipelines" / f"{recipe}.yaml", "--once", "--env-file", variables)
+        ran = engine.run(ROOT / "pipelines" / f"{recipe}.yaml", "--once", "--env-file", variables)
         assert ran.status == 0, ran.err
 
 
-def test_access_logs_into_opensearch(rocketmq: RocketMq, opensearch: OpenSearch, etl: Etl) -> None:
+def test_access_logs_into_opensearch(rocketmq: RocketMq, opensearch: OpenSearch, engine: Engine) -> None:
     topic = f"recipe-web-{time.time_ns()}"
     lines = sent(rocketmq, topic, "apache-access.log")
     index = topic
 
     run_twice(
-        etl, "rocketmq-to-elasticsearch", ROCKETMQ=rocketmq.address, TOPIC=topic, ELASTICSEARCH=opensearch.address, INDEX=index
+        engine, "rocketmq-to-elasticsearch", ROCKETMQ=rocketmq.address, TOPIC=topic, ELASTICSEARCH=opensearch.address, INDEX=index
     )
 
     opensearch.ask("POST", f"/{topic}-*/_refresh")
@@ -58,7 +58,7 @@ def test_access_logs_into_opensearch(rocketmq: RocketMq, opensearch: OpenSearch,
     assert {hit["_source"]["event"]["outcome"] for hit in found["hits"]["hits"]} == {"failure"}
 
 
-def test_logins_into_mariadb(rocketmq: RocketMq, mariadb: MariaDb, etl: Etl) -> None:
+def test_logins_into_mariadb(rocketmq: RocketMq, mariadb: MariaDb, engine: Engine) -> None:
     import pymysql
 
     topic = f"recipe-auth-{time.time_ns()}"
@@ -66,7 +66,7 @@ def test_logins_into_mariadb(rocketmq: RocketMq, mariadb: MariaDb, etl: Etl) -> 
     table = topic.replace("-", "_")
 
     run_twice(
-        etl,
+        engine,
         "rocketmq-to-database",
         ROCKETMQ=rocketmq.address,
         TOPIC=topic,

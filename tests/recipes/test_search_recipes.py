@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,7 +11,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from running import ROOT, Etl, wait_for
+from running import ROOT, Engine, wait_for
 from servers import ports
 from servers.kafka_server import Kafka
 from servers.opensearch_server import OpenSearch
@@ -22,11 +19,11 @@ from servers.opensearch_server import OpenSearch
 SAMPLES = ROOT / "samples"
 
 
-def recipe(etl: Etl, monkeypatch: pytest.MonkeyPatch, name: str, **places: str) -> list[str]:
-    """The words that run it, with its places in the environment."""
+def recipe(monkeypatch: pytest.MonkeyPatch, name: str, **places: str) -> Path:
+    """Its file, with its places in the environment."""
     for key, value in places.items():
         monkeypatch.setenv(key, value)
-    return ["run", str(ROOT / "pipelines" / f"{name}.yaml"), "--master", "local[2]", "--state", str(etl.folder / "state")]
+    return ROOT / "pipelines" / f"{name}.yaml"
 
 
 def found(node: OpenSearch, index: str) -> list[Any]:
@@ -42,7 +39,7 @@ def found(node: OpenSearch, index: str) -> list[Any]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_events_of_a_topic_are_documents_once(
-    etl: Etl, monkeypatch: pytest.MonkeyPatch, kafka: Kafka, opensearch: OpenSearch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, kafka: Kafka, opensearch: OpenSearch
 ) -> None:
     name = f"recipe-{uuid4().hex[:8]}"
     admin = AdminClient(kafka.client())
@@ -52,9 +49,9 @@ def test_events_of_a_topic_are_documents_once(
         producer.produce(name, line, partition=number % 2)
     assert producer.flush(30) == 0
     places = {"KAFKA": kafka.address, "TOPIC": name, "GROUP": name, "ELASTICSEARCH": opensearch.address, "INDEX": name}
-    words = recipe(etl, monkeypatch, "kafka-to-elasticsearch", **places)
+    pipeline = recipe(monkeypatch, "kafka-to-elasticsearch", **places)
 
-    ran = etl(*words, "--once", "--log-format", "json")
+    ran = engine.run(pipeline, "--once")
 
     documents = found(opensearch, f"{name}-*")
     assert ran.status == 0, ran.err
@@ -65,24 +62,19 @@ def test_events_of_a_topic_are_documents_once(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_syslog_that_is_heard_is_found(etl: Etl, monkeypatch: pytest.MonkeyPatch, opensearch: OpenSearch, tmp_path: Path) -> None:
+def test_syslog_that_is_heard_is_found(engine: Engine, monkeypatch: pytest.MonkeyPatch, opensearch: OpenSearch) -> None:
     name, port = f"recipe-{uuid4().hex[:8]}", ports.free()[0]
     places = {"LISTEN": f"127.0.0.1:{port}", "ELASTICSEARCH": opensearch.address, "INDEX": name}
-    words = recipe(etl, monkeypatch, "syslog-to-elasticsearch", **places)
+    pipeline = recipe(monkeypatch, "syslog-to-elasticsearch", **places)
     lines = (SAMPLES / "syslog-generic.log").read_bytes().splitlines()
 
-    with (tmp_path / "log").open("wb") as log:
-        run = subprocess.Popen([sys.executable, "-m", "etl", *words], cwd=tmp_path, stdout=log, stderr=log)
-    try:
+    with engine.following(pipeline):
         wait_for(lambda: listens(port), what="the receiver")
         with socket.create_connection(("127.0.0.1", port)) as sock:
             sock.sendall(b"\n".join(lines[1:]) + b"\n")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.sendto(lines[0], ("127.0.0.1", port))
         wait_for(lambda: len(found(opensearch, f"{name}-*")) >= len(lines), what="the documents")
-    finally:
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(60) == 0, (tmp_path / "log").read_text()
 
     documents = [document["_source"] for document in found(opensearch, f"{name}-*")]
     assert len(documents) == len(lines)

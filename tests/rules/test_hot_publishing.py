@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from running import Etl, wait_for
+from running import Engine, wait_for
 from streaming import own, publish, streaming
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -19,11 +19,11 @@ PIPELINE = """
 """
 
 
-def test_rules_are_published_into_a_running_stream(etl: Etl) -> None:
+def test_rules_are_published_into_a_running_stream(engine: Engine) -> None:
     # given
-    rules = etl.folder / "rules"
+    rules = engine.etl.folder / "rules"
     publish(rules / "a.yml", own("first"))
-    with streaming(etl, PIPELINE) as stream:
+    with streaming(engine, PIPELINE) as stream:
         names, first = stream.now()
         assert (names, len(first)) == (["first"], 1)
 

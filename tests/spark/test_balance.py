@@ -12,8 +12,8 @@ import pytest
 from running import Engine
 
 from etl.api import ComponentError, EtlError
-from etl.cli.planned import Options, planned_run
 from etl.config.loader import load
+from etl.running.planning import RunRequest, planned_run
 from etl.spark.run import PipelineRun
 from etl.spark.state import StateFolder, locked, write_json
 
@@ -52,8 +52,8 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 
 def planned(engine: Engine, text: str) -> PipelineRun:
-    options = Options(True, False, None, str(engine.etl.folder / "state"), "local[2]", {}, "text", True, False)
-    return planned_run(load(engine.etl.pipeline(text)), options, "local[2]")
+    request = RunRequest(once=True, state=str(engine.etl.folder / "state"))
+    return planned_run(load(engine.etl.pipeline(text)), request, "local[2]")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_stopped_run_begins_no_further_source_that_is_read_as_a_whole(engine: 
     one = planned(engine, WHOLE)
     with one.prepared() as commits:
         one.stop()
-        one.work(engine.session, commits)
+        one.work(engine.shared.started(), commits)
 
     assert rows(tmp_path / "out.jsonl") == []
     assert one.totals.batches == 0

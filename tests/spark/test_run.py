@@ -67,7 +67,7 @@ def test_the_next_run_takes_only_what_is_new(engine: Engine, inbox: Path) -> Non
     assert third.read == {}
 
 
-def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, inbox: Path) -> None:
+def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, engine: Engine, inbox: Path) -> None:
     pipeline, out, total = etl.pipeline(COPY), etl.folder / "out.jsonl", 0
     words = ("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "-q")
     inbox.touch()
@@ -85,7 +85,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, inbox: Path) ->
         running.send_signal(signal.SIGKILL)
         running.communicate()
 
-    ran = etl.run(pipeline, "--once")
+    ran = engine.run(pipeline, "--once")
 
     assert ran.status == 0, ran.err
     assert delivered(out) == list(range(total))
@@ -112,15 +112,13 @@ def test_following_ends_after_its_micro_batch_when_asked(etl: Etl, inbox: Path) 
     assert "120 in = 120 out + 0 filtered + 0 dead" in err
 
 
-def test_two_runs_cannot_share_a_state_folder(etl: Etl, inbox: Path) -> None:
+def test_two_runs_cannot_share_a_state_folder(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 10))
-    pipeline, out = etl.pipeline(COPY), etl.folder / "out.jsonl"
-    running = etl.start("run", pipeline, "--master", "local[1]", "--state", etl.folder / "state")
-    wait_for(lambda: len(delivered(out)) == 10, what="the first run's output")
+    pipeline, out = engine.etl.pipeline(COPY), engine.etl.folder / "out.jsonl"
+    with engine.following(pipeline):
+        wait_for(lambda: len(delivered(out)) == 10, what="the first run's output")
 
-    second = etl.run(pipeline, "--once")
-    running.terminate()
-    running.communicate(timeout=60)
+        second = engine.etl.run(pipeline, "--once")
 
     assert second.status == 1
     assert "is in use by another run (process " in second.err
@@ -252,17 +250,13 @@ def test_a_source_that_ends_closes_its_windows(engine: Engine) -> None:
     assert row["n"] == 100
 
 
-def test_an_idle_source_closes_its_windows(etl: Etl, inbox: Path) -> None:
+def test_an_idle_source_closes_its_windows(engine: Engine, inbox: Path) -> None:
     text = WINDOW.replace("size: SIZE", "size: 1h, idle: 1s")
-    out = etl.folder / "out.jsonl"
+    out = engine.etl.folder / "out.jsonl"
     inbox.write_text("2026-01-01T10:00:05Z anna\n")
-    running = etl.start("run", etl.pipeline(text), "--master", "local[2]", "--state", etl.folder / "state")
 
-    wait_for(lambda: results(out) == [("10:00", "anna", 1)], what="the window's result")
-    running.terminate()
-    _, err = running.communicate(timeout=60)
-
-    assert running.returncode == 0, err
+    with engine.following(text):
+        wait_for(lambda: results(out) == [("10:00", "anna", 1)], what="the window's result")
 
 
 def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine, inbox: Path) -> None:
@@ -276,7 +270,7 @@ def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine
     assert "--state" in str(refused.value)
 
 
-def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, inbox: Path) -> None:
+def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 50_000))
     more = "on_failure: fail, retry: {attempts: 2, initial_backoff: 10ms}"
     pipeline = etl.pipeline(COPY.replace('out.jsonl"}', f'out.jsonl", {more}}}'))
@@ -287,7 +281,7 @@ def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, inbox: Path
         check=False,
         cwd=etl.folder,
     )
-    after = etl.run(pipeline, "--once")
+    after = engine.run(pipeline, "--once")
 
     assert small.returncode == 1
     assert "nothing is lost" in small.stderr or "File too large" in small.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from running import Etl, wait_for
+from running import Engine, wait_for
 
 from connectors.lookup_tables.file import FileTable
 from etl.api import EtlError
@@ -135,10 +135,11 @@ def test_a_table_that_was_read_once_will_do(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_run_looks_up(etl: Etl) -> None:
-    (etl.folder / "intel.csv").write_text("ip,kind\n192.0.2.7,scan\n")
-    (etl.folder / "in.log").write_text("192.0.2.7 a\n10.0.0.1 b\n")
-    path = etl.pipeline("""
+def test_a_run_looks_up(engine: Engine) -> None:
+    here = engine.etl.folder
+    (here / "intel.csv").write_text("ip,kind\n192.0.2.7,scan\n")
+    (here / "in.log").write_text("192.0.2.7 a\n10.0.0.1 b\n")
+    path = engine.etl.pipeline("""
         name: look
         tables:
           intel: {type: file, path: "{here}/intel.csv", key: ip}
@@ -149,21 +150,23 @@ def test_a_run_looks_up(etl: Etl) -> None:
         sink: {type: file, path: "{here}/out.jsonl"}
     """)
 
-    ran = etl("run", path, "--once", "--state", etl.folder / "state")
+    ran = engine.run(path, "--once")
 
     assert ran.status == 0, ran.err
-    assert json.loads((etl.folder / "out.jsonl").read_text()) == {"ip": "192.0.2.7", "text": "a", "threat": {"kind": "scan"}}
-    assert (
-        json.loads((etl.folder / "state" / "dead_letters.jsonl").read_text())["reason"] == "table 'intel' has no row for 10.0.0.1"
-    )
+    assert json.loads((here / "out.jsonl").read_text()) == {
+        "ip": "192.0.2.7",
+        "text": "a",
+        "threat": {"kind": "scan"},
+    }
+    assert json.loads((here / "state" / "dead_letters.jsonl").read_text())["reason"] == "table 'intel' has no row for 10.0.0.1"
     assert "table 'intel': 1 row" in ran.err
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_run_looks_up_in_every_way(etl: Etl) -> None:
+def test_a_run_looks_up_in_every_way(engine: Engine) -> None:
     # given
-    here = etl.folder
+    here = engine.etl.folder
     (here / "users.csv").write_text("user,host,role\na,x,admin\na,x,dev\n,x,none\n")
     (here / "nets.jsonl").write_text('{"net":"10.0.0.0/8","zone":"corp"}\nbroken\n{"net":"10.1.0.0/16","zone":"dmz"}\n')
     ports = {"lo": pa.array([0, 1024]), "hi": pa.array([1023, 65535]), "kind": ["system", "user"]}
@@ -171,7 +174,7 @@ def test_a_run_looks_up_in_every_way(etl: Etl) -> None:
     (here / "in.jsonl").write_text(
         '{"user":"a","host":"x","ip":"10.1.0.1","port":80}\n{"user":"b","host":"x","ip":"bad","port":-1}\n{"user":null}\n'
     )
-    path = etl.pipeline("""
+    path = engine.etl.pipeline("""
         name: ways
         tables:
           users: {type: file, path: "{here}/users.csv", key: [user, host]}
@@ -188,7 +191,7 @@ def test_a_run_looks_up_in_every_way(etl: Etl) -> None:
     """)
 
     # when
-    ran = etl("run", path, "--once", "--state", here / "state")
+    ran = engine.run(path, "--once")
 
     # then
     assert ran.status == 0, ran.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,11 @@ from running import ROOT, Etl
 
 from etl.config import check
 from etl.config.case_file import inspect_tests
-from etl.testing.on_spark import Session
+from etl.testing.on_spark import run_on
 from etl.testing.results import result
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from etl.running.shared_session import SharedSession
 
 PAGE = (ROOT / "docs" / "testing.md").read_text("utf-8")
 LINES = """\
@@ -67,11 +68,10 @@ def test_all_files_of_the_page_are_sound_and_its_test_file_passes(page: Etl) -> 
 
 
 @pytest.mark.spark
-def test_the_window_of_the_page_is_as_it_says(page: Etl, spark: SparkSession) -> None:
+def test_the_window_of_the_page_is_as_it_says(page: Etl, shared_session: SharedSession) -> None:
     suite = inspect_tests(page.folder / "attackers.yaml").suite
     assert suite
-    shared = Session(page.folder, lambda: None)
-    shared._session = spark
+    shared = partial(run_on, shared_session)
 
     ran = result(suite, suite.cases[0], shared)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,7 @@ def test_what_comes_out_of_spark_is_as_expected(path: Path, request: pytest.Fixt
     if not any(wants_spark(tests, case) for case in tests.cases):
         return  # a session takes seconds: one that nothing needs is not started
 
-    from etl.testing.on_spark import Session
+    from etl.testing.on_spark import run_on
 
-    shared = Session(tmp_path, lambda: None)
-    shared._session = request.getfixturevalue("spark")
+    shared = partial(run_on, request.getfixturevalue("shared_session"))
     assert failures(tests, shared, spark=True) == []

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from etl.config.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
+from etl.testing.on_spark import run_on
 from etl.testing.results import Result, result
 from etl.testing.trial import Outcome, tried, wants_spark
+
+if TYPE_CHECKING:
+    from etl.running.shared_session import SharedSession
 
 PIPELINE = """\
 sources:
@@ -200,14 +205,6 @@ sink: {type: discard}
     assert times == [f"{year}-12-31T22:59:59Z"]
 
 
-def on_spark(spark: Any, folder: Path) -> Any:
-    from etl.testing.on_spark import Session
-
-    shared = Session(folder, lambda: None)
-    shared._session = spark
-    return shared
-
-
 WINDOWED = """\
 source: {type: file, path: /nowhere/x.log}
 steps:
@@ -219,7 +216,7 @@ sink: {type: console}
 
 
 @pytest.mark.spark
-def test_event_times_advance_the_watermark_between_micro_batches(tmp_path: Path, spark: Any) -> None:
+def test_event_times_advance_the_watermark_between_micro_batches(tmp_path: Path, shared_session: SharedSession) -> None:
     tests = """\
     input:
       - [2026-01-01T00:01:00Z a, 2026-01-01T00:02:00Z b, nonsense]
@@ -233,16 +230,16 @@ def test_event_times_advance_the_watermark_between_micro_batches(tmp_path: Path,
 """
     made = suite(tmp_path, tests, WINDOWED)
 
-    ran = result(made, made.cases[0], on_spark(spark, tmp_path))
+    ran = result(made, made.cases[0], partial(run_on, shared_session))
 
     assert list(ran.lines()) == []
 
 
 @pytest.mark.spark
-def test_without_drain_open_windows_stay_open(tmp_path: Path, spark: Any) -> None:
+def test_without_drain_open_windows_stay_open(tmp_path: Path, shared_session: SharedSession) -> None:
     tests = "    input: [2026-01-01T00:01:00Z a, 2026-01-01T00:12:00Z b]\n    drain: false\n    expect: [{k: a}]\n"
     made = suite(tmp_path, tests, WINDOWED)
 
-    found = tried(made, made.cases[0], on_spark(spark, tmp_path))
+    found = tried(made, made.cases[0], partial(run_on, shared_session))
 
     assert [(row["k"], row["n"]) for row in found.events["main"].rows] == [("a", 1)]

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from etl.api import Counted
-from etl.cli.metrics import MetricsFile, Sample, samples, written
 from etl.receipts import Counts
+from etl.running.metrics import MetricsFile, Sample, samples, written
 from etl.spark.step_measures import StepMeasures, TableInUse
 from etl.spark.totals import SinkTotals, Totals
 

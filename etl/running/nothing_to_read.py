@@ -1,4 +1,4 @@
-"""Saying that a source has nothing to read: when a run starts, and when it has ended and read nothing."""
+"""Reports that a source has nothing to read: when a run starts, and when it has ended and read nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from etl.api import Finding, Source
-from etl.cli.progress import Progress
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
+from etl.running.messages import Message, OnMessage
 from etl.spark.run import PipelineRun
 
 
-def warn_of_nothing(one: PipelineRun, progress: Progress) -> None:
-    """What is not there, of sources that know without asking another host. Raises RunStopping when the run is to end."""
+def warn_of_nothing(one: PipelineRun, on_message: OnMessage) -> None:
+    """Report what is not there, for sources that know without asking another host. Raises RunStopping when the run is to end."""
     then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
     for name, source in one.plan.sources().items():
         if not source.probes_here:
@@ -21,7 +21,7 @@ def warn_of_nothing(one: PipelineRun, progress: Progress) -> None:
         found = CallThread(lambda: one.stopped).run(partial(_errors, source))
         for finding in found:
             said = "; ".join([finding.message, *([finding.hint] if finding.hint else []), then])
-            progress.say("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, source=name)
+            on_message(Message("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, {"source": name}))
 
 
 def silent_sources(one: PipelineRun) -> Iterator[str]:

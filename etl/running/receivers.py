@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from etl.api import Receiver, ReceivingSource
-from etl.cli.several import errors_named
+from etl.running.messages import errors_named
 from etl.spark.relay import working_for
 from etl.spark.run import PipelineRun
 

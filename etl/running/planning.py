@@ -1,12 +1,12 @@
-"""From a pipeline and what the command line says to a run that can start."""
+"""From a pipeline and a request to a run that can start."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from etl.api import EtlError, FrameSource, ReceivingSource, Sink, Source
+from etl.api import NOTICE, EtlError, FrameSource, ReceivingSource, Sink, Source
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
@@ -18,40 +18,45 @@ from etl.spark.run import PipelineRun
 from etl.spark.state import StateFolder
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line says about all pipelines of a run."""
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What a caller asks of a run of one or several pipelines."""
 
-    once: bool
-    drain: bool
-    limit: int | None
-    state: str | None
-    master: str
-    conf: Mapping[str, str]
-    form: str
-    quiet: bool
-    verbose: bool
+    once: bool = False
+    """Read what is there now, then end."""
+    drain: bool = False
+    """With ``once``: close all open windows at the end."""
+    limit: int | None = None
+    """End after so many events were read; None: no limit."""
+    state: str | None = None
+    """The state folder; None: the usual one."""
+    master: str = "local[*]"
+    """Spark's master."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings that differ from ours."""
     max_dead: float | None = None
     """The share of events that may become dead letters; more end the run."""
+    log_level: int = NOTICE
+    """Messages of components below this level are not reported."""
 
 
-def planned_run(pipeline: Pipeline, options: Options, master: str, several: bool = False) -> PipelineRun:
-    """A pipeline with its plan, state and mode; of ``several`` in one command. Starts and writes nothing."""
-    state = StateFolder.of(pipeline.name, options.state and _state_folder(pipeline.name, options.state, several))
+def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: bool = False) -> PipelineRun:
+    """A pipeline with its plan, state and mode; of ``several`` in one run. Starts and writes nothing."""
+    state = StateFolder.of(pipeline.name, request.state and _state_folder(pipeline.name, request.state, several))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
     mode = Mode(
-        options.once and not closes,  # what comes over a pipe is there when the pipe ends
-        options.drain,
-        options.limit,
+        request.once and not closes,  # what comes over a pipe is there when the pipe ends
+        request.drain,
+        request.limit,
         round(pipeline.run.trigger.total_seconds() * 1000),
         pipeline.run.max_batch_bytes,
         pipeline.run.parallelism or spark.cores(master),
     )
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
     if not spark.is_local(master):
-        cluster.check(plan, options.state)
+        cluster.check(plan, request.state)
     return PipelineRun(plan, state, mode)
 
 

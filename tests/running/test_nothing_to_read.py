@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from fakes import Lines, made
-from running import Etl
+from running import Engine, Etl
 
 from connectors.elasticsearch.source import ElasticsearchSource
 from connectors.file.source import FileSource
@@ -17,9 +17,9 @@ from connectors.kafka.source import KafkaSource
 from connectors.stdin import StdinSource
 from connectors.syslog_receiver.source import SyslogSource
 from etl.api import Finding, Source
-from etl.cli.nothing_to_read import silent_sources, warn_of_nothing
 from etl.cli.progress import Progress
 from etl.receipts import Counts
+from etl.running.nothing_to_read import silent_sources, warn_of_nothing
 from etl.spark.committed_offsets import read_committed_offsets
 from etl.spark.mode import Mode
 from etl.spark.run import PipelineRun
@@ -52,8 +52,8 @@ def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
 def test_a_run_begins_with_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str], once: bool, then: str) -> None:
     progress = Progress("text", False, False)
 
-    warn_of_nothing(run(tmp_path, Here(), once), progress)
-    warn_of_nothing(run(tmp_path, Far(), once), progress)
+    warn_of_nothing(run(tmp_path, Here(), once), progress.report)
+    warn_of_nothing(run(tmp_path, Far(), once), progress.report)
 
     assert capsys.readouterr().err == f"source 'log': no file is there; make one; {then}\n"
 
@@ -108,7 +108,7 @@ def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) ->
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, tmp_path: Path) -> None:
+def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, engine: Engine, tmp_path: Path) -> None:
     pipeline = etl.pipeline("""
         source: {type: file, path: "{here}/*.log"}
         sink: {type: file, path: "{here}/out.jsonl"}
@@ -118,10 +118,10 @@ def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, tmp_path
     linted, refused, empty = (
         etl("lint", "--connect", pipeline),
         etl("run", pipeline, "--require-healthy"),
-        etl.run(pipeline, "--once"),
+        engine.run(pipeline, "--once"),
     )
     (tmp_path / "a.log").write_text("one\n")
-    full, again = etl.run(pipeline, "--once"), etl.run(pipeline, "--once")
+    full, again = engine.run(pipeline, "--once"), engine.run(pipeline, "--once")
 
     assert (linted.status, refused.status, empty.status, full.status, again.status) == (1, 1, 0, 0, 0)
     assert "no-files" in linted.out

@@ -1,0 +1,54 @@
+"""One Spark session for many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etl.spark import session as spark
+from etl.spark.run import PipelineRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SharedSession:
+    """A Spark session that starts with the first run that needs it and serves all runs until `stop`.
+
+    Its workers know the environment variables of the moment at which it started. ``on_start`` is called before it starts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        master: str,
+        log: Path,
+        settings: Mapping[str, str] | None = None,
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.master = master
+        self.log = log
+        """Where the JVM and its workers print."""
+        self._name, self._settings, self._on_start = name, settings or {}, on_start
+        self._session: SparkSession | None = None
+
+    def started(self) -> SparkSession:
+        """The session. Raises EtlError when Spark does not start."""
+        if self._session is None:
+            self._on_start()
+            self._session = spark.start(self._name, self.master, self._settings, self.log)
+            spark.warm(self._session, spark.cores(self.master))
+        return self._session
+
+    def run(self, run: PipelineRun) -> None:
+        """Run a plan that is ready to its end. Raises RunError of the first query that fails."""
+        session = self.started()
+        with run.prepared() as commits:
+            run.work(session, commits)
+
+    def stop(self) -> None:
+        """End the session, if it has started."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
