@@ -4,21 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test servers kills fuzz check format lint types imports generated docs bench clean
+.PHONY: demo test test-quick servers kills fuzz check format lint types imports generated docs bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
-# Two halves beside each other: one has the tests with real servers, whole runs that are killed, and as much more as fits; what
-# it prints comes last.
-ASIDE := servers or delivery or aside
+# Every test, in three processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each.
+WORKERS ?= 3
+SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY)
-	@mkdir -p out
-	@$(BIN)/python -m pytest -m "$(ASIDE)" > out/test-aside.log 2>&1 & aside=$$!; \
-	$(BIN)/python -m pytest -m "not ($(ASIDE))"; others=$$?; \
-	wait $$aside; code=$$?; cat out/test-aside.log; test $$others = 0 -a $$code = 0
+	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD)
+
+# What needs neither Spark nor a server, without the longest: a minute on two cores, for every commit.
+test-quick: $(READY)
+	@$(BIN)/python -m pytest -q -n 2 $(SPREAD) -m "not (spark or servers or delivery or slow)"
 
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from running import ROOT, Engine, Etl
+from servers.fleet import asked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
 
 sys.path.append(str(ROOT / "tests" / "connectors"))  # what tests do to a broker or a web server is for tests/delivery, too
-
-ASIDE = ("cli", "finding", "testing")
 
 pytest_plugins = ["servers.fixtures"]
 
@@ -32,13 +31,18 @@ if os.environ.get("CI"):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What lies in tests/delivery is marked so; some folders make both halves of `make test` as long."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What lies in tests/delivery is marked so. Under `make test`, the tests of a file stay in one process, and those with
+    servers together, because a server is started once a process; what takes longest begins first."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
-        elif item.path.parent.name in ASIDE:
-            item.add_marker("aside")
+    if config.getoption("dist", "no") != "loadgroup":
+        return
+    runs = {item.path for item in items if item.get_closest_marker("spark")}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("servers" if asked(item) else str(item.path.relative_to(ROOT))))
+    items.sort(key=lambda item: 0 if asked(item) else 1 if item.path in runs else 2)
 
 
 @pytest.fixture(scope="session")

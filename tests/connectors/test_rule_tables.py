@@ -224,6 +224,7 @@ def test_rules_of_tables_change_in_a_running_stream(engine: Engine, feed: tuple[
         store.execute("insert into rules values ('1', ?)", [own("store")])
         with streaming(engine, PIPELINE.replace("{url}", server.url)) as stream:
             assert stream.now()[0] == ["feed", "store"]
+            wait_for(lambda: "GET 304" in answer.asked, what="a refresh that finds nothing new")
 
             # when both change
             answer.text = own("fed") + "---\n" + own("more")

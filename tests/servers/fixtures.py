@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 from servers.cache import MissingError
 from servers.certificates import Certificates
-from servers.fleet import KINDS, Fleet
+from servers.fleet import Fleet, asked
 from servers.server import Server
 
 WANTED = pytest.StashKey[Iterable[str]]()
@@ -22,13 +22,13 @@ WANTED = pytest.StashKey[Iterable[str]]()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for a server is marked ``servers``."""
     for item in items:
-        if _asked(item):
+        if asked(item):
             item.add_marker("servers")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Which servers the chosen tests will ask for."""
-    session.config.stash[WANTED] = {name for item in session.items for name in _asked(item)}
+    session.config.stash[WANTED] = {name for item in session.items for name in asked(item)}
 
 
 @pytest.fixture(scope="session")
@@ -65,12 +65,6 @@ def _fixture(name: str, scope: Literal["session", "module"] = "session") -> Call
             fleet.servers.pop(name).discard()
 
     return server
-
-
-def _asked(item: pytest.Item) -> set[str]:
-    """By a fixture, or by a parameter that names one."""
-    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters)}
 
 
 kafka = _fixture("kafka")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from servers import ports
 from servers.cache import MissingError
@@ -17,6 +18,9 @@ from servers.postgres_server import Postgres
 from servers.remoting import Account
 from servers.rocketmq_server import RocketMq
 from servers.server import Server, StartError
+
+if TYPE_CHECKING:
+    import pytest
 
 ACCOUNT = Account("etl", "change-me-12345")
 
@@ -49,6 +53,12 @@ USUAL = {
     "rocketmq_acl": 9877,
 }
 """The ports that recipes and samples take when nothing else is said."""
+
+
+def asked(item: pytest.Item) -> set[str]:
+    """The servers that a test asks for, by a fixture or by a parameter that names one."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters)}
 
 
 class Fleet:
