@@ -63,13 +63,16 @@ class Engine:
 
     def __init__(self, conditions: Sequence[Condition], schema: Schema, switches: Switches = Switches()) -> None:
         self._given, self._switches = conditions, switches
+        self._fitting: Schema | None = None  # of the last batch
         self._compile(plain(schema))
 
     def run(self, batch: pa.RecordBatch) -> Matches:
         """Which conditions are true in which rows."""
-        schema = plain(batch.schema)
-        if not self._types <= {(field.name, field.type) for field in schema}:
-            self._compile(schema)
+        if batch.schema != self._fitting:
+            schema = plain(batch.schema)
+            if not self._types <= {(field.name, field.type) for field in schema}:
+                self._compile(schema)
+            self._fitting = batch.schema
         most = max(64, min(_ROWS, _BITS // max(len(self.predicates), 1)))
         parts = [self._run(batch.slice(first, most)) for first in range(0, max(batch.num_rows, 1), most)]
         return parts[0] if len(parts) == 1 else _joined(parts)

@@ -27,6 +27,9 @@ FIRST_PLANNED, PLANNED_AGAIN = 8192, 16
 SPARE = 1e-4
 """How much more often than it is found a literal may be looked for, in parts of the rows."""
 
+COMMON = 0.02
+"""Part of the rows from which on the literals of a regular expression are left out: it is tried a little more often then."""
+
 MOST_LOOKED = 4
 """Literals looked for in a row, from which on a scan of all of them is faster."""
 
@@ -91,7 +94,9 @@ class LazyLiterals:
 
     def _make(self, fresh: frozenset[TextField], share: Any) -> None:
         relaxed = [possible(one, known, self._tests) for one, known in zip(self._given, self._numbers, strict=True)]
-        left_out = _chosen(relaxed, self._numbers, share, set().union(*(field.literals for field in fresh)))
+        common = {number for field in fresh for number in field.tests.optional if share[number] > COMMON}
+        literals = common.union(*(field.literals for field in fresh))
+        left_out = _chosen(relaxed, self._numbers, share, literals)
         using = [
             [number for leaf in leaves(one) if (number := known[leaf.predicate]) in left_out]
             for one, known in zip(self._given, self._numbers, strict=True)
@@ -99,7 +104,7 @@ class LazyLiterals:
         rules = [rule for rule, mine in enumerate(using) if mine]
         weaker = [_without(relaxed[rule], self._numbers[rule], left_out) for rule in rules]
         for field in fresh:
-            field.leave_out(left_out & field.literals)
+            field.leave_out(left_out & (field.literals | field.tests.optional))
         numbers = np.array(sorted(left_out), np.int64)
         program = Program(weaker, [self._numbers[rule] for rule in rules], measured=False, share=share)
         fields = {field: field.by_rule([using[rule] for rule in rules]) for field in fresh}

@@ -129,8 +129,21 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             yield from [part.part] * min(part.least, MOST)
             if part.most != part.least:
                 yield Repeat(part.part, 0, None)
+        elif isinstance(part, Repeat) and part.least and isinstance(part.part, Parts | Group | Capture | Atomic):
+            # its first time follows what is in front, its last time is followed by what is behind
+            yield from _flat([part.part])
+            yield Repeat(part.part, 0, None)
+            if not _nests(part.part):
+                yield from _flat([part.part])
         elif not isinstance(part, Edge):
             yield part
+
+
+def _nests(node: Node) -> bool:
+    """Whether something in it repeats or has alternatives: such parts are not taken twice, which would double at each depth."""
+    if isinstance(node, Parts):
+        return any(map(_nests, node.parts))
+    return _nests(node.part) if isinstance(node, Group | Capture | Atomic) else not isinstance(node, Chars | Edge)
 
 
 def _runs(parts: Sequence[Node], alike: Alike | None) -> Iterator[tuple[str, ...]]:

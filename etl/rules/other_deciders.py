@@ -66,8 +66,12 @@ class PresentDecider:
 
     def decide(self, column: Column, bits: Bits) -> None:
         """Find where it has."""
+        nulls = column.array.null_count
         for number, _ in self.predicates:
-            bits.put(number, column.array.is_valid())
+            if nulls == 0:
+                bits.put_everywhere(number)
+            elif nulls < len(column.array):
+                bits.put(number, column.array.is_valid())
 
 
 @dataclass

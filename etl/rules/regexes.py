@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.texts import Texts
 from etl.rules.backtracking import found
 from etl.rules.re2_syntax import automaton
 from etl.scanner.scanner import Scanner
@@ -45,12 +47,27 @@ def engine(pattern: str) -> Engine:
     return "re2"
 
 
+@dataclass(frozen=True)
+class AutomatonTest:
+    """An expression that an automaton looks for."""
+
+    scanner: Scanner
+
+    def __call__(self, texts: pa.StringArray) -> pa.BooleanArray:
+        """Whether it is found in each text."""
+        return self.scanner.matches(texts)
+
+    def at(self, texts: Texts, rows: Any) -> Any:
+        """Whether it is found in some texts, none of them null (bool[rows])."""
+        return self.scanner.matches_at(texts, rows)
+
+
 def test_of(pattern: str, automata: bool) -> Test:
     """Texts → whether the pattern is found in each."""
     if engine(pattern) == "regex":
         return _backtracking(pattern)
     tree = automaton(pattern) if automata and _is_large(pattern) else None
-    return Scanner([tree]).matches if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
+    return AutomatonTest(Scanner([tree])) if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
 
 
 def _is_large(pattern: str) -> bool:

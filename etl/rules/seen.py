@@ -30,12 +30,12 @@ class Hits(NamedTuple):
 
 
 class Codes(NamedTuple):
-    """What a column's values are known by."""
+    """What a column's values are known by where they are remembered."""
 
     code: Any
     """int32[n]: of each value the number of its text (negative: null)."""
     generation: int
-    """How often the memory was emptied, from 1 on; 0: nothing is remembered, and each value is a text of its own."""
+    """How often the memory was emptied, from 1 on."""
     room: int
     """All numbers are below."""
 
@@ -110,11 +110,3 @@ class Seen:
         self._first = np.concatenate([self._first, found.first[1:] + self._first[-1]])
         self._predicates = np.concatenate([self._predicates, found.predicates])
         self._known = known
-
-
-def each_its_own(array: pa.Array) -> Codes:
-    """Every value by its place: nothing is remembered."""
-    places = np.arange(len(array), dtype=np.int32)
-    if array.null_count:
-        places[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    return Codes(places, 0, len(array))

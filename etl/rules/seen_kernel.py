@@ -20,14 +20,18 @@ _HALF = np.uint64(32)
 def _hash(at: Any, size: Any) -> Any:
     hash_ = np.uint64(size) * _MIX
     end = at + np.uint64(size)
-    while end - at >= EIGHT:
-        hash_ = (hash_ ^ load_long(at)) * _MIX
-        hash_ ^= hash_ >> _HALF
-        at += EIGHT
-    rest = np.uint64(0)
-    while at < end:
-        rest = rest << EIGHT | np.uint64(load_byte(at))
-        at += ONE
+    if size >= 8:
+        last = end - EIGHT
+        while at < last:
+            hash_ = (hash_ ^ load_long(at)) * _MIX
+            hash_ ^= hash_ >> _HALF
+            at += EIGHT
+        rest = load_long(last)
+    else:
+        rest = np.uint64(0)
+        while at < end:
+            rest = rest << EIGHT | np.uint64(load_byte(at))
+            at += ONE
     hash_ = (hash_ ^ rest) * _MIX
     return hash_ ^ (hash_ >> _HALF)
 

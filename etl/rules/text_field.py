@@ -14,7 +14,7 @@ from etl.rules.column_types import is_list
 from etl.rules.columns import Column
 from etl.rules.lazy_kernel import look_up
 from etl.rules.predicates import Pattern, Sql, Text
-from etl.rules.seen import Codes, Seen, each_its_own
+from etl.rules.seen import Codes, Seen
 from etl.rules.text_decider import TextDecider
 from etl.rules.text_tests import TextTests
 
@@ -34,6 +34,8 @@ class TextField:
         self.literals = frozenset(
             number for number, one in predicates if isinstance(one, Text) and one.kind == "contains" and one.text
         )
+        self._tried_anywhere: frozenset[int] = frozenset()
+        """Tests whose literals were left out: of texts that are not remembered it is not known where they may hold."""
         self._lists = False
         self._codes: Codes | None = None
         self._texts: Texts | None = None
@@ -46,9 +48,10 @@ class TextField:
             return
         remembered = self._seen.remembered(column.values, self._look)
         if remembered is None:
-            self._codes = each_its_own(column.values)
             self._scanned.mark(column.values, column.rows, bits)
             self._all_looked_for = self._scanned is self._look
+            for number in self._tried_anywhere:
+                bits.put_everywhere(number)
         else:
             code, hits = remembered
             self._codes = self._seen.codes(code)
@@ -62,8 +65,9 @@ class TextField:
         return self._seen.is_paused and not self._lists and self._look.database is not None
 
     def leave_out(self, left_out: frozenset[int]) -> None:
-        """Look for these literals (predicates, by number) no longer, in texts that are not remembered."""
+        """Look for these literals, and for those of these tests, no longer in texts that are not remembered."""
         self._scanned = self._look.without(left_out) if left_out else self._look
+        self._tried_anywhere = left_out & self.tests.optional
 
     def by_rule(self, wanted: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Of predicates by rule, those of this field as literals: those of rule r are ``entries[first[r]:first[r + 1]]``."""
@@ -95,8 +99,7 @@ class TextField:
 
     def settle(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Decide a test in some rows, in which it may hold."""
-        column, codes = columns[self._of], self._codes
-        assert codes is not None
+        column, texts = columns[self._of], self._located(columns)
         values = column.values_in(rows)
-        found = self.tests.passed(number, self._located(columns), codes, values[codes.code[values] >= 0])
+        found = self.tests.passed(number, texts, self._codes, values[texts.length[values] >= 0])
         bits.put_rows(number, column.rows[found])

@@ -14,12 +14,15 @@ import pyarrow.compute as pc
 from etl.columns.texts import Texts, gathered
 from etl.rules.literals import all_required, exactly_required, shortest
 from etl.rules.predicates import Pattern, Sql
-from etl.rules.regexes import Test, engine, test_of
+from etl.rules.regexes import AutomatonTest, Test, engine, test_of
 from etl.rules.required import Required
 from etl.rules.seen import Codes
 from etl.rules.sql_tests import sql_test
 
 UNKNOWN, FAILED, PASSED = range(3)
+
+FEW_LITERALS = 8
+"""Literals of which a text is soon known to have one."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,21 @@ class TextTests:
         }
         self.everywhere = [number for number, one in self.tests.items() if not one.literals]
         """Those that are tried on every text."""
+        self.optional = frozenset(
+            number for number, one in self.tests.items() if 0 < len(one.literals) <= FEW_LITERALS and one.required is not None
+        )
+        """Those whose literals are looked for again before they are tried, so that a scan may leave them out."""
         self._outcomes: Any = None
         self._generation = 0
 
-    def passed(self, number: int, texts: Texts, codes: Codes, values: Any) -> Any:
+    def passed(self, number: int, texts: Texts, codes: Codes | None, values: Any) -> Any:
         """Of some values of a column (int64[n]) those that pass; what is known of a text is looked up."""
         began = time.perf_counter_ns()
         test = self.tests[number]
         values = values[texts.length[values] >= test.shortest]
         if test.required is not None and len(values):
             values = test.required.among(texts, values)
-        if codes.generation:
+        if codes is not None:
             outcomes = self._known(codes)[test.place]
             self._learn(test, texts, codes.code, values, outcomes)
             found = values[outcomes[codes.code[values]] == PASSED]
@@ -89,6 +96,8 @@ def _tried(test: TextTest, texts: Texts, values: Any) -> Any:
     """Whether each text passes (bool[n])."""
     if not len(values):
         return np.zeros(0, bool)
+    if isinstance(test.test, AutomatonTest):
+        return test.test.at(texts, values)
     some = gathered(texts.address[values], texts.length[values]).cast(pa.string())
     return pc.fill_null(test.test(some), False).to_numpy(zero_copy_only=False)
 
@@ -101,5 +110,6 @@ def _made(one: Pattern | Sql, of: str, place: int, literals: bool, automata: boo
         return TextTest(test, one.literals, None, 0, place)
     sets = all_required(one.pattern, engine(one.pattern)) if one.literals else []
     exact = exactly_required(one.pattern)
-    required = Required(sets, exact) if len(sets) > 1 or exact else None
+    sets = sets or [one.literals] * (0 < len(one.literals) <= FEW_LITERALS)
+    required = Required(sets, exact) if sets or exact else None
     return TextTest(test, one.literals, required, shortest(one.pattern), place)

@@ -17,6 +17,8 @@ from etl.scanner.ways import Way, way
 if TYPE_CHECKING:
     import numpy as np
 
+    from etl.columns.texts import Texts
+
     Array = np.ndarray[Any, Any]
 
 NO_PATTERN = -1
@@ -89,6 +91,19 @@ class Scanner:
         import pyarrow.compute as pc
 
         return pc.if_else(column.is_valid(), pa.array(self.scan(column).pattern >= 0), None)
+
+    def matches_at(self, texts: Texts, rows: Array) -> Array:
+        """Whether a pattern matches in some texts, none of them null (bool[rows]); for a few it takes a part of the time."""
+        from etl.columns.texts import gathered
+        from etl.scanner.automaton import UNKNOWN
+        from etl.scanner.stages import Automata
+
+        some, stages = texts.at(rows), [stage for _, stage in self._stages]
+        if len(stages) == 1 and isinstance(stages[0], Automata) and not self.names:
+            pattern = stages[0].patterns(some)
+            if not (pattern == UNKNOWN).any():
+                return pattern >= 0
+        return self.scan(gathered(some.address, some.length)).pattern >= 0
 
     @cached_property
     def _stages(self) -> list[tuple[int, Any]]:

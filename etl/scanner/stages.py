@@ -24,6 +24,8 @@ from etl.scanner.program import Where
 from etl.scanner.tree import Edge, Node, starts_with
 
 if TYPE_CHECKING:
+    from etl.columns.texts import Texts
+
     Array = np.ndarray[Any, Any]
 
 MOST_KEPT = 256
@@ -97,6 +99,10 @@ class Automata:
             began = time.thread_time()
             self.behind.run(found, rows, first)
             learner.charge(time.thread_time() - began)
+
+    def patterns(self, texts: Texts) -> Array:
+        """The pattern that matches in each text (int32[n]), `UNKNOWN` where an automaton does not know: nothing is captured."""
+        return (self.beginning if self.only_at_beginning else self.anywhere).scan(texts).pattern
 
     def _begins(self) -> bool:
         """Whether to try the beginning first."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from etl.columns.texts import Texts
 from etl.rules.literals import shortest
 from etl.rules.re2_syntax import automaton
+from etl.rules.regexes import AutomatonTest
 from etl.rules.regexes import test_of as finder_of
 from etl.scanner.scanner import Scanner
 
@@ -126,3 +129,17 @@ def test_shortest_texts() -> None:
     assert shortest("(.){200,}") == 200
     assert shortest("(?:ab|c)d+") == 2
     assert shortest("a*") == shortest("(") == 0
+
+
+@pytest.mark.parametrize("pattern", [r"-(W|R)\s?([0-9a-f]{2}\s?){2,20}x", r"\Aa{16,20}b", r"^b{16}", r"(?i)c{17}\z"])
+def test_texts_by_number_are_tried_as_a_column_is(pattern: str) -> None:
+    # given
+    texts = pa.array(["-W ab cd x", None, "aaaa" * 4 + "b", "x\n" + "b" * 16, "b" * 17, "Cc" * 9, "", "-w ab cd x"])
+    test, rows = finder_of(pattern, automata=True), np.array([7, 0, 2, 3, 4, 5, 6])
+    assert isinstance(test, AutomatonTest)
+
+    # when
+    found = test.at(Texts.of(texts), rows)
+
+    # then
+    assert found.tolist() == pc.match_substring_regex(texts.take(pa.array(rows)), pattern).to_pylist()

@@ -171,6 +171,7 @@ def planned_at_once(most_looked: float) -> Iterator[None]:
         patch.setattr(program, "FIRST_LEARNT", 1)
         patch.setattr(lazy_literals, "FIRST_PLANNED", 1)
         patch.setattr(lazy_literals, "SPARE", 100)
+        patch.setattr(lazy_literals, "COMMON", -1)
         patch.setattr(lazy_literals, "MOST_LOOKED", most_looked)
         yield
 
@@ -303,6 +304,9 @@ PATTERNS = [
     r"(?i)(?:a|x)b-",
     r"a&&b|ab&&c",
     r"\w+`(?:a|-)`",
+    r"a(?:bc)+d",
+    r"a(b[cd]){2}(?:cd){1,2}",
+    r"b(?:a(?:bc)+b?)+a",
 ]
 
 
@@ -331,6 +335,7 @@ def test_required_texts() -> None:
     assert required(r"[a\]&&b]cd") == required("[]&&b]cd") == ()
     assert all_required(r"ping.*\|\s*find") == [("ping",), ("find",), ("|",)]
     assert all_required("a|bc") == []
+    assert all_required(r'x"(?:\{\d\})+";')[:2] == [('x"{',), ('}";',)]
     assert exactly_required(r"-(W|R)\s?") == [("-W", "-R")]
     assert exactly_required(r"(?i)-W") == exactly_required(r"\d-\d") == []
     assert exactly_required(r"[Nn]et\s+use") == [("use",), ("et",)]
