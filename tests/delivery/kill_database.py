@@ -87,7 +87,7 @@ class TableCatch:
         for name in (self.table, self.ledger):
             stage.clearing.callback(self.database.run, f"DROP TABLE IF EXISTS {name}")
 
-    def write_accepted_rows(self) -> Iterator[int]:
+    def delivered(self) -> Iterator[int]:
         return (row[0] for row in self.database.run(f"SELECT n FROM {self.table}"))
 
     def prove(self, total: int) -> None:
