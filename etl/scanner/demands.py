@@ -96,7 +96,7 @@ def asks_nothing(node: Look) -> bool:
 
 def is_poisoned(tree: Node) -> bool:
     """Whether there are texts whose match it leaves to another engine."""
-    looks = [node for node in walk(tree) if isinstance(node, Look) and not asks_nothing(node)]
+    looks = [node for node in walk(tree) if type(node) is Look and not asks_nothing(node)]
     return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
 
 
@@ -116,7 +116,8 @@ def size(node: Node) -> int:
 def obstacle(tree: Node) -> str | None:
     """Why no program can do what the tree says, or None. Cheap: looks at the nodes only."""
     for node in walk(tree):
-        if isinstance(node, Backreference):
+        kind = type(node)
+        if kind is Backreference:
             return "a back-reference"
         if not isinstance(node, Look) or asks_nothing(node) or one_byte(node.part, ahead=node.ahead) is not None:
             continue

@@ -13,7 +13,7 @@ from itertools import combinations
 import pyarrow as pa
 
 from etl.columns.texts import owned_array
-from etl.scanner.tree import Capture, Choice, Node, Repeat, captures, children, renamed
+from etl.scanner.tree import Capture, Chars, Choice, Node, Repeat, captures, children, renamed
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
@@ -34,8 +34,9 @@ _known: dict[int, tuple[Node, Mapping[str, pa.DataType]]] = {}
 
 
 def _field_types(tree: Node) -> Mapping[str, pa.DataType]:
-    casts = _by_field(tree)
-    together = _together(tree)
+    found = captures(tree)
+    casts = _by_field(found)
+    together = _together(tree, [capture.field for capture in found])
     types = {}
     for field, numbers in casts.items():
         of = {_TYPES[cast] for cast in numbers.values()}
@@ -47,7 +48,7 @@ def _field_types(tree: Node) -> Mapping[str, pa.DataType]:
 
 def conflicts(tree: Node) -> Iterable[str]:
     """Fields that one pattern captures with different types."""
-    for field, casts in _by_field(tree).items():
+    for field, casts in _by_field(captures(tree)).items():
         if len(set(casts.values())) > 1:
             kinds = " and ".join(sorted(cast or "string" for cast in set(casts.values())))
             yield f"field {field!r} is captured as {kinds}"
@@ -76,7 +77,7 @@ def distinct(tree: Node) -> Node:
     types = field_types(tree)
     names = {
         number: f"{field}#{place}"
-        for field, casts in _by_field(tree).items()
+        for field, casts in _by_field(captures(tree)).items()
         if pa.types.is_list(types[field])
         for place, number in enumerate(_in_spelling_order(casts))
     }
@@ -109,10 +110,10 @@ def _as(type_: pa.DataType, texts: pa.Array) -> pa.Array:
     return whole_numbers(texts) if type_ == pa.int64() else real_numbers(texts)
 
 
-def _by_field(tree: Node) -> dict[str, dict[int, str]]:
+def _by_field(numbered: Sequence[Capture]) -> dict[str, dict[int, str]]:
     """Field → capture number → cast."""
     found: dict[str, dict[int, str]] = {}
-    for number, capture in enumerate(captures(tree)):
+    for number, capture in enumerate(numbered):
         found.setdefault(capture.field, {})[number] = capture.cast
     return found
 
@@ -122,16 +123,17 @@ def _in_spelling_order(casts: Mapping[int, str]) -> list[int]:
     return sorted(casts, key=lambda number: (order.index(casts[number]), number))
 
 
-def _together(tree: Node) -> set[frozenset[int]]:
-    """Pairs of captures of one field that can both take part in a match."""
+def _together(tree: Node, fields: Sequence[str]) -> set[frozenset[int]]:
+    """Pairs of captures of one field that can both take part in a match; ``fields`` are those of all captures."""
+    if len(set(fields)) == len(fields):
+        return set()
     found: set[frozenset[int]] = set()
-    fields = [capture.field for capture in captures(tree)]
     numbers = iter(range(len(fields)))
 
     def below(node: Node, looped: bool) -> list[int]:
         mine = [next(numbers)] if isinstance(node, Capture) else []
         looped = looped or (isinstance(node, Repeat) and node.most != 1)
-        parts = [below(child, looped) for child in children(node)]
+        parts = [below(child, looped) for child in children(node) if type(child) is not Chars]
         groups = parts if isinstance(node, Choice) and not looped else []
         if groups:
             return [number for part in parts for number in part]
