@@ -121,7 +121,7 @@ class BatchCompletion:
     def _save_planning_state(self, receipts: Sequence[Receipt]) -> None:
         """Save what the planner needs for the next micro-batch: speed, event time, remaining limit."""
         home = self.context.state.query(self.context.query)
-        if learned := pace.learned(read_numbers(home / "pace.json"), receipts, time.time()):
+        if learned := pace.learn_speed(read_numbers(home / "pace.json"), receipts, time.time()):
             write_json(home / "pace.json", learned)
         times = [r.event_time for r in receipts if r.event_time is not None]
         if times:

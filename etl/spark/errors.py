@@ -1,4 +1,4 @@
-"""Spark's walls of text → one message a user can act on; the wall is kept for ``--debug``."""
+"""Turning Spark's long errors into one message that a user can act on; the full text is kept for ``--debug``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CAUSES = (
     re.compile(r"^Caused by: (.+)$", re.MULTILINE),
     re.compile(r"^(?:: |Exception in thread \"[^\"]*\" )(.+)$", re.MULTILINE),
 )
-"""How Java writes what went wrong, the nearer to its root the earlier here."""
+"""Patterns of Java's error messages, the ones nearest to the root cause first."""
 
 _NO_MASTER = ("All masters are unresponsive", "Cannot call methods on a stopped SparkContext")
-"""What Spark says after it has tried for a minute to register with a master."""
+"""Spark's errors after it has tried to register with a master for a minute."""
 
 _CHATTER = re.compile(r"WARNING: Using incubator|Setting |To adjust |(?:NOTE: )?Picked up |\s")
-"""What it prints in any case, or behind what it has to say."""
+"""Lines that are printed without an error too, or after the message."""
 
 
 class RunError(EtlError):
-    """A run that failed; what else is known is a note of it, which a traceback shows."""
+    """A failed run; details are added as a note, which a traceback shows."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class RunError(EtlError):
 
 
 def not_started(error: BaseException, log: Path) -> RunError:
-    """Why there is no Spark: the root of what Java raised or printed, and where the rest is."""
+    """The error for a Spark that did not start: the root cause, and the log with the rest."""
     wall = str(error)
     printed = log.read_text("utf-8", "replace") if log.is_file() else ""
     if any(text in wall + printed for text in _NO_MASTER):
@@ -62,42 +62,44 @@ def not_started(error: BaseException, log: Path) -> RunError:
 def explained(
     query: str, error: BaseException, staging: Path, folder: Path | None = None, steps: Sequence[StepNode] = ()
 ) -> RunError:
-    """The message a task left in the staging folder, else the condition that Spark names, and the steps that Spark computes.
-    ``folder`` is the query's, in the state folder."""
+    """The error for a failed query: the one that a task stored in the staging folder, else Spark's condition and steps.
+
+    ``folder`` is the query's folder in the state folder.
+    """
     wall = str(error)
-    reported = _reported(staging)
+    reported = _stored_error(staging)
     if reported is not None and _PIPE_ENDED not in reported["message"]:
-        return RunError(f"query {query!r}: {_said(reported)}", f"{reported['traceback']}\n{wall}")
+        return RunError(f"query {query!r}: {_message(reported)}", f"{reported['traceback']}\n{wall}")
     if isinstance(error, EtlError):
         return RunError(f"query {query!r}: {error}", wall)
-    if known := _known_cause(wall):
+    if known := _common_cause(wall):
         return RunError(f"query {query!r}: {known}", wall)
     condition = _CONDITION.search(wall)
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         said = inner[-1].strip()
-        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else short(said) + _computed_by(steps)}", wall)
+        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else short(said) + _spark_steps(steps)}", wall)
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
-        return RunError(f"query {query!r}: {text}; {_begin_anew(folder)}", wall)
+        return RunError(f"query {query!r}: {text}; {_state_advice(folder)}", wall)
     if condition:
-        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){_computed_by(steps)}", wall)
+        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){_spark_steps(steps)}", wall)
     first = next((line.strip() for line in wall.splitlines() if line.strip()), type(error).__name__)
     if first.endswith(":"):
-        first = f"{first} {_root(error)}"
+        first = f"{first} {_root_cause(error)}"
     return RunError(f"query {query!r}: {short(first)}", wall)
 
 
 def refused(node: StepNode, error: Exception) -> RunError:
-    """A step whose DataFrame Spark does not make."""
+    """The error for a step whose DataFrame Spark rejects."""
     wall = str(error)
     condition = _CONDITION.search(wall)
     text = f"{short(condition[2])} ({condition[1]})" if condition else short(wall.strip().partition("\n")[0])
-    return RunError(f"{_placed(node)}: Spark refuses it: {text}", wall)
+    return RunError(f"{_with_location(node)}: Spark refuses it: {text}", wall)
 
 
 def short(text: str) -> str:
-    """A message without the tail that names files of Spark, cut to two lines of a terminal."""
+    """A message without Spark's suffix, shortened to two lines of a terminal."""
     return cut(_TAIL.sub("", text.strip()), _LONGEST_MESSAGE)
 
 
@@ -105,24 +107,24 @@ _TAIL = re.compile(r"[\s;]*SQLSTATE: \w+(?:; line \d+ pos \d+)?;?\s*$")
 _LONGEST_MESSAGE = 300
 
 
-def _computed_by(steps: Sequence[StepNode]) -> str:
-    """Where to look: the steps of the query that Spark computes."""
-    return f"; Spark computes {', '.join(_placed(node) for node in steps[:_MOST_STEPS])} here" if steps else ""
+def _spark_steps(steps: Sequence[StepNode]) -> str:
+    """A suffix that names the query's Spark steps."""
+    return f"; Spark computes {', '.join(_with_location(node) for node in steps[:_MOST_STEPS])} here" if steps else ""
 
 
 _MOST_STEPS = 5
 
 
-def _placed(node: StepNode) -> str:
+def _with_location(node: StepNode) -> str:
     return f"{node.id} (line {node.location[0]}, column {node.location[1]})" if node.location else node.id
 
 
 _PIPE_ENDED = "Tried reading schema message"
-"""What Arrow says in a task whose other end, in the JVM, has failed: Spark knows why."""
+"""Arrow's error in a task after its JVM side has failed; Spark reports the cause."""
 
 
-def _known_cause(wall: str) -> str | None:
-    """What a wall comes from, where that is no matter of the query."""
+def _common_cause(wall: str) -> str | None:
+    """The message for causes outside of the query, such as a full disk; None for others."""
     if _CRASHED in wall:
         return _KILLED
     if is_file_limit(wall):
@@ -130,15 +132,15 @@ def _known_cause(wall: str) -> str | None:
     return _NO_HEAP if "OutOfMemoryError: Java heap space" in wall or "GC overhead limit exceeded" in wall else None
 
 
-def _root(error: BaseException) -> str:
-    """What the innermost cause says that PySpark has taken along."""
+def _root_cause(error: BaseException) -> str:
+    """The message of the innermost cause in PySpark's error."""
     while isinstance(cause := getattr(error, "_cause", None), BaseException):
         error = cause
     return str(error).partition("\n")[0].strip()
 
 
 def jvm_gone(status: int, log: Path) -> RunError:
-    """What the exit status of Spark's JVM says, which ended while the run went on."""
+    """The error for a JVM that ended during the run, by its exit status."""
     report = next(iter(sorted(log.parent.glob("hs_err_pid*.log"), key=lambda path: -path.stat().st_mtime)), None)
     name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
     if status == -signal.SIGKILL:
@@ -151,10 +153,10 @@ def jvm_gone(status: int, log: Path) -> RunError:
 
 
 _STATE = re.compile(r"CANNOT_LOAD_STATE_STORE|STATE_STORE|FAILED_READ_DELTA|STATE_DATA_SOURCE|.*CHECKPOINT")
-"""Conditions of Spark about what a query keeps from one run to the next."""
+"""Spark's error conditions about a query's checkpoint or state."""
 
 
-def _begin_anew(folder: Path | None) -> str:
+def _state_advice(folder: Path | None) -> str:
     what = f"remove {folder}" if folder else "remove its folder there"
     return (
         f"restore the state folder from a backup; or {what}, and the query begins anew at its sources' start, and delivers again "
@@ -163,7 +165,7 @@ def _begin_anew(folder: Path | None) -> str:
 
 
 _CRASHED = "Python worker exited unexpectedly"
-"""What Spark says when the process of a task is gone."""
+"""Spark's error when the process of a task has ended."""
 
 _KILLED = (
     "a Python worker was killed or crashed; a system that runs out of memory kills processes, which its log tells (dmesg). "
@@ -176,13 +178,13 @@ _NO_HEAP = (
 )
 
 _NO_SPACE = "No space left on device"
-"""What Java says without the place."""
+"""Java's error, which does not name the path."""
 
 _FULL = "no space is left for the state folder or for temporary files; nothing is lost: make room, and start again"
 
 
-def _reported(staging: Path) -> dict[str, str] | None:
-    """The first error a task of the last micro-batch put aside."""
+def _stored_error(staging: Path) -> dict[str, str] | None:
+    """The first error that a task of the last micro-batch stored."""
     found = sorted(staging.glob("*/errors/*.json"), key=lambda path: path.stat().st_mtime)
     try:
         return json.loads(found[0].read_bytes()) if found else None
@@ -190,7 +192,7 @@ def _reported(staging: Path) -> dict[str, str] | None:
         return None
 
 
-def _said(error: dict[str, str]) -> str:
+def _message(error: dict[str, str]) -> str:
     if error["type"] in ("ComponentError", "DeliveryFailedError", "PlanError", "SplitLostError"):
         return error["message"]
     return f"{error['message'] or error['type']} ({error['type']})" if error["message"] else error["type"]

@@ -14,29 +14,29 @@ from etl.api import ComponentError, SparkStep, format_type
 from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes
 from etl.spark.state import StateFolder, read_json, write_json
 
-Print: TypeAlias = dict[str, Any]
-"""What of a query its checkpoint depends on, as JSON."""
+Fingerprint: TypeAlias = dict[str, Any]
+"""The properties of a query on which its checkpoint depends, as JSON."""
 
 _FREE = {"having", "idle"}
-"""Options of stateful steps that leave no trace in their state."""
+"""Options of stateful steps that do not affect their state."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something a checkpoint cannot take."""
+    """A change of a query that does not fit its checkpoint."""
 
     query: str
     what: str
 
 
-def fit(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
-    """The plan under the names of the last run's checkpoints, and what its user should know; remembers it for the next.
+def match_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
+    """Give the plan's queries the names of their checkpoints, and store their fingerprints. Also returns notes for the user.
 
-    Raises ComponentError that lists what changed and the ways out.
+    Raises ComponentError that lists the changes and what can be done.
     """
     path = state.root / "plan.json"
-    known: dict[str, Print] = read_json(path, _is_sound) or {}
-    queries, changes = _named(plan, known)
+    known: dict[str, Fingerprint] = read_json(path, _is_sound) or {}
+    queries, changes = _assign_names(plan, known)
     for query in queries:
         if query.name in known:
             changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
@@ -52,7 +52,7 @@ def _is_sound(known: Any) -> bool:
     return all(isinstance(one, dict) and isinstance(one.get("sources"), dict) for one in prints)
 
 
-def fingerprint(query: QueryPlan) -> Print:
+def fingerprint(query: QueryPlan) -> Fingerprint:
     """Its sources' types, and everything that shapes Spark's state."""
     sources = {name: source.type for name, source in query.sources.items()}
     if query.frame is None:
@@ -82,12 +82,12 @@ def _fields(schema: Any) -> dict[str, str]:
 # ── Names ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _named(plan: Plan, known: Mapping[str, Print]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
-    """Queries under the names of the checkpoints that read their sources last; a merge or a split of two is a change."""
+def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+    """Name queries after the checkpoints that read their sources last; merging or splitting checkpoints is a change."""
     queries, changes = [], []
     taken: set[str] = set()
     for query in plan.queries:
-        names = _heirs(query, known)
+        names = _checkpoints_of(query, known)
         if len(names) > 1 or taken & names:
             changes.append(Change(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
         elif names:
@@ -97,14 +97,14 @@ def _named(plan: Plan, known: Mapping[str, Print]) -> tuple[tuple[QueryPlan, ...
     return tuple(queries), changes
 
 
-def _heirs(query: QueryPlan, known: Mapping[str, Print]) -> set[str]:
-    """Checkpoints that stand where this query's sources were read to; Spark's queries are known by their step."""
+def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
+    """Names of the checkpoints with the offsets of this query's sources; a query with Spark steps is found by its step."""
     if query.frame is not None:
         return {query.name} & known.keys()
     return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
 
 
-def _notes(known: Mapping[str, Print], queries: tuple[QueryPlan, ...]) -> Iterator[str]:
+def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...]) -> Iterator[str]:
     if not known:
         return
     for query in queries:
@@ -135,7 +135,7 @@ def _refusal(changes: list[Change], state: StateFolder) -> str:
     )
 
 
-def _changes(old: Print, new: Print) -> Iterator[str]:
+def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
             yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
@@ -157,7 +157,7 @@ def _shown(reads: list[Any]) -> str:
     return "; ".join(", ".join(f"{name} {kind}" for name, kind in read.items()) for read in reads) or "none"
 
 
-def _step_changes(step: str, old: Print | None, new: Print | None) -> Iterator[str]:
+def _step_changes(step: str, old: Fingerprint | None, new: Fingerprint | None) -> Iterator[str]:
     if old is None or new is None:
         yield f"step {step} is {'new, and it keeps' if old is None else 'gone, and it kept'} state"
         return

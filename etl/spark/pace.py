@@ -1,7 +1,7 @@
-"""How much of a backlog a micro-batch takes: what is worked off in a few seconds, as the batch before has shown.
+"""The size of a micro-batch when there is a backlog: as many bytes as the query processes in a few seconds.
 
-A batch costs Spark a third of a second whatever it holds, so a fast pipeline wants large ones. A slow one wants small
-ones, for what a batch delivers is seen, and safe, when it ends.
+Each micro-batch costs Spark about 0.3 s, so a fast pipeline needs large ones. A slow pipeline needs small ones, because events
+are delivered and committed at the end of a micro-batch.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import replace
 from etl.api import Limit, Offset
 from etl.receipts import Receipt
 
-FIRST = 256 << 20
-"""Bytes of a batch while the speed is not known."""
+INITIAL_BYTES = 256 << 20
+"""Size of a micro-batch while the speed is unknown."""
 
-SECONDS = 4.0
-"""How long a batch is to take."""
+TARGET_SECONDS = 4.0
+"""Intended duration of a micro-batch in seconds."""
 
-REST = 1.5
-"""How much more than that a batch takes where nothing is left then: a small rest would cost a batch of its own."""
+REST_FACTOR = 1.5
+"""A micro-batch may be larger by this factor if it then reads the whole backlog, instead of leaving a small rest."""
 
-SHORTEST = 0.02
-"""Seconds that a batch takes at least."""
+MIN_SECONDS = 0.02
+"""Least duration of a micro-batch in seconds, for the calculation of speed."""
 
-LEAST = 16 << 20
-"""Bytes of the smallest batch of a backlog; batches smaller than it say nothing about the speed."""
+MIN_BYTES = 16 << 20
+"""Least size of a micro-batch when there is a backlog; smaller ones are not used to measure speed."""
 
 
-def learned(known: Mapping[str, float], receipts: Sequence[Receipt], now: float) -> dict[str, float] | None:
-    """What is known of a query's speed (bytes a second) and events (mean bytes) after a batch; None where nothing changed."""
+def learn_speed(known: Mapping[str, float], receipts: Sequence[Receipt], now: float) -> dict[str, float] | None:
+    """Update a query's ``speed`` (bytes a second) and ``event_bytes`` (mean) after a micro-batch; None without a change."""
     read, events = sum(r.bytes_read for r in receipts), sum(r.read.came for r in receipts)
     found = {"event_bytes": read / events} if events else {}
     if rate := speed(read, now - min((r.began for r in receipts), default=0.0)):
@@ -38,22 +38,22 @@ def learned(known: Mapping[str, float], receipts: Sequence[Receipt], now: float)
 
 
 def speed(read: int, seconds: float) -> float | None:
-    """Bytes a second of a batch, where it tells; None where it is too small, or clocks of two hosts disagree."""
-    return read / seconds if read >= LEAST and seconds >= SHORTEST else None
+    """Bytes a second of a micro-batch; None if it is too small, or if the clocks of two hosts differ."""
+    return read / seconds if read >= MIN_BYTES and seconds >= MIN_SECONDS else None
 
 
 def batch_bytes(speed: float | None, most: int) -> int:
-    """Most bytes of the next batch; ``most`` is the user's bound."""
-    wanted = FIRST if speed is None else max(LEAST, int(speed * SECONDS))
+    """The size of the next micro-batch in bytes; ``most`` is the user's limit."""
+    wanted = INITIAL_BYTES if speed is None else max(MIN_BYTES, int(speed * TARGET_SECONDS))
     return min(wanted, most)
 
 
-def reach(ask: Callable[[Limit], Offset], limit: Limit, most: int) -> Offset:
-    """Where a batch ends: at the end of all that is to be read, if that is near the limit, else at the limit.
+def end_of_batch(ask: Callable[[Limit], Offset], limit: Limit, most: int) -> Offset:
+    """The end offset of a micro-batch: the end of the backlog if that is near the limit, else the limit.
 
-    ``ask`` is a source's `latest`, ``most`` the user's bound in bytes.
+    ``ask`` is a source's `latest`, ``most`` the user's limit in bytes.
     """
-    larger = min(int(limit.max_bytes * REST), most)
+    larger = min(int(limit.max_bytes * REST_FACTOR), most)
     if limit.until is not None and limit.max_events is None and larger > limit.max_bytes:
         end = ask(replace(limit, max_bytes=larger))
         if end == limit.until:

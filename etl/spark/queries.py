@@ -1,4 +1,4 @@
-"""A run's queries: what Spark computes for each, and how it is started, as a stream or once as a whole."""
+"""Building and starting a run's queries: as a stream, or once as a whole."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-class RunStops(Exception):  # noqa: N818
-    """Raised in front of a micro-batch that a stopping run leaves to the next."""
+class BatchNotStarted(Exception):  # noqa: N818
+    """Raised before a micro-batch when the run stops: the next run does the micro-batch."""
 
 
 def _is_run(known: Any) -> bool:
-    """Of a source that is read once as a whole: how many runs are done, and the query's id."""
+    """Whether a state file has the number of completed runs and the query's id, for a source that is read as a whole."""
     return isinstance(known, dict) and isinstance(known.get("done"), int) and isinstance(known.get("id"), str)
 
 
@@ -48,19 +48,19 @@ class Queries:
     run: str
     """The run's id."""
     reports: Reports
-    """Where the run's sums are, too."""
+    """Collects Spark's counts, and holds the run's totals."""
     stop: threading.Event
-    """Set when the run is to end."""
+    """Set when the run is to stop."""
 
     def started(self, plan: QueryPlan) -> StreamingQuery:
-        """A stream at work."""
+        """Start a query as a stream."""
         query = self._context(plan)
         frame, segment = self._frame(plan, query)
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
 
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
-                raise RunStops
+                raise BatchNotStarted
             query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             rows = (run_segment(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
             with working_for(self.plan.pipeline):  # Spark calls this in a thread of its own
@@ -74,11 +74,11 @@ class Queries:
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
     def whole(self, plan: QueryPlan) -> None:
-        """A query over sources that end by themselves: one micro-batch. A killed run is repeated under its number."""
+        """Run a query over sources that end: one micro-batch. After a killed run its number is used again."""
         path = self.state.query(plan.name) / "runs.json"
         known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path, _is_run) or {})}
         number = known["done"]
-        write_json(path, known)  # sinks tell runs apart by the id: a query begun anew is another one
+        write_json(path, known)  # sinks distinguish runs by this id; a query with a new state has a new one
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
         query = replace(self._context(plan), whole_batch=batch)
         frame, segment = self._frame(plan, query)
@@ -117,7 +117,7 @@ class Queries:
 
     @cached_property
     def _readers(self) -> Mapping[str, int]:
-        """How many reads of all queries share each source."""
+        """Source → number of reads, in all queries."""
         found: Counter[str] = Counter()
         for query in self.plan.queries:
             reads = [leaf.sources for leaf in frame_sources(query.frame) if isinstance(leaf, Read)]

@@ -1,4 +1,4 @@
-"""What only Spark counts, from its reports of micro-batches: what it read itself, and what came too late for its windows."""
+"""Counts from Spark's progress reports: events that Spark read itself, and events too late for their windows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reports:
-    """Adds what reports say to the totals. One may be seen several times, and counts once."""
+    """Adds the counts of progress reports to the totals; a report that is read several times counts once."""
 
     totals: Totals
     _late: dict[tuple[str, int], int] = field(default_factory=dict)
     _native: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
-        """Spark keeps the last few reports only: they are gathered before they are forgotten."""
+        """Read the reports of a query. Spark keeps only the last few, so this is called often."""
         reports = query.recentProgress
         if plan.stateful:
             self._late_events(plan, reports)
@@ -33,7 +33,7 @@ class Reports:
             self.read_by_spark(plan, report["batchId"], metrics)
 
     def read_by_spark(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
-        """What Spark itself read of its sources in a micro-batch."""
+        """Add the events that Spark read of its sources in a micro-batch."""
         for name in {leaf.name for leaf in frame_sources(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
             if READ_METRIC + name in metrics:
                 self._native[name, batch] = max(metrics[READ_METRIC + name], self._native.get((name, batch), 0))

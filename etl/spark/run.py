@@ -1,4 +1,4 @@
-"""One run of a pipeline: lock, check, recover, start every query, watch them, stop them after their micro-batch."""
+"""One run of a pipeline: lock the state folder, check and repair it, start every query, watch and stop them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from etl.spark.batch_commit import SinkCommitters
 from etl.spark.committed_offsets import read_committed_offsets
 from etl.spark.errors import RunError, explained
 from etl.spark.mode import Mode
-from etl.spark.queries import Queries, RunStops
+from etl.spark.queries import BatchNotStarted, Queries
 from etl.spark.relay import working_for
 from etl.spark.reports import Reports
 from etl.spark.spool_drain import SpoolDrain
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL = 0.1
-"""Seconds between two looks at the queries."""
+"""Seconds between two checks of the queries."""
 
 GATHER_EVERY = 5
-"""Looks between two readings of Spark's reports: fewer micro-batches than it keeps."""
+"""Checks between two readings of Spark's reports; Spark keeps the reports of more micro-batches than that."""
 
 
 @dataclass
 class PipelineRun:
-    """A pipeline at work. ``totals`` may be read at any time."""
+    """A run of a pipeline. ``totals`` may be read at any time."""
 
     plan: Plan
     state: StateFolder
@@ -48,16 +48,16 @@ class PipelineRun:
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
-    """What the user should know about this run and the last one's checkpoints."""
+    """Notes for the user about this run and the checkpoints of earlier ones."""
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
-    """Source → where earlier runs came to, once `prepared`."""
+    """Source → the offset that earlier runs have committed; set by `prepared`."""
     waiting: dict[str, int] = field(default_factory=dict)
-    """Sink → events that wait in its spool when the run has ended."""
+    """Sink → number of events in its spool at the end of the run."""
     turns: Turns | None = None
     """Shared by the pipelines of a command."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _holds: threading.Event = field(default_factory=threading.Event)
-    """Set while the state folder is ours."""
+    """Set while this run holds the lock of the state folder."""
     _failed: list[RunError] = field(default_factory=list)
     _reports: Reports = field(init=False)
 
@@ -65,24 +65,24 @@ class PipelineRun:
         self._reports = Reports(self.totals)
 
     def stop(self) -> None:
-        """Ask for an end after the running micro-batches; callable from a signal handler. Who waits, waits no more."""
+        """Ask the run to stop after its current micro-batches, and end all backoffs. May be called from a signal handler."""
         self._stop.set()
         if self._holds.is_set():
             self.state.stopping.touch()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was asked to end."""
+        """Whether the run was asked to stop."""
         return self._stop.is_set()
 
     @contextmanager
     def prepared(self) -> Iterator[SinkCommitters]:
-        """Hold the state folder, check that it fits, recover what a killed run left: all that needs no Spark."""
+        """Lock the state folder, check that it fits the plan, repair the state of a killed run: all that needs no Spark."""
         self.state.prepare()
         with ExitStack() as stack:
             stack.enter_context(locked(self.state))
             stack.enter_context(self._held())
-            self.plan, self.notes = fingerprint.fit(self.plan, self.state)
+            self.plan, self.notes = fingerprint.match_checkpoints(self.plan, self.state)
             self.notes += [note for query in self.plan.queries for note in checkpoint.mend(self.state, query.name)]
             self.notes += self._own_files_read()
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
@@ -94,7 +94,7 @@ class PipelineRun:
             self.state.clear_staging()
 
     def _own_files_read(self) -> list[str]:
-        """What sources would read of what this run itself writes to its state folder."""
+        """Errors for sources that would read files which this run writes to its state folder."""
         own = [str(path) for path in (self.state.dead_letters, self.state.spark_log, self.state.metrics)]
         return [
             f"source {name!r} reads {path}, which this run writes: choose a state folder elsewhere (--state), or `exclude` it"
@@ -105,7 +105,7 @@ class PipelineRun:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """The folder is ours: `stop` may leave its mark there."""
+        """While the body runs, `stop` may create the stop file in the state folder."""
         self.state.stopping.unlink(missing_ok=True)
         self._holds.set()
         if self._stop.is_set():
@@ -121,9 +121,9 @@ class PipelineRun:
         with working_for(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(Queries(session, commits, self.plan, self.state, self.mode, self.id, self._reports, self._stop), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
-                self._note_drains(drains)
+                self._record_drain_failures(drains)
                 time.sleep(POLL)
-        self._note_drains(drains)
+        self._record_drain_failures(drains)
         self.waiting = commits.waiting()
         if self._failed:
             raise self._failed[0]
@@ -131,15 +131,15 @@ class PipelineRun:
     def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
         bounded = [query for query in self.plan.queries if not query.streaming]
-        streams = self._all_started(queries)
-        whole = threading.Thread(target=copy_context().run, args=(self._all_once, queries, bounded), daemon=True)
+        streams = self._start_streams(queries)
+        whole = threading.Thread(target=copy_context().run, args=(self._run_whole_queries, queries, bounded), daemon=True)
         whole.start()
         looks = 0
         while not self._failed:
-            self._look_after(streams)
+            self._watch(streams)
             if not (whole.is_alive() or streams.active):
                 break
-            self._note_drains(drains)
+            self._record_drain_failures(drains)
             if (looks := looks + 1) % GATHER_EVERY == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
@@ -148,18 +148,18 @@ class PipelineRun:
         if self._failed:
             self.stop()
         for plan, query in streams:
-            self._ended(plan, query)
+            self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
-        whole.join()  # a source read as a whole is one micro-batch
+        whole.join()  # a query over whole sources is one micro-batch
 
-    def _note_drains(self, drains: Sequence[SpoolDrain]) -> None:
+    def _record_drain_failures(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
             if drain.failure is not None and not self._failed:
                 self._failed.append(RunError(str(drain.failure)))
 
-    def _all_started(self, queries: Queries) -> Streams:
-        """Start the streams; one that cannot be started ends those before it."""
+    def _start_streams(self, queries: Queries) -> Streams:
+        """Start all streams; if one fails to start, stop the others."""
         streams = Streams(queries.started, self.turns or Turns(max(self.mode.parallelism, 1)))
         for plan in self.plan.queries:
             if plan.streaming and not (self._failed or self._stop.is_set()):
@@ -169,7 +169,7 @@ class PipelineRun:
                     self._fail(plan, error)
         return streams
 
-    def _all_once(self, queries: Queries, plans: list[QueryPlan]) -> None:
+    def _run_whole_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
         queries.session.sparkContext.addJobTag(self.id)
         for plan in plans:
             if self._stop.is_set() or self._failed:
@@ -179,21 +179,21 @@ class PipelineRun:
             except Exception as error:
                 self._fail(plan, error)
 
-    def _look_after(self, streams: Streams) -> None:
-        """Collect failures; end idle queries when the run stops or has read what it may."""
+    def _watch(self, streams: Streams) -> None:
+        """Collect failures; stop idle queries when the run stops or has reached its limit."""
         for plan, query in streams:
             if not query.isActive:
-                self._mend(streams, plan, query)
-            elif (self._stop.is_set() or self._used_up(plan)) and not query.status["isTriggerActive"]:
+                self._restart_or_fail(streams, plan, query)
+            elif (self._stop.is_set() or self._limit_reached(plan)) and not query.status["isTriggerActive"]:
                 query.stop()
 
-    def _used_up(self, plan: QueryPlan) -> bool:
+    def _limit_reached(self, plan: QueryPlan) -> bool:
         if self.state.ended(plan.name).exists():
             return True
         return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0
 
-    def _ended(self, plan: QueryPlan, query: StreamingQuery) -> None:
-        """Wait for a query's micro-batch and end it."""
+    def _stop_query(self, plan: QueryPlan, query: StreamingQuery) -> None:
+        """Stop a query after its micro-batch."""
         while query.isActive:
             if not query.status["isTriggerActive"]:
                 query.stop()
@@ -201,8 +201,8 @@ class PipelineRun:
         self._note_failure(plan, query)
         self._reports.gather(plan, query)
 
-    def _mend(self, streams: Streams, plan: QueryPlan, query: StreamingQuery) -> None:
-        """Start a query again where that helps; note why it failed where not."""
+    def _restart_or_fail(self, streams: Streams, plan: QueryPlan, query: StreamingQuery) -> None:
+        """Restart a failed query if that helps; otherwise record the failure."""
         error = query.exception()
         try:
             if error is None or self._stop.is_set() or not streams.started_again(plan, error):
@@ -216,8 +216,8 @@ class PipelineRun:
             self._fail(plan, error)
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
-        """Note a failure, unless it is how a query that waits or has yet to begin a micro-batch ends with the run."""
-        if self._stop.is_set() and any(end.__name__ in str(error) for end in (RunStops, RunStopping)):
+        """Record a failure, unless it is the way in which a waiting query ends when the run stops."""
+        if self._stop.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
         steps = list(spark_nodes(plan.frame))

@@ -1,4 +1,4 @@
-"""Starting Spark small, quiet and on loopback; the same session runs on a cluster when the master says so."""
+"""Starting a Spark session: small, quiet and on loopback, or on a cluster if ``--master`` names one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WORKER_ENVIRONMENT = {
     "ARROW_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # a pool that gives memory back
     "MALLOC_ARENA_MAX": "2",
-    # memory of a batch that is let go serves the next: given back, it would be faulted in again, at a third of the work
+    # keep freed memory for the next batch: returning it to the system causes page faults, a third of the work
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(32 << 20),
     "MALLOC_TOP_PAD_": str(4 << 20),
@@ -49,7 +49,7 @@ WORKER_ENVIRONMENT = {
 }
 
 MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+")
-"""What Spark takes as ``--master``."""
+"""Valid values of ``--master``."""
 
 NO_LOOKUP = "python-that-looks-for-no-data-sources"
 """The JVM asks the driver's Python for installed data sources, which costs 1.4 s of CPU and 80 MB, unless there is none."""
@@ -82,7 +82,7 @@ takes 20 ms. Both write the same files."""
 
 
 def is_local(master: str) -> bool:
-    """Whether all tasks run on this host."""
+    """Whether all tasks of this master run on this host."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
@@ -100,11 +100,11 @@ def local_master(master: str) -> str:
 
 
 def start(name: str, master: str, options: Mapping[str, str], log: Path, compiled: bool = False) -> SparkSession:
-    """A session; everything that the JVM and its workers print goes to ``log``. Takes two seconds.
+    """Start a session, which takes two seconds. The output of the JVM and its workers goes to ``log``.
 
     ``compiled``: all kernels that its tasks need have been compiled on this machine.
     """
-    _look_for_a_name()
+    _check_user_name()
     os.environ.update({key: value for key, value in WORKER_ENVIRONMENT.items() if key not in os.environ})
     if sys.flags.utf8_mode:
         os.environ["LC_ALL"] = "C.UTF-8"  # else Java knows only names of ASCII letters, and does not start in another folder
@@ -112,26 +112,26 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         python = interpreter(compiled) if is_local(master) else sys.executable
     os.environ["PYSPARK_PYTHON"] = python
     try:
-        session = _started(name, master, {**_sockets(python), **options}, log)
+        session = _started(name, master, {**_socket_settings(python), **options}, log)
     except EtlError:
         raise
     except Exception as error:
         raise not_started(error, log) from error
     _log_in(log)
-    _silence_refusals()
+    _shorten_analysis_errors()
     return session
 
 
-def _silence_refusals() -> None:
-    """PySpark prints each refused query with the stack traces of Python and Java; the run says it in a line."""
+def _shorten_analysis_errors() -> None:
+    """Stop PySpark from printing the stack traces of rejected queries; the run reports them in one line."""
     from pyspark.logger import PySparkLogger
 
     for logger in map(PySparkLogger.getLogger, ("SQLQueryContextLogger", "DataFrameQueryContextLogger")):
         logger.setLevel("CRITICAL")
 
 
-def _look_for_a_name() -> None:
-    """Spark's libraries end with a NullPointerException where the system knows no name of the user, as in some containers."""
+def _check_user_name() -> None:
+    """Raises EtlError if the user has no name, as in some containers: Spark would fail with a NullPointerException."""
     number = os.getuid()
     try:
         pwd.getpwuid(number)
@@ -147,13 +147,13 @@ def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> S
     home = java_home()
     os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
     os.environ["PYSPARK_DRIVER_PYTHON"] = NO_LOOKUP
-    settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_place(master), **options}
+    settings = {**QUIET, **ENGINE, "spark.sql.shuffle.partitions": str(cores(master)), **_network_settings(master), **options}
     jvm = settings.pop("spark.driver.extraJavaOptions", "")
     how = launch(home, _jars(), options) if is_local(master) else Launch()
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
-        f'--driver-java-options "{JVM} {_crash_report(log)} {_temporary()} {how.options} {jvm} {_logging()}" pyspark-shell'
+        f'--driver-java-options "{JVM} {_crash_report(log)} {_temporary_option()} {how.options} {jvm} {_logging()}" pyspark-shell'
     )
-    with _launching(how, log):
+    with _launch_jvm(how, log):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName(name)
@@ -163,7 +163,7 @@ def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> S
 
 
 def jvm_status(session: SparkSession, wait_seconds: float = 0.0) -> int | None:
-    """The exit status of the session's JVM; None while it runs. A connection breaks a moment before the process is gone."""
+    """The exit status of the session's JVM; None while it runs. The connection breaks shortly before the process ends."""
     gateway: Any = session.sparkContext._gateway
     try:
         return int(gateway.proc.wait(wait_seconds))
@@ -172,7 +172,7 @@ def jvm_status(session: SparkSession, wait_seconds: float = 0.0) -> int | None:
 
 
 def stop(session: SparkSession) -> None:
-    """Stop a session, also one whose JVM is gone."""
+    """Stop a session, also if its JVM has ended."""
     try:
         session.stop()
     except Exception:
@@ -181,11 +181,11 @@ def stop(session: SparkSession) -> None:
 
 
 GONE_SECONDS = 2.0
-"""How long a JVM whose connections break may take to be gone."""
+"""Seconds that a JVM may take to end after its connections broke."""
 
 
 def _log_in(file: Path) -> None:
-    """What Spark's Python libraries log and print of broken connections goes to the log: the run says what it comes from."""
+    """Send what Spark's Python libraries log and print about broken connections to the log; the run reports the cause."""
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 
     root = logging.root
@@ -198,15 +198,15 @@ def _log_in(file: Path) -> None:
 
 
 class _LibraryLog(logging.FileHandler):
-    """Of the last session that was started."""
+    """Writes to the log of the session started last."""
 
 
 def warm(session: SparkSession, workers: int) -> None:
-    """Start the worker daemon and its workers while Spark still plans: tasks that only wait for each other, in a thread."""
+    """Start the worker daemon and its workers while Spark plans, in a thread: with tasks that only wait."""
     tasks = session.sparkContext.parallelize(range(workers), workers)
 
     def work() -> None:
-        with suppress(Exception):  # what ails the workers shows where they are needed
+        with suppress(Exception):  # errors of workers are reported by the first real task
             tasks.foreach(_wait)
 
     threading.Thread(target=work, name="warm", daemon=True).start()
@@ -217,10 +217,10 @@ def _wait(_: int) -> None:
 
 
 WARM_SECONDS = 0.2
-"""Long enough for one task each to every worker."""
+"""Seconds that each task waits, so that every worker gets one."""
 
 
-def _place(master: str) -> dict[str, str]:
+def _network_settings(master: str) -> dict[str, str]:
     if not is_local(master):
         return {f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()}
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # it otherwise listens on every interface
@@ -228,9 +228,11 @@ def _place(master: str) -> dict[str, str]:
     return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **LOCAL_FILES, **local}
 
 
-def _sockets(python: str) -> dict[str, str]:
-    """Spark's processes talk over sockets in the folder of its interpreter, which is this user's only. Over TCP a stranger who
-    connects to the JVM's port makes it set aside as much memory as its first four bytes say, and the query fails."""
+def _socket_settings(python: str) -> dict[str, str]:
+    """Use Unix sockets between Spark's processes, in the interpreter's folder, which only this user can read.
+
+    With TCP, anyone who connects to the JVM's port makes it allocate as much memory as the first four bytes say.
+    """
     folder = os.path.dirname(python)
     if python == sys.executable or len(os.fsencode(folder)) + SOCKET_NAME > SOCKET_PATH:
         return {}
@@ -238,21 +240,21 @@ def _sockets(python: str) -> dict[str, str]:
 
 
 SOCKET_NAME, SOCKET_PATH = len("/.00000000-0000-0000-0000-000000000000.sock"), 107
-"""Bytes of the name of a socket of Spark's, and the most that the path of one may have."""
+"""Length of the name of Spark's sockets, and the system's limit for the path of a socket, in bytes."""
 
 
 def _logging() -> str:
-    """As a URI, for Spark splits options at blanks."""
+    """The option with the logging configuration, as a URI because Spark splits options at blanks."""
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _crash_report(log: Path) -> str:
-    """Where a JVM that crashes says why: beside the log, not in the folder where the user happens to be."""
+    """The option for the crash report of the JVM: next to the log instead of in the working folder."""
     return _option("-XX:ErrorFile={}/hs_err_pid%p.log", str(log.absolute().parent).replace("%", "%%"))
 
 
-def _temporary() -> str:
-    """Where it unpacks native libraries."""
+def _temporary_option() -> str:
+    """The option for the folder of unpacked native libraries."""
     return _option("-Djava.io.tmpdir={}", str(scratch()))
 
 
@@ -267,10 +269,12 @@ def _jars() -> Path:
 
 
 @contextmanager
-def _launching(how: Launch, log: Path) -> Iterator[None]:
-    """A JVM that starts inside starts as said, prints to the log, and ignores SIGTERM, and so do its workers: service managers
-    send it to all processes of a run, and they must outlive the micro-batch that this process still finishes. They end when it
-    does."""
+def _launch_jvm(how: Launch, log: Path) -> Iterator[None]:
+    """Start a JVM inside the body with these options, its output to the log, and SIGTERM ignored, also by its workers.
+
+    Service managers send SIGTERM to all processes of a run, but these must live until this process has finished its micro-batch.
+    They end when it does.
+    """
     from pyspark import java_gateway
 
     gateway: Any = java_gateway
@@ -298,7 +302,7 @@ def _launching(how: Launch, log: Path) -> Iterator[None]:
 
 @contextmanager
 def _printing_to(log: Path) -> Iterator[None]:
-    """What starts inside inherits a standard output and error that are a file; ours stay."""
+    """Processes started inside the body write standard output and error to the log; this process does not."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     kept = {number: os.dup(number) for number in (1, 2)}

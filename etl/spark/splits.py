@@ -103,7 +103,7 @@ class SplitReader:
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             limit = Limit(share, left, self._query.once, until, known.get("event_bytes"))
-            ends[name] = pace.reach(partial(self._call_source, name, source.latest, begun[name]), limit, most)
+            ends[name] = pace.end_of_batch(partial(self._call_source, name, source.latest, begun[name]), limit, most)
             if left is not None and ends[name] != begun[name]:
                 break  # with a limit of events only one source a batch: the number read is known afterwards
         return ends

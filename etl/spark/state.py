@@ -1,4 +1,4 @@
-"""The state folder of a pipeline: what is in it, and that one run at a time has it.
+"""The state folder of a pipeline: its paths, its lock (one run at a time), and reading and writing its files.
 
 ::
 
@@ -7,12 +7,12 @@
     queries/NAME/checkpoint   Spark's offsets, commits and state
     queries/NAME/clock.json   largest event time committed
     queries/NAME/pace.json    bytes a second of the last large micro-batch
-    sources/NAME/             what a receiver took and no sink holds yet
-    sinks/NAME/               what a sink's committer remembers
-    spool/NAME/               events that wait for a sink which did not take them
-    stopping                  there while a run ends: who waits in another process waits no more
+    sources/NAME/             events of a receiver that not all sinks have yet
+    sinks/NAME/               the state of a sink's committer
+    spool/NAME/               events that a sink has not accepted yet
+    stopping                  exists while a run stops: ends backoffs in all processes
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
-    tables/                   what steps look up
+    tables/                   look-up tables
     metrics.prom              the numbers of the run, for Prometheus
     dead_letters.jsonl        rejected events, unless the pipeline says otherwise
     logs/spark.log            what the JVM and its workers print
@@ -59,62 +59,62 @@ class StateFolder:
         return self.query(query) / "checkpoint"
 
     def query(self, query: str) -> Path:
-        """What we and Spark keep for a query."""
+        """The folder of a query's state: Spark's and ours."""
         return self.root / "queries" / query
 
     def ended(self, query: str) -> Path:
-        """There when all sources of a query have ended."""
+        """The file that exists when all sources of a query have ended."""
         return self.query(query) / "ended.json"
 
     def received(self, source: str) -> Path:
-        """Where a receiver keeps what came."""
+        """The folder of a receiver's events."""
         return self.root / "sources" / source
 
     def marks(self, source: str) -> Path:
-        """How far each query of this run has delivered a source."""
+        """The folder of offsets up to which each query of this run has delivered a source."""
         return self.root / "marks" / source
 
     def sink(self, sink: str) -> Path:
-        """What a sink's committer keeps."""
+        """The folder of a sink committer's state."""
         return self.root / "sinks" / sink
 
     @property
     def spools(self) -> Path:
-        """Where events wait for sinks that did not take them, a folder each."""
+        """The parent folder of the sinks' spools."""
         return self.root / "spool"
 
     @property
     def stopping(self) -> Path:
-        """There while a run ends."""
+        """The file that exists while a run stops."""
         return self.root / "stopping"
 
     def staging(self, run: str, query: str, batch: int) -> Path:
-        """Where tasks of a micro-batch put what is not committed."""
+        """The folder of a micro-batch's uncommitted output."""
         return self.root / "staging" / run / query / str(batch)
 
     @property
     def dead_letters(self) -> Path:
-        """Where rejected events go by default."""
+        """The default file of dead letters."""
         return self.root / "dead_letters.jsonl"
 
     @property
     def metrics(self) -> Path:
-        """The numbers of the run, or of the last one."""
+        """The file with the metrics of the run, or of the last one."""
         return self.root / "metrics.prom"
 
     @property
     def tables(self) -> Path:
-        """Where look-up tables lie, a folder each."""
+        """The parent folder of look-up tables."""
         return self.root / "tables"
 
     @property
     def spark_log(self) -> Path:
-        """What the JVM and its workers print."""
+        """The log of the JVM and its workers."""
         return self.root / "logs" / "spark.log"
 
     @property
     def has_run(self) -> bool:
-        """Whether a run has left the fingerprints of its queries here."""
+        """Whether an earlier run has stored the fingerprints of its queries."""
         return (self.root / "plan.json").exists()
 
     def prepare(self) -> None:
@@ -127,14 +127,14 @@ class StateFolder:
             raise ComponentError(f"cannot use state folder {self.root}: {error.strerror}; choose another with --state") from error
 
     def clear_staging(self) -> None:
-        """Forget what no micro-batch committed, and which queries an earlier run had."""
+        """Remove uncommitted output, and the offsets of an earlier run's queries."""
         shutil.rmtree(self.root / "staging", ignore_errors=True)
         shutil.rmtree(self.root / "marks", ignore_errors=True)
 
 
 @contextmanager
 def locked(state: StateFolder) -> Iterator[None]:
-    """Hold the folder for this process. Raises ComponentError that names who has it."""
+    """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock."""
     try:
         opened = open(state.root / "lock", "a+")  # noqa: SIM115
     except OSError as error:
@@ -143,13 +143,13 @@ def locked(state: StateFolder) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ComponentError(_held(state, lock)) from None
-        _sign(state, lock)
+            raise ComponentError(_holder_message(state, lock)) from None
+        _write_holder(state, lock)
         yield
 
 
-def _sign(state: StateFolder, lock: IO[str]) -> None:
-    """Say whose it is."""
+def _write_holder(state: StateFolder, lock: IO[str]) -> None:
+    """Write this process's id and host into the lock file."""
     holder = f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
     try:
         os.truncate(lock.fileno(), 0)
@@ -160,7 +160,7 @@ def _sign(state: StateFolder, lock: IO[str]) -> None:
         ) from error
 
 
-def _held(state: StateFolder, lock: IO[str]) -> str:
+def _holder_message(state: StateFolder, lock: IO[str]) -> str:
     lock.seek(0)
     holder = lock.read(200).strip() or "unknown"
     return (
@@ -170,7 +170,7 @@ def _held(state: StateFolder, lock: IO[str]) -> str:
 
 
 def read_json(path: Path, is_sound: Callable[[Any], bool] = lambda _: True) -> Any:
-    """A small file of ours, or None where there is none. Raises ComponentError when it cannot be read back, or is not sound."""
+    """Read a JSON state file; None if there is none. Raises ComponentError if it cannot be read or ``is_sound`` is false."""
     try:
         found = json.loads(path.read_bytes())
         if not is_sound(found):
@@ -186,7 +186,7 @@ def read_json(path: Path, is_sound: Callable[[Any], bool] = lambda _: True) -> A
 
 
 def read_numbers(path: Path) -> dict[str, Any]:
-    """Numbers by name in a small file that makes itself anew, empty where there is none. One that cannot be read is removed."""
+    """Read a JSON file of numbers by name that can be recreated; empty if there is none. A damaged file is removed."""
     try:
         found = json.loads(path.read_bytes())
         if isinstance(found, dict) and all(isinstance(value, (int, float)) for value in found.values()):
@@ -203,8 +203,7 @@ def read_numbers(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace a small file at once: readers see the old or the new one, also after a crash. Raises ComponentError when the disk
-    does not take it."""
+    """Replace a JSON file atomically, also in case of a crash. Raises ComponentError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(value).encode(), sync_folder=False)

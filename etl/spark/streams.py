@@ -1,4 +1,4 @@
-"""The streaming queries of a run: no more start at once than there are processors, and one that Spark gave up on starts again."""
+"""Starting the streaming queries of a run: at most one for each processor at once, and again if Python starts too slowly."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CAME_LATE = "failed to connect back"
-"""What Spark says of a Python process that has not answered after 10 s, as on a busy machine: no setting makes it wait longer."""
+"""Spark's error for a Python process that did not connect within 10 s, as on a busy machine; the time cannot be configured."""
 
 STARTS = 4
-"""Starts of one query, before that is an error."""
+"""Most starts of one query before the run fails."""
 
 TURN_SECONDS = 60.0
-"""How long a query waits for others that are starting, at most."""
+"""Most seconds that a query waits for others that are starting."""
 
 _POLL = 0.05
 
@@ -29,7 +29,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class Turns:
-    """Lets at most so many queries of a session start at once, of whatever pipeline."""
+    """Limits how many queries of a session start at the same time, over all pipelines."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -37,7 +37,7 @@ class Turns:
         self._starting: list[StreamingQuery] = []
 
     def start(self, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
-        """Wait for a turn, and start a query."""
+        """Wait until fewer queries are starting, then start this one."""
         with self._lock:
             until = time.monotonic() + TURN_SECONDS
             while self._busy() and time.monotonic() < until:
@@ -52,7 +52,7 @@ class Turns:
 
 
 class Streams:
-    """Streaming queries by what they run; ``begin`` starts one. A query that is started again goes on from its checkpoint."""
+    """The running streaming queries; ``begin`` starts one. A restarted query continues from its checkpoint."""
 
     def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], turns: Turns) -> None:
         self._begin, self._turns = begin, turns
@@ -64,7 +64,7 @@ class Streams:
 
     @property
     def active(self) -> bool:
-        """Whether any has not ended."""
+        """Whether any query is running."""
         return any(query.isActive for _, query in self)
 
     def start(self, plan: QueryPlan) -> None:
@@ -73,10 +73,10 @@ class Streams:
         self._queries[plan.name] = plan, self._turns.start(lambda: self._begin(plan))
 
     def started_again(self, plan: QueryPlan, error: BaseException) -> bool:
-        """Start a query anew whose processes came too late for Spark; False where it failed for another reason, or too often."""
+        """Restart a query whose Python processes started too slowly; False if it failed for another reason, or too often."""
         if CAME_LATE not in str(error) or self._starts[plan.name] >= STARTS:
             return False
-        log.warning("query %r: a Python process took more than 10 s to start; it is tried again", plan.name)
+        log.warning("query %r: a Python process took more than 10 s to start; the query is started again", plan.name)
         self.start(plan)
         return True
 

@@ -1,4 +1,4 @@
-"""What a run has done so far, summed over receipts; the balance ``in = out + filtered + dead + spooled`` is kept here."""
+"""The totals of a run, summed over receipts. Invariant: ``in = out + filtered + dead + spooled``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from etl.plan.model import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.step_measures import StepMeasures, TableInUse
 
-MOST_TOLD = 100
-"""Names of a step's measure in a log line; the file of metrics has all."""
+MAX_LOGGED_NAMES = 100
+"""Most names of a step's measure in a log line; the metrics file has all."""
 
 
 @dataclass
 class SinkTotals:
-    """One sink over the run: of ``came`` events on the ways to it, and ``made`` of them there, ``taken`` arrived."""
+    """The totals of one sink: ``came`` events on the branches to it, ``made`` added there by steps, ``taken`` delivered."""
 
     came: int = 0
     made: int = 0
@@ -28,63 +28,63 @@ class SinkTotals:
     dead: int = 0
     taken: int = 0
     spooled: int = 0
-    """Waiting in the spool; negative when more came out of it than went in, from an earlier run."""
+    """Events added to the spool minus those delivered from it; negative if it held events of an earlier run."""
     retries: int = 0
     flushes: dict[str, int] = field(default_factory=dict)
 
     @property
     def balanced(self) -> bool:
-        """Whether every event that set out is accounted for."""
+        """Whether the invariant holds."""
         return self.came + self.made == self.taken + self.filtered + self.dead + self.spooled
 
 
 @dataclass
 class Totals:
-    """A run's sums. Queries add to it from their own threads."""
+    """The totals of a run; queries add to them from several threads."""
 
     read: dict[str, Counts] = field(default_factory=dict)
     bytes: int = 0
     steps: dict[str, Counts] = field(default_factory=dict)
     measured: dict[str, StepMeasures] = field(default_factory=dict)
-    """What steps told beside, such as the matches of each rule."""
+    """Step → its measures, such as the matches of each rule."""
     tables: dict[str, TableInUse] = field(default_factory=dict)
     sinks: dict[str, SinkTotals] = field(default_factory=dict)
     dead: int = 0
     rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
-    """Dead letters by where and code, with the first of each."""
+    """Dead letters by origin and code, with an example of each."""
     to_spark: dict[str, Counts] = field(default_factory=dict)
-    """Per query with a Spark part: what its reading segments made of the events."""
+    """Query with Spark steps → counts of its reading segments."""
     results: dict[str, int] = field(default_factory=dict)
-    """Per query with a Spark part: events that came out of it."""
+    """Query with Spark steps → events in Spark's results."""
     late: dict[str, int] = field(default_factory=dict)
-    """Per query: events that came after their window had closed, dropped by Spark."""
+    """Query → events that Spark dropped because their window was closed."""
     dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """Per source with a receiver: events that the receiver could not take, by reason. They are in no other number."""
+    """Source with a receiver → events that the receiver dropped, by reason. No other total includes them."""
     batches: int = 0
     event_time: int | None = None
     lag_seconds: float = 0.0
-    """From seeing new events to having delivered them, in the last micro-batch."""
+    """Seconds from finding new events to their delivery, in the last micro-batch."""
     began: float | None = None
-    """When the first split began to be read, seconds since the epoch."""
+    """Start of reading the first split, seconds since the epoch."""
     ended: float | None = None
-    """When the last micro-batch was delivered."""
+    """Delivery of the last micro-batch, seconds since the epoch."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool, results: bool = True) -> None:
-        """Add one segment's receipts of a micro-batch; ``results`` says that what came to it came out of Spark for good."""
+        """Add one segment's receipts of a micro-batch; ``results``: its input counts as Spark's results."""
         with self._lock:
             for receipt in receipts:
                 self._add(query, segment, receipt, emits, results)
 
     def drained(self, sink: str, delivered: Delivered, events: int) -> None:
-        """So many events left a sink's spool, and became this."""
+        """Count ``events`` that left a sink's spool, with the result of their delivery."""
         with self._lock:
             total = self.sinks.setdefault(sink, SinkTotals())
             total.spooled -= events
-            self._written(total, delivered)
+            self._add_delivered(total, delivered)
 
     def put_back(self, waiting: Mapping[str, int]) -> None:
-        """So many events a sink, counted as taken, wait in its spool after all."""
+        """Correct the counts of sinks: these events, counted as delivered, wait in the spool."""
         with self._lock:
             for sink, events in waiting.items():
                 if events:
@@ -93,11 +93,11 @@ class Totals:
 
     @property
     def seconds(self) -> float:
-        """From the first byte read to the last event delivered: the run without its start-up."""
+        """Seconds from the first read to the last delivery: the run without its start-up."""
         return self.ended - self.began if self.began is not None and self.ended is not None else 0.0
 
     def as_numbers(self) -> dict[str, Any]:
-        """The sums as plain values, for a log that machines read."""
+        """The totals as plain values, for JSON."""
         sinks = {
             name: {
                 "in": s.came,
@@ -123,7 +123,7 @@ class Totals:
             "batches": self.batches,
             "sinks": sinks,
             "late": self.late,
-            "steps": {name: one.as_numbers(MOST_TOLD) for name, one in self.measured.items()},
+            "steps": {name: one.as_numbers(MAX_LOGGED_NAMES) for name, one in self.measured.items()},
             "tables": {name: one.as_numbers(time.time()) for name, one in self.tables.items()},
             "dropped": {name: dict(reasons) for name, reasons in self.dropped.items() if reasons},
         }
@@ -140,7 +140,7 @@ class Totals:
         if not root and results:
             self.results[query] = self.results.get(query, 0) + receipt.read.came
         walk = _Walk(receipt)
-        self._branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))
+        self._add_branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))
         if emits:
             spark = self.to_spark.setdefault(query, Counts())
             spark.add(walk.emitted)
@@ -148,8 +148,8 @@ class Totals:
             spark.left -= receipt.untimed
             self.dead += receipt.untimed
 
-    def _branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
-        """``above``: came = events that set out on this way, filtered and dead = lost on it so far, made = added."""
+    def _add_branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
+        """``above`` counts the path from the source: events that entered it, filtered, dead and added so far."""
         above = walk.entered[branch.gathers] if branch.gathers else above
         lost = Counts(above.came, 0, above.filtered, above.dead, above.made)
         for node in branch.steps:
@@ -163,25 +163,25 @@ class Totals:
                     self.measured.setdefault(node.id, StepMeasures()).add(walk.counted)
                 self.dead += counts.dead
         for name in branch.sinks:
-            self._sink(name, walk.sink(), lost)
+            self._add_sink(name, walk.sink(), lost)
         if branch.into:
             walk.entered[branch.into].add(lost)
         for below in branch.branches:
-            self._branch(below, walk, lost)
+            self._add_branch(below, walk, lost)
         if branch.emits:
             left = lost.came + lost.made - lost.filtered - lost.dead
             walk.emitted.add(replace(lost, left=left))
 
-    def _sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
+    def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
         total = self.sinks.setdefault(name, SinkTotals())
         total.came += lost.came
         total.made += lost.made
         total.filtered += lost.filtered
         total.dead += lost.dead
         total.spooled += delivered.spooled
-        self._written(total, delivered)
+        self._add_delivered(total, delivered)
 
-    def _written(self, total: SinkTotals, delivered: Delivered) -> None:
+    def _add_delivered(self, total: SinkTotals, delivered: Delivered) -> None:
         total.taken += delivered.taken
         total.dead += delivered.dead
         total.retries += delivered.retries
@@ -191,7 +191,7 @@ class Totals:
 
 
 class _Walk:
-    """A receipt's counters, handed out in the order in which the runner made them."""
+    """A receipt's counters in the order in which `SegmentRun` created them."""
 
     def __init__(self, receipt: Receipt) -> None:
         self._steps = enumerate(receipt.steps)
@@ -201,7 +201,7 @@ class _Walk:
         self.entered: defaultdict[str, Counts] = defaultdict(Counts)
         """By union, what its branches made of the events that set out on the way to it."""
         self.counted: Counted | None = None
-        """What the step told beside."""
+        """The measures of the current step."""
 
     def step(self) -> Counts:
         place, counts = next(self._steps)

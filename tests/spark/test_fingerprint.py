@@ -9,7 +9,7 @@ from fakes import Count, Lines, Row, made
 
 from etl.api import ComponentError
 from etl.plan.model import Plan
-from etl.spark.fingerprint import fit
+from etl.spark.fingerprint import match_checkpoints
 from etl.spark.state import StateFolder
 
 
@@ -33,9 +33,9 @@ def state(tmp_path: Path) -> StateFolder:
 
 
 def test_the_same_pipeline_fits_and_has_nothing_to_note(state: StateFolder) -> None:
-    fit(counting(Count()), state)
+    match_checkpoints(counting(Count()), state)
 
-    assert fit(counting(Count()), state)[1] == []
+    assert match_checkpoints(counting(Count()), state)[1] == []
 
 
 @pytest.mark.parametrize("text", ["[]", "7", '{"main": []}', '{"main": {"sources": null}}', "{"])
@@ -43,73 +43,73 @@ def test_a_damaged_file_of_fingerprints_is_named(state: StateFolder, text: str) 
     (state.root / "plan.json").write_text(text)
 
     with pytest.raises(ComponentError, match=r"plan.json cannot be read \(.*\); restore it from a backup, or remove the state"):
-        fit(counting(Count()), state)
+        match_checkpoints(counting(Count()), state)
 
 
 def test_what_shapes_the_state_may_not_change(state: StateFolder) -> None:
-    fit(counting(Count()), state)
+    match_checkpoints(counting(Count()), state)
 
     with pytest.raises(ComponentError, match="step count 1: size was 60 and is 90 now"):
-        fit(counting(Count(size=90)), state)
+        match_checkpoints(counting(Count(size=90)), state)
 
 
 def test_what_leaves_no_trace_in_the_state_may_change(state: StateFolder) -> None:
-    fit(counting(Count()), state)
+    match_checkpoints(counting(Count()), state)
 
-    assert fit(counting(Count(having="n > 3")), state)[1] == []
+    assert match_checkpoints(counting(Count(having="n > 3")), state)[1] == []
 
 
 def test_a_step_in_front_of_a_window_keeps_its_checkpoint(state: StateFolder) -> None:
-    before, _ = fit(counting(Count()), state)
+    before, _ = match_checkpoints(counting(Count()), state)
 
-    after, notes = fit(counting(Count(), Row()), state)
+    after, notes = match_checkpoints(counting(Count(), Row()), state)
 
     assert names(after) == names(before) == ["s-count"]
     assert notes == []
 
 
 def test_a_refused_change_is_not_remembered(state: StateFolder) -> None:
-    fit(counting(Count()), state)
+    match_checkpoints(counting(Count()), state)
     with pytest.raises(ComponentError):
-        fit(counting(Count(size=90)), state)
+        match_checkpoints(counting(Count(size=90)), state)
 
-    assert fit(counting(Count()), state)[1] == []
+    assert match_checkpoints(counting(Count()), state)[1] == []
 
 
 def test_a_query_that_gains_a_source_goes_on_from_its_checkpoint(state: StateFolder) -> None:
-    fit(made({"a": Lines()}, {}, {"out": "a"}), state)
+    match_checkpoints(made({"a": Lines()}, {}, {"out": "a"}), state)
 
-    plan, notes = fit(made({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
+    plan, notes = match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
 
     assert names(plan) == ["a"]
     assert notes == ["query 'a' has gained 'b', which it reads from the start"]
 
 
 def test_two_checkpoints_cannot_become_one(state: StateFolder) -> None:
-    fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
     with pytest.raises(ComponentError, match="its sources were read by 'a', 'b', with a checkpoint each"):
-        fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
 
 def test_one_checkpoint_cannot_become_two(state: StateFolder) -> None:
-    fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
     with pytest.raises(ComponentError, match="with a checkpoint each"):
-        fit(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
 
 def test_a_source_of_another_type_is_refused(state: StateFolder) -> None:
-    fit(made({"a": Lines()}, {}, {"x": "a"}), state)
+    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
 
     with pytest.raises(ComponentError, match="source 'a' was of type lines and is others now"):
-        fit(made({"a": Others()}, {}, {"x": "a"}), state)
+        match_checkpoints(made({"a": Others()}, {}, {"x": "a"}), state)
 
 
 def test_a_renamed_source_is_noted(state: StateFolder) -> None:
-    fit(made({"a": Lines()}, {}, {"x": "a"}), state)
+    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
 
-    _, notes = fit(made({"b": Lines()}, {}, {"x": "b"}), state)
+    _, notes = match_checkpoints(made({"b": Lines()}, {}, {"x": "b"}), state)
 
     assert notes == [
         "query 'b' is new: it begins at its sources' start",

@@ -6,18 +6,18 @@ import pytest
 
 from etl.api import Limit
 from etl.receipts import Counts, Receipt
-from etl.spark.pace import FIRST, LEAST, SECONDS, batch_bytes, learned, reach, speed
+from etl.spark.pace import INITIAL_BYTES, MIN_BYTES, TARGET_SECONDS, batch_bytes, end_of_batch, learn_speed, speed
 
 
 def test_a_fast_pipeline_gets_large_batches() -> None:
-    known = speed(FIRST, 0.5)
+    known = speed(INITIAL_BYTES, 0.5)
 
-    assert batch_bytes(known, 4 << 30) == FIRST * 2 * SECONDS
+    assert batch_bytes(known, 4 << 30) == INITIAL_BYTES * 2 * TARGET_SECONDS
 
 
 def test_a_slow_one_gets_small_ones_but_not_tiny_ones() -> None:
-    assert batch_bytes(speed(FIRST, 60), 4 << 30) == int(FIRST / 60 * SECONDS)
-    assert batch_bytes(speed(FIRST, 10_000), 4 << 30) == LEAST
+    assert batch_bytes(speed(INITIAL_BYTES, 60), 4 << 30) == int(INITIAL_BYTES / 60 * TARGET_SECONDS)
+    assert batch_bytes(speed(INITIAL_BYTES, 10_000), 4 << 30) == MIN_BYTES
 
 
 def test_the_users_bound_holds() -> None:
@@ -26,17 +26,17 @@ def test_the_users_bound_holds() -> None:
 
 
 def test_a_small_batch_says_nothing() -> None:
-    assert speed(LEAST - 1, 0.1) is None
-    assert batch_bytes(None, 4 << 30) == FIRST
+    assert speed(MIN_BYTES - 1, 0.1) is None
+    assert batch_bytes(None, 4 << 30) == INITIAL_BYTES
 
 
 def test_what_is_learned_of_a_batch_is_added_to_what_is_known() -> None:
     small = Receipt("s", "x", 0, read=Counts(came=10), bytes_read=1000, began=1.0)
-    large = Receipt("s", "x", 0, read=Counts(came=LEAST), bytes_read=2 * LEAST, began=1.0)
+    large = Receipt("s", "x", 0, read=Counts(came=MIN_BYTES), bytes_read=2 * MIN_BYTES, began=1.0)
 
-    assert learned({"speed": 7.0}, [small], 2.0) == {"speed": 7.0, "event_bytes": 100}
-    assert learned({}, [large], 2.0) == {"speed": 2 * LEAST, "event_bytes": 2}
-    assert learned({"event_bytes": 5.0}, [], 2.0) is None
+    assert learn_speed({"speed": 7.0}, [small], 2.0) == {"speed": 7.0, "event_bytes": 100}
+    assert learn_speed({}, [large], 2.0) == {"speed": 2 * MIN_BYTES, "event_bytes": 2}
+    assert learn_speed({"event_bytes": 5.0}, [], 2.0) is None
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_a_small_rest_is_no_batch_of_its_own(limit: Limit, end: int) -> None:
     def latest(asked: Limit) -> int:
         return min(asked.max_bytes, asked.until or 10_000)
 
-    assert reach(latest, limit, most=2000) == end
+    assert end_of_batch(latest, limit, most=2000) == end

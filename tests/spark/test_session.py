@@ -17,7 +17,7 @@ import pytest
 from running import Engine, Etl, wait_for
 
 from etl.api import EtlError
-from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _sockets, start
+from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _socket_settings, start
 from etl.spark.state import StateFolder
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_workers_are_spoken_to_over_sockets_of_this_user_only(spark: SparkSessio
 def test_a_folder_with_a_long_name_is_none_for_sockets(length: int, used: bool) -> None:
     folder = "/" + "x" * (length - 1)
 
-    assert bool(_sockets(f"{folder}/python")) == used
+    assert bool(_socket_settings(f"{folder}/python")) == used
     assert len(f"{folder}/.{uuid.uuid4()}.sock") <= SOCKET_PATH or not used
 
 
