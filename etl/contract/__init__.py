@@ -1,1 +1,1 @@
-"""The parts of the contract between the engine and components, which `etl.api` hands to components as one."""
+"""The contract between the engine and components, in parts; `etl.api` exports all of it."""

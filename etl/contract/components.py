@@ -1,4 +1,4 @@
-"""What every component is, and how packages list theirs."""
+"""The base class of components, and the entries by which packages list theirs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Component(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _single_values(cls, options: Any) -> Any:
-        """A single value where a list is meant is a list of one, in options and in options of options."""
+        """Turn a single value into a list of one where an option is a list, also in nested options."""
         return with_lists(cls, options)
 
 
 Family = Literal["source", "step", "sink", "table"]
-"""What a component is in a pipeline file: where it may stand."""
+"""The kind of a component: where it is used in a pipeline file."""
 
 
 @dataclass(frozen=True, slots=True)

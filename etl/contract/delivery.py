@@ -1,4 +1,4 @@
-"""What a task writes: micro-batches, their tasks, and what becomes of a batch."""
+"""Delivery to a sink: micro-batches, tasks, writers, committers and their results."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class BatchId:
 
 
 NO_BATCH = BatchId("", 0)
-"""Where no micro-batch is: steps tried without Spark."""
+"""The id outside of a micro-batch: steps that run without Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Who writes: one sink, in one split of one micro-batch.
+    """Writing one split of one micro-batch to one sink.
 
-    ``split`` is a text safe in file names that names what was read, never who read it. ``folder`` is where the
-    sink may stage files for this micro-batch: a folder of its own that exists, local or a URI of `pyarrow.fs`.
-    ``schema`` is that of the batches to come, without hidden columns.
+    ``split`` is a name, safe in file names, for the input that was read; it does not depend on the process that reads. ``folder``
+    is an existing folder for the sink's staged files of this micro-batch: a local path or a URI of `pyarrow.fs`. ``schema`` is
+    that of the batches, without hidden columns.
 
-    ``(batch.query, sink, batch.number, split)`` is the key of a ledger: a split that is written again after a crash has the
-    same four, another split never has. Entries of batches in front of one that was committed are never asked for again.
+    ``(batch.query, sink, batch.number, split)`` is a key for ledgers: a split that is written again after a crash has the same
+    key, and no other split has it. Entries of micro-batches before the last committed one are not needed any more.
     """
 
     pipeline: str
@@ -42,19 +42,19 @@ class Task:
     schema: pa.Schema
     batch: BatchId = NO_BATCH
     identity: str = ""
-    """What `IDENTITY` of all its events begins with."""
+    """Prefix of `IDENTITY` of all its events."""
     part: int = 0
-    """Which part of its query it runs in: a query with Spark steps has several, whose tasks may run side by side."""
+    """Number of the segment in its query; a query with Spark steps has several, whose tasks may run in parallel."""
     order: int = 0
-    """Its place among the tasks of its part of the micro-batch, from 0: the same when the micro-batch is run again."""
+    """Index among the tasks of its segment and micro-batch, from 0; the same when the micro-batch runs again."""
     ordered: bool = False
-    """Whether its events come in the order of their offsets, the same each time the split is read. Not so for results of Spark,
-    which may be computed in another order, and for dead letters, which come as steps and sinks refuse them."""
+    """Whether its events are in the order of their offsets, the same each time the split is read. False for results of Spark,
+    whose order may differ, and for dead letters, which come from several steps and sinks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Output of a task that the driver's `Committer` has yet to make visible: picklable, with what it needs to know."""
+    """Output of a task that the driver's `Committer` makes visible later. Picklable; ``detail`` is for the committer."""
 
     path: str
     bytes: int
@@ -64,43 +64,44 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a written batch: row numbers inside it.
+    """The result of writing a batch.
 
-    ``retryable`` are written again after a wait; ``rejected`` go to the dead letters. All others were accepted.
+    ``retryable`` are numbers of rows that are written again after a backoff; ``rejected`` rows go to the dead letters. The sink
+    has accepted all other rows.
     """
 
     retryable: pa.Array | None = None
     rejected: Sequence[Rejects] = ()
     cause: str = ""
-    """Why rows are retryable, for the message when attempts run out: host, port, cause."""
+    """Why rows are retryable, for messages: host, port, cause."""
     after: float = 0.0
-    """Seconds that the other side asks to wait before they are written again; ``retry.max_backoff`` bounds them."""
+    """Least seconds before the retry, as the server asks for; at most ``retry.max_backoff`` is used."""
 
 
 class Writer(Protocol):
-    """A sink's open end inside a task."""
+    """Writes one split to a sink, inside a task."""
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Encoded bytes of each event (int64), or None when the sink cannot tell before it writes."""
+        """Encoded bytes of each event (int64), or None when they are unknown before writing."""
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """Take one bounded batch (hidden column ``_offset`` included). OSError means: all of it is retryable."""
+        """Write one bounded batch, which has the hidden column ``_offset``. An OSError means that all of it is retryable."""
 
     def close(self) -> Staged | None:
-        """The split ended: flush, close, say what the driver needs. Called once, on success only."""
+        """Flush and close at the end of the split, and return what the committer needs. Called once, on success only."""
 
     def abort(self) -> None:
-        """The split failed: release what is open and remove what was staged."""
+        """The split failed: close everything and remove staged output."""
 
 
 class Committer(Protocol):
-    """A sink's end in the driver. Its construction recovers what a killed run left behind."""
+    """Commits the micro-batches of a sink, in the driver. Its construction repairs the state of a killed run."""
 
     def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
-        """Make a micro-batch visible, once: a batch committed before changes nothing. ``staged`` is in delivery order."""
+        """Make a micro-batch visible; committing it again changes nothing. ``staged`` is in delivery order."""
 
     def tick(self) -> None:
-        """Called about once a second between batches: roll what is due."""
+        """Periodic work, such as rolling files. Called about once a second between micro-batches."""
 
     def close(self) -> None:
-        """The run ends: finish what can be finished."""
+        """The end of the run: finish pending work."""

@@ -1,4 +1,4 @@
-"""What can be wrong, as values and as exceptions."""
+"""Findings about options, as values, and the exceptions of the engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from etl.events import Schema, prefixes, visible
 
 NOTICE = 25
-"""Level of log records that a run prints without ``--verbose`` though nothing is wrong: between INFO and WARNING."""
+"""Level of log records that are shown without ``--verbose`` but are no warnings: between INFO and WARNING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class FileLocation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a component has to say about its options, relative to the component.
+    """An error or warning about a component's options.
 
     ``path`` leads from the component to the option, for example ``("patterns", 0)``; ``at`` is the character
     inside that option's text the finding is about, where there is one.
@@ -37,11 +37,11 @@ class Finding:
     severity: Literal["error", "warning"] = "error"
     at: int | None = None
     location: FileLocation | None = None
-    """Where it stands, if that is another file than the pipeline's."""
+    """The location, if it is in another file than the pipeline's."""
 
 
 class EtlError(Exception):
-    """The root of every error the engine raises on purpose."""
+    """The base class of all errors that the engine raises."""
 
 
 class PlanError(EtlError):
@@ -53,8 +53,10 @@ class ComponentError(EtlError):
 
 
 class SplitLostError(OSError):
-    """Raised by a writer: all that it took of this split is gone, such as with the transaction of a connection that broke.
-    Temporary like any OSError, but the split begins anew. An OSError from `Writer.close` means the same."""
+    """Raised by a writer that has lost all it was given of this split, as when the connection of a transaction breaks.
+
+    Temporary like any OSError, but the engine runs the split again from its start. An OSError from `Writer.close` means the same.
+    """
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What a parser is: a step that reads one text field into others."""
+"""The base class of parsers: steps that parse one text field into others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from etl.options import FieldName
 
 
 class Parsed(NamedTuple):
-    """What a parser read out of a column of texts: new columns, and where it failed."""
+    """The result of parsing a column of texts: new columns, and the rows that failed."""
 
     columns: Mapping[str, pa.Array]
     """Field → array, as long as the input, null where the text failed."""
@@ -30,7 +30,7 @@ class Parsed(NamedTuple):
 
 
 class Parser(ArrowStep):
-    """Reads one text field into others. A subclass says which fields (`parsed`) and how (`compile`)."""
+    """Parses one text field into others. A subclass defines the fields (`parsed`) and the parsing (`compile`)."""
 
     field: FieldName = Field(default="message", description="The field to parse.")
     on_error: Literal["dead_letter", "drop", "keep"] = Field(
@@ -40,15 +40,15 @@ class Parser(ArrowStep):
     keep_field: bool = Field(default=False, description="Keep the parsed text beside the fields it gave.")
 
     def parsed(self) -> Schema:
-        """The fields it gives."""
+        """The fields that it makes."""
         raise NotImplementedError
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """Compile once a task. A null text is a failed one."""
+        """Make the function that parses a column; called once a task. A null text fails."""
         raise NotImplementedError
 
     def compile_at(self, now: int) -> Callable[[pa.StringArray], Parsed]:
-        """As `compile`, at another time than now (microseconds since the epoch): for parsers that complete dates by it."""
+        """As `compile`, with ``now`` (microseconds since the epoch) for parsers that complete dates from the current time."""
         return self.compile()
 
     def check(self, incoming: Schema) -> Iterable[Finding]:

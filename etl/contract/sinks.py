@@ -1,4 +1,4 @@
-"""What a sink is, and the options that all have."""
+"""The base class of sinks, and the options of all sinks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from etl.events import Schema
 from etl.options import Duration, Size
 
 Guarantee = Literal["exactly once", "at least once", "none"]
-"""What a sink promises when processes are killed."""
+"""A sink's delivery guarantee when processes are killed."""
 
 
 class Batching(BaseModel):
@@ -74,7 +74,7 @@ class Sink(Component):
     spool: Spooling = Field(default=Spooling(), description="How much may wait on disk with `on_failure: spool`.")
 
     guarantee: ClassVar[Guarantee] = "at least once"
-    """The best that it can promise, for its page."""
+    """The best guarantee that its options allow, for the reference."""
 
     identified: ClassVar[bool] = False
     """True when its batches are to carry the hidden column `IDENTITY`."""
@@ -91,19 +91,19 @@ class Sink(Component):
         return ()
 
     def guaranteed(self) -> Guarantee:
-        """What these options promise."""
+        """The guarantee with these options."""
         return self.guarantee
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
-        """As `Source.probe`: is the system there, may we in, does what is named exist and take these fields?"""
+        """As `Source.probe`: the system is reachable, the login is accepted, the named objects exist and accept these fields."""
         return ()
 
     def host_path(self) -> str | None:
-        """The local path that ties it to one host: one that is no ``file://`` URI, which says that all hosts mount it."""
+        """The local path, if any, that makes the sink depend on one host; a ``file://`` URI is mounted by all hosts."""
         return None
 
     def targets(self) -> Iterable[str]:
-        """What it writes to, in a form that is equal for two sinks that would get in each other's way."""
+        """The names of what it writes to, equal for two sinks that must not run together."""
         return ()
 
     def prepare(self, incoming: Schema) -> None:

@@ -1,4 +1,4 @@
-"""What a source is: splits of what there is to read, or a receiver, or what Spark reads."""
+"""The base classes of sources: those read as splits, those with a receiver, and those that Spark reads."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Offset = dict[str, Any]
-"""Where a source stands: a JSON-able dict that only the source reads."""
+"""How far a source has been read: a JSON object that only the source interprets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far a micro-batch may reach.
+    """The limits of a micro-batch.
 
-    ``bounded`` says that the run ends when what is there now has been read: a source then takes what it holds
-    back while following, such as a last line without its newline.
+    ``bounded``: the run ends when all present input has been read. A source then also reads what it otherwise holds back, such as
+    a last line without a newline.
     """
 
     max_bytes: int
     max_events: int | None = None
     bounded: bool = False
     until: Offset | None = None
-    """An earlier answer of `latest`, from the same run, that this one may not pass."""
+    """An earlier result of `latest` in the same run, which must not be exceeded."""
     event_bytes: float | None = None
     """Mean size of this query's events so far, for sources that count events and not bytes; None before the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads: ``start`` to ``end`` (half open) of one partition of one source.
+    """The input of one task: ``start`` to ``end`` (exclusive) of one partition of one source.
 
     ``detail`` is whatever else the source needs to find the data again; it must be picklable and a pure function
     of the offsets it was planned from.
@@ -52,20 +52,20 @@ class Split:
 
 
 class Source(Component):
-    """Hands out splits of what there is to read, and reads them. Stateless: everything it must remember is in its offset.
+    """Plans splits of its input and reads them. It has no state: everything it needs later is in its offsets.
 
     An OSError from `start`, `latest`, `splits`, `read` or `commit` (ConnectionError, TimeoutError …) is temporary: the engine
-    says so, waits with growing pauses and asks again. A ComponentError ends the run.
+    logs a notice and retries with growing pauses. A ComponentError ends the run.
     """
 
     host_bound: ClassVar[bool] = False
-    """True when only one host has what it reads: such a source does not run on a cluster."""
+    """True when its input exists on one host only: such a source does not run on a cluster."""
 
     ordered: ClassVar[bool] = True
-    """False when the offsets of a split's events do not grow: they name events, and do not tell their order."""
+    """False when the offsets of a split's events do not grow: they identify events, but do not order them."""
 
     probes_here: ClassVar[bool] = False
-    """True when `probe` looks at this host only: every run asks it at its start, and warns of what it finds."""
+    """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings."""
 
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""
@@ -76,72 +76,74 @@ class Source(Component):
         raise NotImplementedError
 
     def probe(self) -> Iterable[Finding]:
-        """For `etl lint --connect` and `--require-healthy`: reach the system, log in, look whether what the options name is
-        there. Changes nothing; takes seconds at most. Empty when there is nothing to reach."""
+        """Check, for `etl lint --connect` and `--require-healthy`, that the system is reachable, the login is accepted and the
+        named objects exist. Changes nothing and takes at most seconds. Empty without an outside system."""
         return ()
 
     def reads(self, target: str) -> bool:
-        """Whether it would read what a sink writes to ``target``, one of `Sink.writes`."""
+        """Whether it reads what a sink writes to ``target``, one of `Sink.writes`."""
         return False
 
     def exclusive(self) -> Iterable[str]:
-        """What it reads and no second source can at the same time, in words, such as ``standard input``."""
+        """Names of inputs that no second source can read at the same time, such as ``standard input``."""
         return ()
 
     @property
     def skips(self) -> str | None:
-        """The option, as it is written, that makes a new pipeline begin behind what is there; None when it begins before."""
+        """The option, as written in the file, that makes a new pipeline skip present input; None when it reads all."""
         return None
 
     def silence(self, reached: Offset | None) -> str:
-        """For the summary of a run that ended and read nothing of it: why, as a clause. ``reached`` is where earlier runs with
-        the same state folder stood, None before the first. Asks no other host."""
+        """Why a run that has ended read nothing, as a clause for the run's summary; without connecting to another host.
+
+        ``reached`` is the offset that earlier runs with the same state folder have committed, None before the first.
+        """
         if reached is not None:
             return "nothing is new since the last run with this state folder; another --state reads all of it again"
         return f"`{self.skips}` begins behind what is there" if self.skips else "there was nothing to read"
 
     def start(self) -> Offset:
-        """Where a new pipeline begins."""
+        """The first offset of a new pipeline."""
         raise NotImplementedError
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
-        """Where a micro-batch that begins at ``start`` may end now; equal to ``start`` when nothing is new."""
+        """The end offset of a micro-batch that begins at ``start``; equal to ``start`` when there is no new input."""
         raise NotImplementedError
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """The work between two offsets, about ``parallelism`` equal parts; a pure function of its arguments and of
-        data that does not change any more. Splits are in the order in which their events are to be delivered."""
+        """The splits between two offsets: about ``parallelism`` of equal size, in delivery order. A pure function of its
+        arguments and of data that does not change any more."""
         raise NotImplementedError
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """The split's events: columns of `fields` and ``_offset``. Repeatable: same split, same events. A batch without rows
-        says that time passes: sinks look whether their `batch.timeout` is over."""
+        """Read the split's events: columns of `fields` and ``_offset``. The same split always gives the same events. A batch
+        without rows lets sinks check their `batch.timeout`."""
         raise NotImplementedError
 
     def commit(self, ends: Sequence[Offset]) -> None:
-        """What each query that reads it has delivered, up to these offsets, is in all sinks: forget, mirror, delete what
-        lies before all of them."""
+        """All sinks have the events before these offsets, one for each query that reads the source: input before all of them
+        may be deleted or acknowledged."""
 
     def ended(self, offset: Offset) -> bool:
-        """Whether nothing can ever come behind ``offset``: a following run ends when all its sources have ended."""
+        """Whether no input can follow ``offset``: a following run ends when all its sources have ended."""
         return False
 
 
 class Receiver(Protocol):
-    """What runs beside the driver for a `ReceivingSource`, from before its query to after it."""
+    """Receives the events of a `ReceivingSource` in the driver, from before the start of its query until after its end."""
 
     def start(self) -> None:
-        """Begin to receive; raises ComponentError when it cannot."""
+        """Start receiving. Raises ComponentError when it cannot."""
 
     def stop(self) -> None:
-        """Receive no more. What is on disk stays for the next run."""
+        """Stop receiving. Events on disk stay for the next run."""
 
     def dropped(self) -> Mapping[str, int]:
-        """How many events it could not take, by reason; for the summary of the run, after `stop`."""
+        """Reason → number of events that it dropped; for the run's summary, after `stop`."""
 
 
 class ReceivingSource(Source):
-    """A source whose events come only once, over a pipe or socket: a receiver in the driver puts them on disk first."""
+    """A source whose events come only once, over a pipe or socket: a receiver in the driver stores them on disk first."""
 
     host_bound: ClassVar[bool] = True
 
@@ -150,7 +152,7 @@ class ReceivingSource(Source):
     what has been received."""
 
     def placed(self, folder: str) -> Self:
-        """This source, with the folder its receiver fills; exists, and is kept between runs."""
+        """This source with the folder of its receiver's events, which exists and is kept between runs."""
         raise NotImplementedError
 
     def receiver(self) -> Receiver:
@@ -158,7 +160,7 @@ class ReceivingSource(Source):
         raise NotImplementedError
 
     def silence(self, reached: Offset | None) -> str:
-        """Nobody sent anything."""
+        """The reason when no event was received."""
         return "its input ended without an event" if self.closes else "nothing came; a run without --once waits for events"
 
 

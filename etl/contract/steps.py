@@ -1,4 +1,4 @@
-"""What a step is, and what it makes of a batch of events."""
+"""The base classes of steps, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rejects:
-    """Events that a source, step or sink could not take, each with its reason.
+    """Events that a source, step or sink rejects, each with a reason.
 
     ``events`` keeps the columns the component was given (a source may give a single ``message`` column beside
     ``_offset``); ``reasons`` is one text for all or a string array of the same length.
@@ -32,7 +32,7 @@ class Rejects:
 
 
 class Outcome(NamedTuple):
-    """What a step made of a batch. Events neither kept nor rejected were filtered."""
+    """A step's result for a batch. Events that are neither in ``events`` nor rejected were filtered."""
 
     events: pa.RecordBatch
     rejects: Sequence[Rejects] = ()
@@ -40,26 +40,26 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a step tells of one split beside its events. It travels to the driver with each split: no more than a few kB."""
+    """Measures of a step for one split, in addition to its events. Sent to the driver with each split: at most a few kB."""
 
     sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Measure (``matches``) → name (a rule's) → amount; amounts are added up over splits."""
     state: Mapping[str, str | float] = field(default_factory=dict)
-    """What holds now, such as a version; the last split's counts."""
+    """Current values, such as a version; the last split's value is used."""
 
 
 @runtime_checkable
 class Counting(Protocol):
-    """What `ArrowStep.open` may return instead of a plain function: it counts, too, over one split."""
+    """What `ArrowStep.open` may return instead of a function: an operator that also counts, over one split."""
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
-        """Events, counted."""
+        """Process a batch and count."""
 
     def look(self, batch: pa.RecordBatch) -> Outcome:
-        """The same for events that come, or came, another time: nothing is counted."""
+        """Process a batch without counting, for events that are also processed by a call."""
 
     def counts(self) -> Counted:
-        """Asked once, when the split is done."""
+        """The measures; called once, at the end of the split."""
 
 
 class Step(Component):
@@ -76,19 +76,19 @@ class Step(Component):
         return ()
 
     def fields(self, incoming: Schema) -> Schema:
-        """The fields of the events that leave. Total: where `check` has errors it gives its best guess."""
+        """The fields of the output. Never raises: where `check` has errors, the result is a best guess."""
         raise NotImplementedError
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
-        """The steps that it is made of, one behind the other, in front of these fields; most are made of themselves."""
+        """The steps that it consists of, in order, for these incoming fields; most consist of themselves."""
         return (self,)
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
-        """The tables of the file that it looks into, by the path of the option that names each."""
+        """Path of an option → the look-up table that it names."""
         return {}
 
     def with_tables(self, tables: Mapping[str, LookupTable], folder: str | None = None) -> Self:
-        """This step, with the tables that it names and, in a run, the folder that keeps them between runs."""
+        """This step with the tables that it names and, in a run, the folder of their files."""
         return self
 
 
@@ -99,19 +99,19 @@ class ArrowStep(Step):
     """True when it reads text columns of type ``string_view`` too; any other step gets ordinary strings."""
 
     remembers: ClassVar[bool] = False
-    """True when opening takes long and a process that has opened an equal step once does so at once: it is then opened before
-    workers are forked. It may start no thread and hold no connection."""
+    """True when opening takes long and is cached in the process: the step is then opened before workers are forked. It must not
+    start threads or hold connections."""
 
     def spark_reason(self, incoming: Schema) -> str | None:
         """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
         return None
 
     def multiplies(self) -> bool:
-        """Whether one event may leave as several: one behind the other, with the same ``_offset``."""
+        """Whether one event may become several, which follow each other and have the same ``_offset``."""
         return False
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """What `etl explain` says of how it runs in front of these fields, a line each."""
+        """Lines for `etl explain` on how it runs with these incoming fields."""
         return ()
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
@@ -124,7 +124,7 @@ class SparkStep(Step):
     """A step that Spark computes, on a DataFrame whose columns are flat (`` `source.ip` `` in backticks)."""
 
     def needs(self, incoming: Schema) -> frozenset[str] | None:
-        """The incoming fields this step looks at, or None for all: the others are not handed to Spark."""
+        """The incoming fields that this step reads, or None for all; other fields are not sent to Spark."""
         return None
 
     def event_time(self) -> tuple[str, timedelta] | None:
@@ -132,11 +132,11 @@ class SparkStep(Step):
         return None
 
     def idle_after(self) -> timedelta | None:
-        """After how much silence of its sources the step's windows are closed, or None for never."""
+        """The idle time of its sources after which the step's windows close, or None for never."""
         return None
 
     def reach(self) -> timedelta:
-        """How far past its latest event an open window of this step may end."""
+        """The longest time from the latest event to the end of an open window of this step."""
         return timedelta(0)
 
     def output_mode(self) -> Literal["append", "update"]:

@@ -1,4 +1,4 @@
-"""What a look-up table is."""
+"""The base class of look-up tables."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from etl.types import TypeName, parse_type
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a table tells what changed in it, so that it need not be read whole each time."""
+    """How changed rows of a table are found, so that not all rows are read at each refresh."""
 
     id: tuple[str, ...]
-    """The columns that tell its rows apart."""
+    """The columns that identify a row."""
 
     gone: str | None = None
-    """A column of rows that are no longer meant: true, another number than 0, or any value of another type."""
+    """A column that marks deleted rows: by true, a number other than 0, or any value of another type."""
 
     whole: timedelta | None = None
-    """How often it is read whole all the same, for what no changed row tells; None: never."""
+    """The time between two readings of all rows, which find changes that no row shows; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """Rows that may have changed: their version, if it can be told, and the rows, which may be asked for twice."""
+    """Rows that may have changed: their version, if there is one, and a function that reads them, which may be called twice."""
 
     version: str | None
     read: Callable[[], Iterator[pa.RecordBatch]]
@@ -40,7 +40,7 @@ class Newer:
 
 
 class LookupTable(Component):
-    """Rows that steps look up by key: read when a run starts, and again every ``refresh``."""
+    """Rows that steps look up by key; they are read when a run starts, and again after each ``refresh``."""
 
     key: Names = Field(
         description="The column with the keys, or several that are one key; of ranges those of the first and the last value.",
@@ -58,7 +58,7 @@ class LookupTable(Component):
         return ()
 
     def names(self) -> Sequence[str] | None:
-        """The columns there are, where that can be told without reaching another host; None where not."""
+        """The names of its columns, if they are known without connecting to another host; otherwise None."""
         return None
 
     def column(self, name: str) -> pa.DataType:
@@ -70,34 +70,33 @@ class LookupTable(Component):
         return ()
 
     def version(self) -> str | None:
-        """A text that is another when rows may have changed: while it is not, the table is not read again. None if only
-        reading can tell."""
+        """A text that changes when rows may have changed: while it is equal, the table is not read again. None if unknown."""
         return None
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows, with these columns in the types of `column`; a value that is none of its type is null. An OSError is
-        temporary, a ComponentError says what is wrong with the table: the version before stays in use."""
+        """Read all rows, with these columns in the types of `column`; a value of another type is null. An OSError is temporary, a
+        ComponentError is an error in the table: in both cases the earlier version stays in use."""
         raise NotImplementedError
 
     def place(self, row: int) -> str | None:
-        """Where a row, counted from 0 as `read` gives them, stands: for messages. None if that cannot be told."""
+        """The location of row number ``row`` (from 0, in the order of `read`), for messages. None if unknown."""
         return None
 
     def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
-        """Its rows as `read` gives them, unless they are still those of ``version``: then None. Raises what `read` raises."""
+        """Its rows, or None if ``version`` is still current. Raises what `read` raises."""
         now = self.version()
         if now is not None and now == version:
             return None
         return Newer(now, lambda: self.read(columns), self.place)
 
     def changes(self) -> Changes | None:
-        """None when it can only be read whole. Otherwise `mark` and `read_since` are there."""
+        """How changed rows are found; None if the table is always read whole. Requires `mark` and `read_since`."""
         return None
 
     def mark(self) -> str | int | None:
-        """Asked in front of a reading: where the next `read_since` has to begin."""
+        """The mark from which the next `read_since` reads; called before each reading."""
         raise NotImplementedError
 
     def read_since(self, columns: Sequence[str], mark: str | int | None) -> Iterator[pa.RecordBatch]:
-        """As `read`, the rows that came or changed since the mark was made; some that did not may be among them."""
+        """As `read`, but the rows added or changed since the mark; unchanged ones may be among them."""
         raise NotImplementedError
