@@ -45,8 +45,8 @@ def _number(text: str, base: int) -> int | None:
     if not text:
         return None
     negative, number = text.startswith("-"), 0
-    for character in text[negative:].upper():
-        digit = DIGITS.find(character)
+    for character in text[negative:]:
+        digit = DIGITS.find(character.upper()) if character.isascii() else -1
         if not 0 <= digit < base:
             break
         number = number * base + digit

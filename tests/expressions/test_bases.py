@@ -19,6 +19,7 @@ def values(text: str, *given: str | None) -> list[Any]:
 
 def test_a_number_in_another_base() -> None:
     assert values("conv(s, 16, 10)", "0050", "ff", "FG", None, "x", "") == ["80", "255", "15", None, "0", None]
+    assert values("conv(s, 36, 10)", "ss", "ß") == ["1036", "0"]
     assert values("conv(s, 10, 16)", "-1", " 255", "007") == ["FFFFFFFFFFFFFFFF", "FF", "7"]
 
 
