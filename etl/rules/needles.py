@@ -32,8 +32,8 @@ from etl.rules.predicates import TextKind
 MOST_FORMS = 64
 """Forms of a literal that the cases of its letters beyond ASCII make; with more it is left to a regular expression."""
 
-FEW_THREES = 16
-"""Literals of three bytes up to which their first two find them: a look-up less at each place of a text."""
+FEW_PAIRS = 64
+"""How many two bytes literals of three begin with, up to which these find them: a look-up less at each place of a text."""
 
 SAMPLE = 512
 """Texts of the first batch in which the rarest part of each literal is looked up."""
@@ -106,7 +106,7 @@ class _Sieves(NamedTuple):
     any_short: bool
     """Whether there are literals of two or three bytes."""
     any_three: bool
-    """Whether there are many literals of three bytes: few are known by their first two."""
+    """Whether literals of three bytes begin with many different two: if not, these say where something may be."""
 
 
 class Literals:
@@ -211,10 +211,11 @@ def _sieves(four: Sequence[_Gram], three: Sequence[_Gram], two: Sequence[_Gram])
     sieve_four[_mixed(four) >> shift] = 1
     sieve_three[_mixed(three) >> three_shift] = 1
     sieve_two[[word for word, _, _ in two]] = 1
-    if len(three) <= FEW_THREES:
-        sieve_two[[word & 0xFFFF for word, _, _ in three]] = 1
+    pairs = {word & 0xFFFF for word, _, _ in three}
+    if len(pairs) <= FEW_PAIRS:
+        sieve_two[list(pairs)] = 1
     words = np.packbits(sieve_four, bitorder="little").view(np.uint32)
-    return _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two), len(three) > FEW_THREES)
+    return _Sieves(words, shift, sieve_three, three_shift, sieve_two, bool(three or two), len(pairs) > FEW_PAIRS)
 
 
 def _singles(literals: Sequence[Needle]) -> tuple[Any, Any, Any]:

@@ -34,10 +34,10 @@ def _value(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, 
 
 
 @part
-def _where(rule: Any, word: Any, witness_first: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
-    """The rows in which a rule may be true."""
+def _where(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
+    """The rows in which one of some witnesses is; all, if none is known."""
     seen = np.uint64(0)
-    for at in range(witness_first[rule], witness_first[rule + 1]):
+    for at in range(first, behind):
         predicate = witnesses[at]
         if predicate < 0:
             return ALWAYS
@@ -47,11 +47,13 @@ def _where(rule: Any, word: Any, witness_first: Any, witnesses: Any, touched: An
 
 
 @part
-def _hopeless(rule: Any, witness_first: Any, witnesses: Any, touched: Any) -> Any:
-    for at in range(witness_first[rule], witness_first[rule + 1]):
+def _touched(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
+    """From where to where a rule has witnesses that were found, or is none; often it is one of many."""
+    first, behind = end, end
+    for at in range(begin, end):
         if witnesses[at] < 0 or touched[witnesses[at]] != 0:
-            return False
-    return True
+            first, behind = min(first, at), at + 1
+    return first, behind
 
 
 @part
@@ -77,10 +79,11 @@ def evaluate(
     words = truth.shape[1]
     last = ALWAYS if rows & 63 == 0 else (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     for rule in range(truth.shape[0]):
-        if _hopeless(rule, witness_first, witnesses, touched):
+        first_found, behind = _touched(witness_first[rule], witness_first[rule + 1], witnesses, touched)
+        if first_found == behind:
             continue
         for word in range(words):
-            seen = _where(rule, word, witness_first, witnesses, touched, bits)
+            seen = _where(word, first_found, behind, witnesses, touched, bits)
             if seen == 0:
                 continue
             if word == words - 1:

@@ -18,8 +18,8 @@ MOSTLY_NEW = 0.7
 """A batch with more new texts than this part of its values was not worth remembering,"""
 TELLING = 256
 """unless it had fewer values, which tell little,"""
-PAUSE = 16
-"""and after so many batches without memory it is tried again."""
+PAUSE, LONGEST_PAUSE = 16, 256
+"""and after so many batches without memory it is tried again; each time in vain, twice as many follow."""
 
 
 class Hits(NamedTuple):
@@ -49,7 +49,7 @@ class Seen:
 
     def __init__(self, enabled: bool = True) -> None:
         self._enabled, self._pause, self._room = enabled, 0, False
-        self._generation = 0
+        self._generation, self._next_pause = 0, PAUSE
 
     @property
     def is_paused(self) -> bool:
@@ -79,12 +79,18 @@ class Seen:
             self._forget()
             known = self._numbered(texts, code)
         if known < 0:
-            self._room, self._pause = False, PAUSE
+            self._room = False
+            self._rest()
             return None
         if len(array) >= TELLING and known - self._known > MOSTLY_NEW * len(array):
-            self._pause = PAUSE
+            self._rest()
+        else:
+            self._next_pause = PAUSE
         self._learn(known, look)
         return code, Hits(self._first, self._predicates)
+
+    def _rest(self) -> None:
+        self._pause, self._next_pause = self._next_pause, min(2 * self._next_pause, LONGEST_PAUSE)
 
     def _numbered(self, texts: Texts, code: Any) -> int:
         return number(

@@ -82,6 +82,36 @@ def test_new_texts_all_the_time_are_not_remembered() -> None:
     assert look.looked == 5 * TELLING + 50
 
 
+def test_the_longer_texts_are_new_the_less_often_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    memory, look, tried, numbered = Seen(), Counting(), list[int](), seen.number
+    monkeypatch.setattr(seen, "number", lambda *given: tried.append(batch) or numbered(*given))
+
+    # when
+    for batch in range(600):
+        held(memory, [f"{batch} {n}" for n in range(TELLING)], look)
+
+    # then
+    assert tried == [0, 17, 50, 115, 244, 501]
+
+
+def test_texts_that_begin_to_repeat_are_remembered() -> None:
+    # given
+    memory, look = Seen(), Counting()
+    for batch in range(20):
+        held(memory, [f"{batch} {n}" for n in range(TELLING)], look)
+
+    # when
+    for _ in range(100):
+        found = held(memory, ["same"] * TELLING, look)
+    before = look.looked
+    again = held(memory, ["same"] * TELLING, look)
+
+    # then
+    assert look.looked == before
+    assert again == found
+
+
 def test_few_new_texts_tell_nothing() -> None:
     # given
     memory, look = Seen(), Counting()
