@@ -1,4 +1,4 @@
-"""Whatever Spark itself can read, as a source."""
+"""The `spark` source: reads with Spark's own formats."""
 
 from __future__ import annotations
 
@@ -28,34 +28,36 @@ if TYPE_CHECKING:
     from pyspark.sql.readwriter import DataFrameReader
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-FIXED: dict[str, Schema] = {
+FIXED_SCHEMAS: dict[str, Schema] = {
     "rate": pa.schema([("timestamp", TIMESTAMP), ("value", pa.int64())]),
     "rate-micro-batch": pa.schema([("timestamp", TIMESTAMP), ("value", pa.int64())]),
     "text": pa.schema([("value", pa.string())]),
     "socket": pa.schema([("value", pa.string())]),
 }
-"""Formats whose fields Spark fixes."""
+"""Formats with fixed fields."""
 
-FILES = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
+FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 """Formats that need a path."""
 
 READ_WITH_SCHEMA = ("parquet", "orc", "json", "avro", "xml")
-"""File formats whose columns Spark finds by the names of the schema it is given."""
+"""File formats that take columns by the names of the given schema."""
 
-ENDLESS = ("rate", "rate-micro-batch", "socket")
-BOUNDED = ("jdbc",)
-_KNOWN = sorted({*FIXED, *FILES, *BOUNDED, "kafka", "delta", "iceberg"})
+ENDLESS_FORMATS = ("rate", "rate-micro-batch", "socket")
+"""Formats that can only stream."""
+BOUNDED_FORMATS = ("jdbc",)
+"""Formats that cannot stream."""
+_KNOWN_FORMATS = sorted({*FIXED_SCHEMAS, *FILE_FORMATS, *BOUNDED_FORMATS, "kafka", "delta", "iceberg"})
 
 _SECRET_NAME = re.compile(r"(?i)passw|secret|token|credential|private|key")
 _SECRET_VALUE = re.compile(r"(?i)password=|://[^/\s:]*:[^/\s@]+@")
 
 
-def _hidden(options: object) -> object:
-    """Values that look like secrets, by their option's name or by what they hold, wrapped so that they never print."""
+def _hide_secrets(options: object) -> object:
+    """Wrap option values that look like secrets, by the option's name or the value, so that they are never printed."""
     if not isinstance(options, Mapping):
         return options
     return {
-        name: SecretStr(_text(value)) if isinstance(value, str | int | float) and _is_secret(str(name), value) else value
+        name: SecretStr(_option_text(value)) if isinstance(value, str | int | float) and _is_secret(str(name), value) else value
         for name, value in options.items()
     }
 
@@ -64,27 +66,27 @@ def _is_secret(name: str, value: object) -> bool:
     return bool(_SECRET_NAME.search(name) or (isinstance(value, str) and _SECRET_VALUE.search(value)))
 
 
-def _text(value: object) -> str:
-    """An option as Spark reads it."""
+def _option_text(value: object) -> str:
+    """Return an option as Spark reads it."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-SparkOptions = Annotated[dict[str, bool | int | float | str | SecretStr], BeforeValidator(_hidden)]
+SparkOptions = Annotated[dict[str, bool | int | float | str | SecretStr], BeforeValidator(_hide_secrets)]
 
 
 class SparkSource(FrameSource):
-    """Read with any of Spark's own formats: parquet, orc, json, csv, text, rate, jdbc, kafka, delta and others.
+    """Read with one of Spark's own formats: parquet, orc, json, csv, text, rate, jdbc, kafka, delta and others.
 
-    Spark keeps the position of a streaming read in its checkpoint and reads again what was not committed; whether the
-    same data comes again is the format's promise (files: yes). Work is split as the format does it. A bounded read
-    takes everything once and has no position: a second run reads it again.
+    Spark stores the offset of a streaming read in its checkpoint and reads uncommitted data again; whether that is the same
+    data depends on the format (files: yes). The format divides the work. A bounded read reads everything once and has no
+    offset: a second run reads it again.
 
-    Columns are taken by name, cast to ``fields`` and everything else is left out; a cast that fails ends the run, as
-    Spark's ANSI mode has it. ``rate`` and ``text`` have fixed fields, those of local ``parquet`` and ``orc`` files are
-    read from the files, all other formats need ``fields``. Values of options that look like secrets are never printed.
-    The format's package must be on Spark's class path.
+    Columns are selected by name and cast to the types in ``fields``; a failed cast ends the run, as in Spark's ANSI mode.
+    ``rate`` and ``text`` have fixed fields, those of local ``parquet`` and ``orc`` files are read from the files, all other
+    formats need ``fields``. Option values that look like secrets are never printed. The format's package must be on Spark's
+    class path.
 
     ```yaml
     type: spark
@@ -102,34 +104,32 @@ class SparkSource(FrameSource):
     type: Literal["spark"] = "spark"
     format: str = Field(min_length=1, description="Spark's name of the format.", examples=["parquet", "jdbc"])
     options: SparkOptions = Field(
-        default={}, description="Options of the format as Spark names them.", examples=[{"maxFilesPerTrigger": 10}]
+        default={}, description="Options of the format, by Spark's names.", examples=[{"maxFilesPerTrigger": 10}]
     )
     path: str | None = Field(default=None, min_length=1, description="File, folder or glob, for formats that read files.")
-    follow: bool = Field(
-        default=False, alias="streaming", description="Keep reading what is added, instead of once and then end."
-    )
+    follow: bool = Field(default=False, alias="streaming", description="Continue reading added data, instead of reading once.")
     declared: dict[FieldName, TypeName] | None = Field(
         default=None,
         alias="fields",
         min_length=1,
-        description="The fields to take and their Spark SQL types; none where the format knows them.",
+        description="Fields to read and their Spark SQL types; without it those of the format.",
         examples=[{"id": "bigint", "customer.name": "string"}],
     )
 
     @property
     def streaming(self) -> bool:
-        """As the option says."""
+        """Value of the option."""
         return self.follow
 
     def check(self) -> Iterable[Finding]:
-        """A missing path, fields that nobody declared, formats that cannot stream or cannot end."""
-        if self.format not in _KNOWN and (hint := nearest(self.format, _KNOWN)):
-            yield Finding("unknown-format", f"{self.format!r} is no format of Spark's own", ("format",), hint, "warning")
-        if self.format in FILES and self.path is None and "path" not in self.options:
+        """Check for a missing path, undeclared fields, and formats that cannot stream or cannot end."""
+        if self.format not in _KNOWN_FORMATS and (hint := nearest(self.format, _KNOWN_FORMATS)):
+            yield Finding("unknown-format", f"{self.format!r} is not a format of Spark", ("format",), hint, "warning")
+        if self.format in FILE_FORMATS and self.path is None and "path" not in self.options:
             yield Finding("missing-path", f"format {self.format!r} needs a path", ("path",))
-        if self.follow and self.format in BOUNDED:
-            yield Finding("not-streaming", f"Spark cannot follow format {self.format!r}", ("streaming",), "leave out 'streaming'")
-        if not self.follow and self.format in ENDLESS:
+        if self.follow and self.format in BOUNDED_FORMATS:
+            yield Finding("not-streaming", f"Spark cannot follow format {self.format!r}", ("streaming",), "remove 'streaming'")
+        if not self.follow and self.format in ENDLESS_FORMATS:
             yield Finding("not-bounded", f"format {self.format!r} has no end", ("streaming",), "set 'streaming: true'")
         yield from self._check_fields()
 
@@ -146,38 +146,38 @@ class SparkSource(FrameSource):
             yield Finding("field-conflict", str(error), ("fields",))
 
     def fields(self) -> Schema:
-        """What is declared, or what the format or its files say; empty where nobody knows."""
+        """Return the declared fields, or those of the format or its files; empty if they are unknown."""
         if self.declared is not None:
             return flat_schema(pa.schema([(name, parse_type(text)) for name, text in self.declared.items()]))
-        if self.format in FIXED:
-            return FIXED[self.format]
+        if self.format in FIXED_SCHEMAS:
+            return FIXED_SCHEMAS[self.format]
         if self.format in ("parquet", "orc") and self.path is not None:
-            return _file_schema(self.path, self.format)
+            return _read_file_schema(self.path, self.format)
         return pa.schema([])
 
     def load(self, session: SparkSession) -> DataFrame:
-        """The declared columns of what Spark reads, structs nested."""
+        """Return the declared columns, structs nested."""
         reader: DataFrameReader | DataStreamReader = session.readStream if self.follow else session.read
-        reader = reader.format(self.format).options(**{name: _text(value) for name, value in self.options.items()})
+        reader = reader.format(self.format).options(**{name: _option_text(value) for name, value in self.options.items()})
         if schema := self._read_schema():
             reader = reader.schema(schema)
         if self.format == "csv" and self._has_header:
             reader = reader.option("enforceSchema", "false")
-        return (reader.load() if self.path is None else reader.load(self.path)).select(*_columns(self.fields()))
+        return (reader.load() if self.path is None else reader.load(self.path)).select(*_select_columns(self.fields()))
 
     @property
     def _has_header(self) -> bool:
-        return any(name.lower() == "header" and _text(value).lower() == "true" for name, value in self.options.items())
+        return any(name.lower() == "header" and _option_text(value).lower() == "true" for name, value in self.options.items())
 
     def _read_schema(self) -> str | None:
-        """DDL for formats that take one. A CSV file with a header has names of its own, unless it is followed."""
+        """Return DDL for formats that accept it. A CSV file with a header has its own names, unless it is followed."""
         if self.format in READ_WITH_SCHEMA or (self.format == "csv" and (self.follow or not self._has_header)):
             return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in nested_schema(self.fields()))
         return None
 
 
-def _columns(schema: Schema) -> list[Column]:
-    """Leaves cast to their types, gathered into structs again."""
+def _select_columns(schema: Schema) -> list[Column]:
+    """Cast leaves to their types, and build structs of them again."""
     tree: dict[str, Any] = {}
     for field in schema:
         *parents, last = field.name.split(".")
@@ -185,19 +185,19 @@ def _columns(schema: Schema) -> list[Column]:
         for parent in parents:
             node = node.setdefault(parent, {})
         node[last] = field.type
-    return [_column((name,), node) for name, node in tree.items()]
+    return [_build_column((name,), node) for name, node in tree.items()]
 
 
-def _column(path: tuple[str, ...], node: Any) -> Column:
+def _build_column(path: tuple[str, ...], node: Any) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     if isinstance(node, dict):
-        return F.struct(*(_column((*path, name), child) for name, child in node.items())).alias(path[-1])
+        return F.struct(*(_build_column((*path, name), child) for name, child in node.items())).alias(path[-1])
     return F.col(".".join(f"`{part}`" for part in path)).cast(_ddl(node)).alias(path[-1])
 
 
 def _ddl(type_: pa.DataType) -> str:
-    """`format_type` with the names of members quoted, for they may hold ``@`` or ``-``."""
+    """Like `format_type`, with the names of members quoted, because they may contain ``@`` or ``-``."""
     if pa.types.is_struct(type_):
         return "struct<" + ", ".join(f"`{member.name}`: {_ddl(member.type)}" for member in type_) + ">"
     if pa.types.is_list(type_):
@@ -210,8 +210,8 @@ def _ddl(type_: pa.DataType) -> str:
 # ── Fields of local files ─────────────────────────────────────────────────────────────────────────
 
 
-def _file_schema(path: str, format_: str) -> Schema:
-    """The first file's flat schema in Spark's types; empty when there is no file to read."""
+def _read_file_schema(path: str, format_: str) -> Schema:
+    """Return the first file's flat schema in Spark's types; empty if no file can be read."""
     from glob import glob
 
     import pyarrow.dataset
@@ -223,11 +223,11 @@ def _file_schema(path: str, format_: str) -> Schema:
         schema = pyarrow.dataset.dataset(found[0], format=format_).schema
     except (OSError, pa.ArrowException):
         return pa.schema([])
-    return flat_schema(pa.schema([(field.name, _spark_type(field.type)) for field in schema]))
+    return flat_schema(pa.schema([(field.name, _to_spark_type(field.type)) for field in schema]))
 
 
-def _spark_type(type_: pa.DataType) -> pa.DataType:
-    """The type Spark reads a column of a file as."""
+def _to_spark_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type that Spark uses for a file's column."""
     for applies, convert in _SPARK_TYPES:
         if applies(type_):
             return convert(type_)
@@ -235,11 +235,11 @@ def _spark_type(type_: pa.DataType) -> pa.DataType:
 
 
 _SPARK_TYPES: tuple[tuple[Any, Any], ...] = (
-    (pa.types.is_struct, lambda t: pa.struct([(member.name, _spark_type(member.type)) for member in t])),
-    (pa.types.is_list, lambda t: pa.list_(_spark_type(t.value_type))),
-    (pa.types.is_large_list, lambda t: pa.list_(_spark_type(t.value_type))),
-    (pa.types.is_map, lambda t: pa.map_(_spark_type(t.key_type), _spark_type(t.item_type))),
-    (pa.types.is_dictionary, lambda t: _spark_type(t.value_type)),
+    (pa.types.is_struct, lambda t: pa.struct([(member.name, _to_spark_type(member.type)) for member in t])),
+    (pa.types.is_list, lambda t: pa.list_(_to_spark_type(t.value_type))),
+    (pa.types.is_large_list, lambda t: pa.list_(_to_spark_type(t.value_type))),
+    (pa.types.is_map, lambda t: pa.map_(_to_spark_type(t.key_type), _to_spark_type(t.item_type))),
+    (pa.types.is_dictionary, lambda t: _to_spark_type(t.value_type)),
     (pa.types.is_timestamp, lambda t: TIMESTAMP if t.tz else pa.timestamp("us")),
     (pa.types.is_large_string, lambda t: pa.string()),
     (pa.types.is_large_binary, lambda t: pa.binary()),

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
 from connectors.file.charset import charset
-from connectors.file.ends import event_cutter, event_ends
+from connectors.file.event_ends import event_cutter, event_ends
 from connectors.file.multiline import Multiline
 from connectors.file.newlines import last_line_end
 from connectors.stdin_copy import StdinCopier, StdinSegments
@@ -71,7 +71,7 @@ class StdinSource(ReceivingSource):
         except ValueError as error:
             yield Finding("unknown-charset", str(error), ("charset",))
         if self.multiline:
-            yield from self.multiline.findings(self.charset)
+            yield from self.multiline.check(self.charset)
 
     def exclusive(self) -> Iterable[str]:
         """Return a name, because a pipe can be read only once."""
@@ -95,11 +95,11 @@ class StdinSource(ReceivingSource):
             total = StdinSegments(self._folder).end  # read after the end mark was seen
         else:
             total = last_line_end(segments, begin, segments.end, ends.charset)
-            if not segments.is_quiet(ends.patience):
-                total = ends.reached(segments, begin, total, limit.max_bytes)
+            if not segments.is_quiet(ends.idle_timeout):
+                total = ends.batch_end(segments, begin, total, limit.max_bytes)
         end = total
         if total - begin > limit.max_bytes:
-            end = ends.last(segments, begin, begin + limit.max_bytes)
+            end = ends.last_event_end(segments, begin, begin + limit.max_bytes)
             if end == begin:
                 end, _ = ends.count(segments, begin, total, 1)
         if limit.max_events is not None and end > begin:
@@ -112,7 +112,7 @@ class StdinSource(ReceivingSource):
         first, last = start["offset"], end["offset"]
         parts = max(1, min(parallelism, (last - first) // _MIN_SPLIT_BYTES))
         wanted = [first + ends.charset.whole((last - first) * part // parts) for part in range(1, parts)]
-        cuts = {found for at, until in pairwise([*wanted, last]) if (found := ends.after(segments, at, until))}
+        cuts = {found for at, until in pairwise([*wanted, last]) if (found := ends.next_event_begin(segments, at, until))}
         bounds = sorted({first, last, *cuts})
         return [Split("stdin", a, b) for a, b in pairwise(bounds)]
 

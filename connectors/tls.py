@@ -81,8 +81,8 @@ class ClientTls(BaseModel):
         try:
             context.load_cert_chain(self.certificate, self.key, password=self._password)
         except (OSError, ValueError) as error:
-            place = f"certificate {self.certificate} (key {self.key or 'in it'})"
-            raise ComponentError(f"tls: cannot use {place}: {_reason(error)}") from error
+            files = f"certificate {self.certificate} (key {self.key or 'in it'})"
+            raise ComponentError(f"tls: cannot use {files}: {_reason(error)}") from error
 
     def _password(self) -> str:
         """Called only if the key is encrypted; otherwise the library would ask on the terminal."""

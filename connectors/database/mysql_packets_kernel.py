@@ -74,12 +74,12 @@ def cut_rows(base: Any, begin: Any, end: Any, count: Any, first: Any, address: A
     while row < address.shape[1] and end - begin >= HEADER_BYTES:
         at = base + np.uint64(begin)
         size = _number(at, 3)
-        behind = begin + HEADER_BYTES + size
+        packet_end = begin + HEADER_BYTES + size
         if np.int64(load_byte(at + np.uint64(3))) != count:
             return MALFORMED, begin, count, row
         if size == MAX_PACKET_BYTES:
             return LARGE_ROW, begin, count, row
-        if behind > end:
+        if packet_end > end:
             break
         at += np.uint64(HEADER_BYTES)
         kind = np.int64(load_byte(at)) if size else np.int64(0)
@@ -87,9 +87,9 @@ def cut_rows(base: Any, begin: Any, end: Any, count: Any, first: Any, address: A
             return SERVER_ERROR, begin, count, row
         if kind == _EIGHT and size < _END_BYTES:
             return END, begin, count, row
-        if not _locate_values(at, base + np.uint64(behind), row, address, length):
+        if not _locate_values(at, base + np.uint64(packet_end), row, address, length):
             return MALFORMED, begin, count, row
-        begin, count, row = behind, (count + 1) & 0xFF, row + 1
+        begin, count, row = packet_end, (count + 1) & 0xFF, row + 1
     return NEEDS_MORE, begin, count, row
 
 

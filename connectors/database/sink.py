@@ -125,9 +125,9 @@ class DatabaseSink(DatabaseOptions, Sink):
             yield Finding("unused-option", "types is only used with create: true", ("types",), severity="warning")
 
     def _check_columns(self, fields: Schema) -> Iterable[Finding]:
-        seen: dict[str, str] = {}
+        fields_by_column: dict[str, str] = {}
         for field, column in self._columns(fields).items():
-            other = seen.setdefault(column.lower(), field)
+            other = fields_by_column.setdefault(column.lower(), field)
             if other != field:
                 message = f"fields {other!r} and {field!r} both go to column {column!r}"
                 yield Finding("duplicate-column", message, ("columns",), "use another column for one of them")

@@ -49,7 +49,7 @@ def to_python_values(column: pa.Array) -> list[Any]:
     return pl.Series(values).to_list()
 
 
-def join_rows(columns: Sequence[Parts], before: str, between: str, behind: str) -> pa.StringArray:
+def join_rows(columns: Sequence[Parts], before: str, between: str, after: str) -> pa.StringArray:
     """Return the text of each row, with the texts before, between and after its values, in one pass."""
     parts: Parts = [before]
     for number, column in enumerate(columns):
@@ -58,7 +58,7 @@ def join_rows(columns: Sequence[Parts], before: str, between: str, behind: str) 
                 parts[-1] += part
             else:
                 parts.append(part)
-    return pc.binary_join_element_wise(*parts, behind, "")
+    return pc.binary_join_element_wise(*parts, after, "")
 
 
 def rows_as_bytes(rows: pa.StringArray) -> memoryview:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from connectors import json_lines
 from connectors.elasticsearch.index_naming import TIME_FIELD, index_names
-from connectors.file.templates import Template, parse_template
+from connectors.file.path_template import Template, parse_template
 from connectors.json_lines import Frame
 from etl.api import IDENTITY, visible
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.file.date_spelling import date_findings, meant_date
-from connectors.file.templates import NULL, Template, coded, date_names, is_date, parse_template
+from connectors.file.date_patterns import check_dates, suggest_date
+from connectors.file.path_template import NULL, Template, date_names, encode_distinct, is_date_pattern, parse_template
 from etl.api import FieldName, Finding, Schema, nearest
 
 MAX_NAME_BYTES = 255
@@ -45,7 +45,7 @@ def index_names(template: Template, batch: pa.RecordBatch, time_field: str) -> p
     """Return each event's index. Python handles each distinct value of a batch once."""
     pieces: list[pa.Array | str] = [template.pieces[0]]
     for piece, literal in zip(template.pieces[1::2], template.pieces[2::2], strict=True):
-        texts, codes = date_names(batch, piece, time_field) if is_date(piece) else _values(batch.column(piece))
+        texts, codes = date_names(batch, piece, time_field) if is_date_pattern(piece) else _values(batch.column(piece))
         pieces += [pa.array(texts, pa.string()).take(pa.array(codes)), literal]
     return pc.binary_join_element_wise(*pieces, "")
 
@@ -80,11 +80,11 @@ def check_index_name(index: str, time_field: FieldName | None, incoming: Schema)
     """Yield findings for a name that is impossible or unsafe."""
     template = parse_template(index)
     yield from _check_literals(index, template)
-    yield from date_findings(template, "index")
+    yield from check_dates(template, "index")
     for name in template.fields:
         at = index.index("{" + name + "}") + 1
         if name not in incoming.names:
-            meant = meant_date(name)
+            meant = suggest_date(name)
             near = f"a date is written {{{meant}}}" if meant else nearest(name, incoming.names)
             hint = near or "dates are spelled with yyyy, MM, dd, HH and mm, such as {yyyy.MM.dd}"
             yield Finding("unknown-field", f"there is no field {name!r} here", ("index",), hint, at=at)
@@ -99,7 +99,7 @@ def check_index_name(index: str, time_field: FieldName | None, incoming: Schema)
 
 
 def _values(column: pa.Array) -> tuple[list[str], object]:
-    return coded(column, lambda distinct: [safe_value(text) for text in distinct.cast(pa.string()).to_pylist()])
+    return encode_distinct(column, lambda distinct: [safe_value(text) for text in distinct.cast(pa.string()).to_pylist()])
 
 
 def _check_literals(index: str, template: Template) -> Iterator[Finding]:
@@ -127,6 +127,6 @@ def _check_time(time_field: FieldName | None, incoming: Schema) -> Iterator[Find
         yield Finding("unknown-field", message, ("time_field",) if time_field else ("index",), hint)
         return
     type_ = incoming.field(name).type
-    if not (pa.types.is_timestamp(type_) or pa.types.is_date(type_)):
+    if not (pa.types.is_timestamp(type_) or pa.types.is_date_pattern(type_)):
         message = f"field {name!r} is {type_}, but a date needs a timestamp"
         yield Finding("wrong-type", message, ("time_field",) if time_field else ("index",))

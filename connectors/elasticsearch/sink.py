@@ -13,7 +13,7 @@ from connectors.elasticsearch.connection_options import ClusterOptions
 from connectors.elasticsearch.documents import Action, BulkEncoding
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
-from connectors.file.templates import example, parse_template
+from connectors.file.path_template import example_path, parse_template
 from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, unknown_field, visible
 
 
@@ -125,7 +125,7 @@ class ElasticsearchSink(ClusterOptions, Sink):
 
     def writes(self) -> Iterable[str]:
         """Return the index at each URL; with placeholders, an example of its name."""
-        return [f"index {url}/{example(parse_template(self.index))}" for url in self.urls]
+        return [f"index {url}/{example_path(parse_template(self.index))}" for url in self.urls]
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Log in, and check the index, its mapping, and the ingest pipeline."""

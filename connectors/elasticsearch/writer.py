@@ -59,8 +59,8 @@ class BulkWriter:
                 bad, code, reasons = found
                 rejected.append(Rejects(batch.filter(bad), code, reasons))
                 good = pc.invert(bad)
-                kept = pc.indices_nonzero(good).cast(pa.int64())
-                rows = kept if rows is None else rows.take(kept)
+                good_rows = pc.indices_nonzero(good).cast(pa.int64())
+                rows = good_rows if rows is None else rows.take(good_rows)
                 batch = batch.filter(good)
         result = self._send_all(batch)
         retryable = result.retryable if rows is None or result.retryable is None else rows.take(result.retryable)

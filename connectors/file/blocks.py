@@ -1,4 +1,4 @@
-"""Blocks of bytes that a stream is read into, and lines that are longer than one may be."""
+"""Blocks of bytes that a stream is read into, and lines longer than the limit."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 from connectors.file.charset import Charset
 
-TAIL = 1 << 16
-"""Bytes at the end of a block where its last newline is looked for first."""
+FIRST_TAIL_BYTES = 1 << 16
+"""Bytes at the end of a block that are searched first for its last newline."""
 
 ReadInto = Callable[[memoryview], int]
-"""Fills a part of a buffer and says how much; 0 at the end."""
+"""Fills a part of a buffer and returns the number of bytes; 0 at the end."""
 
 
 class LongLine:
-    """A line longer than the buffer may hold: measured and passed over, its beginning kept."""
+    """A line longer than the limit: its length is measured, its beginning kept, the rest skipped."""
 
-    def __init__(self, start: int, shown: bytes) -> None:
-        self.start, self.shown, self.length, self.after = start, shown, 0, start
+    def __init__(self, start: int, sample: bytes) -> None:
+        self.start, self.sample, self.length, self.after = start, sample, 0, start
 
     def skip(self, charset: Charset, readinto: ReadInto, block: memoryview, filled: int) -> int:
-        """Read to the line's end; what follows it is moved to the front of the block, and its size returned."""
+        """Read to the line's end; move the following bytes to the front of the block and return their number."""
         self.length = filled
         while True:
             got = fill(readinto, block)
@@ -35,7 +35,7 @@ class LongLine:
 
 
 def fill(readinto: ReadInto, view: memoryview) -> int:
-    """Read until the view is full or the stream ends, so that blocks are cut where characters are."""
+    """Read until the view is full or the stream ends, so that blocks end at character boundaries."""
     filled = 0
     while filled < len(view):
         got = readinto(view[filled:])
@@ -46,22 +46,22 @@ def fill(readinto: ReadInto, view: memoryview) -> int:
 
 
 def new_block(size: int) -> memoryview:
-    """Memory that nobody has written to: it is taken from the system only as it is filled."""
+    """Allocate a block; the system provides memory only as it is written."""
     import numpy as np
 
     return np.empty(size, np.uint8).data
 
 
-def continued(rest: memoryview, size: int) -> memoryview:
-    """Another block that begins with what is left of one."""
+def continue_block(rest: memoryview, size: int) -> memoryview:
+    """Return a new block that begins with the rest of another."""
     block = new_block(size)
     block[: len(rest)] = rest
     return block
 
 
 def after_last(charset: Charset, block: memoryview) -> int:
-    """Where the last whole line ends, 0 when there is none: looked for in ever longer tails."""
-    begin, size = len(block), TAIL
+    """Return the end of the last complete line, 0 if there is none; searches ever longer tails."""
+    begin, size = len(block), FIRST_TAIL_BYTES
     while begin:
         begin = max(0, len(block) - size)
         begin -= begin % charset.unit

@@ -1,4 +1,4 @@
-"""Bytes from file to file inside the kernel, and renames that fall back to a copy."""
+"""Copies bytes between files in the kernel, and renames files, with a fallback to copying."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-_ELSEWHERE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EPERM}
+_FALLBACK_ERRORS = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF, errno.EPERM}
 
 
 def append(source: str, start: int, end: int, target: int, at: int) -> int:
-    """Bytes ``start`` to ``end`` of a file → the open ``target`` at ``at``; returns where they end."""
+    """Copy bytes ``start`` to ``end`` of a file to the open ``target`` at ``at``; returns the end of the written bytes."""
     handle = os.open(source, os.O_RDONLY)
     try:
         while start < end:
@@ -26,13 +26,13 @@ def append(source: str, start: int, end: int, target: int, at: int) -> int:
 
 
 def rename(source: str, target: str) -> None:
-    """Rename, through a hidden copy where the two are on different file systems. The caller makes it durable."""
+    """Rename a file; between file systems, copy it to a temporary file first. The caller makes it durable."""
     try:
         os.rename(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with removed_on_failure(hidden(target)) as copied:
+        with removed_on_failure(temporary_path(target)) as copied:
             copy(source, copied)
             os.rename(copied, target)
         os.unlink(source)
@@ -40,7 +40,7 @@ def rename(source: str, target: str) -> None:
 
 @contextmanager
 def removed_on_failure(path: str) -> Iterator[str]:
-    """Remove a temporary file when the body that writes it fails, such as on a full disk."""
+    """Remove a temporary file if the body that writes it fails, for example on a full disk."""
     try:
         yield path
     except BaseException:
@@ -50,20 +50,20 @@ def removed_on_failure(path: str) -> Iterator[str]:
 
 
 def remove(path: str) -> None:
-    """Remove a file that was never committed, and the hidden copy it may have come from."""
-    for leftover in (path, hidden(path)):
+    """Remove a file that was never committed, and its temporary copy."""
+    for leftover in (path, temporary_path(path)):
         with suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(leftover)
 
 
-def hidden(path: str) -> str:
-    """Where a file is written before it is renamed to ``path``."""
+def temporary_path(path: str) -> str:
+    """Return the hidden path at which a file is written before it is renamed to ``path``."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.tmp")
 
 
 def copy(source: str, target: str) -> None:
-    """A whole file. The caller makes it durable."""
+    """Copy a whole file. The caller makes it durable."""
     out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         append(source, 0, os.path.getsize(source), out, 0)
@@ -75,6 +75,6 @@ def _copy(source: int, target: int, start: int, at: int, count: int) -> int:
     try:
         return os.copy_file_range(source, target, count, start, at)
     except OSError as error:
-        if error.errno not in _ELSEWHERE:
+        if error.errno not in _FALLBACK_ERRORS:
             raise
     return os.pwrite(target, os.pread(source, min(count, 1 << 20), start), at)

@@ -1,7 +1,7 @@
-"""How events become bytes of a file: JSON lines or CSV, plain or compressed.
+"""Encodes events as bytes of a file: JSON lines or CSV, plain or compressed.
 
-Each encoded batch stands for itself (compressed ones are a gzip member or a zstd frame of their own), so files can
-be appended to each other as they are.
+Each encoded batch is independent (compressed ones are a gzip member or zstd frame of their own), so files can be
+concatenated.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ EXTENSIONS: dict[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What a file of appendable bytes is made of."""
+    """Format of a file that can be appended to."""
 
     format: Format
     compression: Compression
     nulls: Nulls = "keep"
-    """Of JSON."""
+    """For JSON."""
 
     @property
     def extension(self) -> str:
-        """How the names of such files end."""
+        """Extension of the files' names."""
         return f".{self.format}" if self.format == "parquet" else f".{self.format}{EXTENSIONS[self.compression]}"
 
     def header(self, schema: pa.Schema) -> bytes:
-        """What stands once at the beginning of a file."""
+        """Return the bytes at the beginning of each file."""
         if self.format != "csv":
             return b""
         return bytes(_COMPRESS[self.compression](_csv(pa.RecordBatch.from_pylist([], schema), header=True)))
 
     def encode(self, batch: pa.RecordBatch) -> Any:
-        """A batch → a buffer."""
+        """Encode a batch."""
         return _COMPRESS[self.compression](_csv(batch) if self.format == "csv" else json_lines.encode(batch, self.nulls))
 
 
 def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:
-    """Flat columns under dotted names; lists, maps and structs as JSON text, null as nothing."""
+    """Write flat columns under dotted names; lists, maps and structs as JSON text, null as empty."""
     import polars as pl
 
     visible = batch.drop_columns([name for name in HIDDEN if name in batch.schema.names])
@@ -69,7 +69,7 @@ def _gzip(data: memoryview) -> bytes:
 
 def _zstd(data: memoryview) -> memoryview:
     frame = pa.Codec("zstd").compress(pa.py_buffer(data))
-    return memoryview(frame)[: frame.size]  # its view is as long as the frame might have become
+    return memoryview(frame)[: frame.size]  # the view has the maximum length of a frame
 
 
 _GZIP_LEVEL = zlib.Z_BEST_SPEED + 3  # a third of the time of level 9, within a few per cent of its size

@@ -1,7 +1,7 @@
-"""What the driver knows of a ``file`` sink's output: which micro-batches are in, and how long each file may be.
+"""Ledger of a ``file`` sink in the driver: which micro-batches are committed, and the committed length of each file.
 
-One small JSON file, replaced as a whole. What it says is the truth: bytes behind a recorded length and files that
-were begun but never recorded as filled are leftovers of a crash.
+One small JSON file, replaced as a whole. Bytes after a recorded length, and files that were begun but have no recorded
+length, are leftovers of a crash.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ NAME = "committed.json"
 
 @dataclass(slots=True)
 class OutputFile:
-    """A file that grows. ``length`` bytes of it are committed."""
+    """A growing file, of which ``length`` bytes are committed."""
 
     key: str
-    """The expanded path it belongs to."""
+    """Its expanded path."""
 
     length: int
     since: float
-    """When it was begun, seconds since 1970."""
+    """When it was begun, in seconds since 1970."""
 
     shape: str = ""
-    """What its columns are, where that matters (CSV)."""
+    """Identifies its columns, if they matter (CSV)."""
 
     inode: int | None = None
-    """Which file it was at the last commit; None until then."""
+    """Inode at the last commit; None before it."""
 
     created: bool = False
-    """True when it did not exist before us."""
+    """Whether the sink created it."""
 
 
 @dataclass(slots=True)
 class Pending:
-    """Committed events that wait in the state folder for their part."""
+    """Committed events in the state folder that are not in a part yet."""
 
     key: str
     shape: str
     since: float
     header: int = 0
-    """Bytes that each of the files begins with and the part has once."""
+    """Bytes of the header that each file begins with."""
 
     bytes: int = 0
     files: list[str] = field(default_factory=list)
     part: str | None = None
-    """The part they are about to become."""
+    """Path of the part that they are about to become."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The record. `save` it before and after touching a file."""
+    """The ledger. `save` it before and after changing a file."""
 
     folder: str
     batches: dict[str, int] = field(default_factory=dict)
@@ -64,16 +64,16 @@ class Ledger:
     sequence: int = 0
 
     def holds(self, batch: BatchId) -> bool:
-        """True when this micro-batch was committed before."""
+        """Return whether this micro-batch is committed."""
         return batch.number <= self.batches.get(batch.query, -1)
 
     def next(self) -> int:
-        """A number that no part of this sink has had."""
+        """Return a number not used by any part of this sink."""
         self.sequence += 1
         return self.sequence
 
     def save(self) -> None:
-        """Replace the record on disk, durably."""
+        """Replace the ledger on disk, durably."""
         path = os.path.join(self.folder, NAME)
         record = {name: getattr(self, name) for name in ("batches", "sequence")}
         record["files"] = {name: {key: getattr(file, key) for key in _FILE} for name, file in self.files.items()}
@@ -86,7 +86,7 @@ _FILE, _PENDING = ([one.name for one in fields(kind)] for kind in (OutputFile, P
 
 
 def load(folder: str) -> Ledger:
-    """The record in this folder, or an empty one."""
+    """Read the ledger of this folder, or return an empty one."""
     path = os.path.join(folder, NAME)
     try:
         with open(path, encoding="utf-8") as file:
@@ -96,8 +96,8 @@ def load(folder: str) -> Ledger:
         return Ledger(folder)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ComponentError(
-            f"{path} does not hold what a file sink has committed ({error}); restore it, or move it away to begin anew: "
-            "output behind the last commit then stays as it is"
+            f"{path} is not a valid ledger of a file sink ({error}); restore it, or move it away to start again: "
+            "output after the last commit then stays"
         ) from error
 
 

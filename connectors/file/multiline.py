@@ -1,4 +1,4 @@
-"""The option ``multiline``: which lines make an event."""
+"""The option ``multiline``: which lines form an event."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.file.charset import wide
-from connectors.file.grouping import Grouping, table
-from connectors.file.presets import PRESETS, Name, Preset
+from connectors.file.charset import is_wide
+from connectors.file.line_grouping import LineGrouping, transition_table
+from connectors.file.multiline_presets import PRESETS, Name, Preset
 from etl.api import Duration, Finding, Size
 from etl.scanner.engines import prove
 from etl.scanner.pattern_error import PatternError
@@ -21,24 +21,24 @@ from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
 from etl.scanner.ways import way
 
-WAYS = ("start", "continue", "end", "preset")
-"""The options of which one says how lines are gathered."""
+RULES = ("start", "continue", "end", "preset")
+"""Options of which exactly one defines how lines are grouped."""
 
-PATIENCE = timedelta(seconds=1)
-"""Longest time that a pattern which needs backtracking may take for one line; a line that takes longer does not match."""
+PATTERN_TIMEOUT = timedelta(seconds=1)
+"""Time limit of a pattern that needs backtracking, for one line; after it the line does not match."""
 
 _CONTINUES = {
-    "start": table(1, lambda before, this: this != 0),
-    "continue": table(1, lambda before, this: this == 0),
-    "end": table(1, lambda before, this: before != 0),
+    "start": transition_table(1, lambda before, this: this != 0),
+    "continue": transition_table(1, lambda before, this: this == 0),
+    "end": transition_table(1, lambda before, this: before != 0),
 }
 
 
 class Multiline(BaseModel):
-    """Which lines make an event: one of `start`, `continue`, `end` and `preset` says it.
+    """Which lines form an event, by exactly one of `start`, `continue`, `end` and `preset`.
 
-    Patterns are those of the `regex` parser and are searched anywhere in the line; begin them with ``^``. The lines of
-    an event are joined by a newline; a return in front of it is dropped.
+    Patterns are those of the `regex` parser and are searched anywhere in the line; begin them with ``^``. The lines of an
+    event are joined by a newline; a return before it is dropped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,61 +61,61 @@ class Multiline(BaseModel):
         description="Patterns for stack traces of a language, or for the parts of container log lines; other lines are events.",
     )
     max_lines: int = Field(
-        default=500, ge=1, le=1_000_000, description="Most lines of an event; what follows is an event of its own."
+        default=500, ge=1, le=1_000_000, description="Maximum number of lines of an event; further lines form another event."
     )
     max_bytes: Size = Field(
         default=1 << 20,
         ge=1,
         le=64 << 20,
-        description="Most bytes of an event as they stand in the file; what follows is an event of its own.",
+        description="Maximum bytes of an event in the file; further lines form another event.",
     )
     timeout: Duration = Field(
         default=timedelta(seconds=5),
-        description="How long the last event may wait for more lines while nothing is written; later ones make another event.",
+        description="How long the last event waits for more lines while nothing is written; later lines form another event.",
     )
 
     @property
     def patterns(self) -> dict[str, str]:
-        """The options among start, continue and end that are given."""
+        """The options among start, continue and end that are set."""
         given = {"start": self.start, "continue": self.continued, "end": self.end}
         return {name: pattern for name, pattern in given.items() if pattern is not None}
 
-    def findings(self, codec: str) -> Iterator[Finding]:
-        """About a source's option ``multiline``, whose character set is ``codec``."""
+    def check(self, codec: str) -> Iterator[Finding]:
+        """Yield findings about a source's option ``multiline``; ``codec`` is its character set."""
         for finding in self._findings():
             yield replace(finding, path=("multiline", *finding.path))
-        if wide(codec):
-            hint = "leave multiline out, or convert the text to utf-8"
-            yield Finding("unknown-charset", f"lines in charset {codec!r} cannot be gathered into events", ("charset",), hint)
+        if is_wide(codec):
+            hint = "remove multiline, or convert the text to utf-8"
+            yield Finding("unknown-charset", f"lines in charset {codec!r} cannot be grouped into events", ("charset",), hint)
 
     def _findings(self) -> Iterator[Finding]:
-        """No way or several of telling events apart; bad and slow patterns."""
+        """Yield findings unless exactly one rule is set, and for invalid and slow patterns."""
         given = [*self.patterns, *(["preset"] if self.preset else [])]
         if len(given) != 1:
             found = "none is given" if not given else f"{' and '.join(given)} are given"
-            yield Finding("one-of", f"one of {', '.join(WAYS)} says which lines make an event, and {found}")
+            yield Finding("one-of", f"exactly one of {', '.join(RULES)} is needed, but {found}")
         for name, pattern in self.patterns.items():
             yield from _findings(name, pattern)
 
-    def grouping(self) -> Grouping:
-        """As a function of lines. Raises PatternError."""
+    def grouping(self) -> LineGrouping:
+        """Return the grouping of lines. Raises PatternError."""
         return _grouping(self)
 
 
 @lru_cache(maxsize=64)
-def _grouping(options: Multiline) -> Grouping:
-    preset = PRESETS[options.preset] if options.preset else _given(options)
-    scanner = Scanner([_tree(pattern) for pattern in preset.patterns], PATIENCE)
-    return Grouping(scanner, preset.continues, options.max_lines, options.max_bytes, preset.spliced)
+def _grouping(options: Multiline) -> LineGrouping:
+    preset = PRESETS[options.preset] if options.preset else _preset_of(options)
+    scanner = Scanner([_parse_pattern(pattern) for pattern in preset.patterns], PATTERN_TIMEOUT)
+    return LineGrouping(scanner, preset.continues, options.max_lines, options.max_bytes, preset.spliced)
 
 
-def _given(options: Multiline) -> Preset:
+def _preset_of(options: Multiline) -> Preset:
     ((name, pattern),) = options.patterns.items()
     return Preset((pattern,), _CONTINUES[name])
 
 
-def _tree(pattern: str) -> Node:
-    """Raises PatternError."""
+def _parse_pattern(pattern: str) -> Node:
+    """Parse a pattern. Raises PatternError."""
 
     def unknown(name: str, at: int) -> NoReturn:
         raise PatternError(f"%{{{name}}} is grok's, and this is a regular expression", at, hint="write the expression itself")
@@ -128,7 +128,7 @@ def _tree(pattern: str) -> Node:
 
 def _findings(name: str, pattern: str) -> Iterator[Finding]:
     try:
-        tree = _tree(pattern)
+        tree = _parse_pattern(pattern)
     except PatternError as error:
         yield Finding(error.code, error.message, (name,), error.hint, at=error.at)
         return

@@ -1,4 +1,4 @@
-"""Finding line ends in files, in bounded memory."""
+"""Finds line ends in files, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from connectors.file.charset import Charset
 
 
 class Seekable(Protocol):
-    """Bytes that can be read from any place."""
+    """Bytes that can be read from any position."""
 
     at: int
 
     def skip(self, size: int) -> None:
-        """Go forward or back."""
+        """Move forward or back."""
 
     def readinto(self, view: memoryview) -> int:
-        """Fill a part of the view; 0 at the end."""
+        """Fill a part of the view; returns 0 at the end."""
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, fewer only at the end."""
+        """Read ``size`` bytes, fewer only at the end."""
 
 
-_NEAR = 64 << 10
-_STEP = 4 << 20
+_FIRST_READ_BYTES = 64 << 10
+_READ_BYTES = 4 << 20
 
 
 def last_line_end(stream: Seekable, start: int, end: int, charset: Charset) -> int:
-    """Where the last whole line between two offsets of a plain file ends; ``start`` when there is none."""
+    """Return the end of the last complete line between two offsets of a plain file; ``start`` if there is none."""
     end = start + charset.whole(end - start)
-    step = _NEAR
+    step = _FIRST_READ_BYTES
     while end > start:
         begin = max(start, end - step)
         found = charset.after_last(_bytes(stream, begin, end), end - begin)
         if found:
             return begin + found
-        end, step = begin, _STEP
+        end, step = begin, _READ_BYTES
     return start
 
 
 def next_line_end(stream: Seekable, at: int, end: int, charset: Charset) -> int | None:
-    """Where the line that ``at`` stands in ends, None when that is not before ``end``."""
-    step = _NEAR
+    """Return the end of the line that contains ``at``, None if it is not before ``end``."""
+    step = _FIRST_READ_BYTES
     while at < end:
         block = _bytes(stream, at, min(end, at + step))
         found = charset.after_first(block, len(block))
@@ -49,16 +49,18 @@ def next_line_end(stream: Seekable, at: int, end: int, charset: Charset) -> int 
             return at + found
         if not block:
             return None
-        at, step = at + len(block), _STEP
+        at, step = at + len(block), _READ_BYTES
     return None
 
 
 def count_lines(stream: Seekable, end: int, most: int, charset: Charset) -> tuple[int, int]:
-    """From where the stream stands: the offset after ``most`` lines, or ``end`` (a last piece is a line), and the lines."""
+    """Count lines from the stream's position: return the offset after ``most`` lines, or ``end`` (an incomplete last line
+    counts), and the number of lines.
+    """
     import numpy as np
 
     at, lines, ended = stream.at, 0, True
-    while at < end and (block := stream.read(min(_STEP, end - at))):
+    while at < end and (block := stream.read(min(_READ_BYTES, end - at))):
         units = np.frombuffer(block, f"<u{charset.unit}", len(block) // charset.unit)
         found = np.flatnonzero(units == int.from_bytes(charset.newline, "little"))
         if lines + len(found) >= most:

@@ -9,64 +9,64 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from connectors.file.batch_limit import apply_limit
 from connectors.file.charset import charset
-from connectors.file.ends import LineEnds, event_cutter, event_ends
-from connectors.file.follow import Look
-from connectors.file.identity import END, Position
-from connectors.file.lines import BLOCK
-from connectors.file.locate import LostError, located
-from connectors.file.matching import is_matched
+from connectors.file.event_ends import LineEnds, event_cutter, event_ends
+from connectors.file.file_location import FileLostError, open_tracked
+from connectors.file.file_scan import FileScan
+from connectors.file.file_stat import path_as_text
+from connectors.file.glob_match import is_matched
+from connectors.file.inventory import Inventory
+from connectors.file.line_cutter import BLOCK_BYTES
 from connectors.file.multiline import Multiline
-from connectors.file.places import shown
-from connectors.file.probing import Inventory
-from connectors.file.reach import cut_back
+from connectors.file.split_planner import PACK_SLOT, FileRange, plan_splits
 from connectors.file.streams import CorruptError, Stream
-from connectors.file.work import SLOT, Range, splits
+from connectors.file.tracked_files import END, FileOffsets
 from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
 
 
 class FileSource(Source):
-    """Follow text files, an event a line.
+    """Follow text files, one event a line.
 
-    A file is known by its inode and by samples of the text that was read, not by its name. So a rotated file is
-    read to its end under its new name, whether the glob matches that or not. After a copytruncate what was not read
-    yet is read from the copy, which may have any name in the same folder or in the glob. A copy of a file, packed or
-    not, is not read again whatever its name (``x.log.1``, ``x.bak.log``, ``saved.gz``): its text is compared with that of
-    the file. Files that only begin alike, such as with one header, are all read, and so are equal files of less than
-    512 bytes. A copy that goes on otherwise is a file of its own: it is read whole, or from where the copy ended when it
-    had 4 KiB and was not written to for ten seconds. A file that was truncated and written anew is a new file; a warning
-    says how many bytes of the old one were not read when they are nowhere. Files ending in ``.gz``, ``.zst`` and
-    ``.bz2`` are read whole, once, when nothing was written to them for ten seconds.
+    A file is identified by its inode and by samples of the text that was read, not by its name. So a rotated file is read to
+    its end under its new name, whether the glob matches that or not. After a copytruncate the unread rest is read from the
+    copy, which may have any name in the same folder or in the glob. A copy of a file, compressed or not, is not read again
+    whatever its name (``x.log.1``, ``x.bak.log``, ``saved.gz``): its text is compared with that of the file. Files that only
+    have the same beginning, such as a header, are all read, and so are equal files of less than 512 bytes. A copy that
+    continues differently is a file of its own: it is read completely, or from the end of the copy if that had 4 KiB and was
+    not written for ten seconds. A file that was truncated and written again is a new file; a warning gives the number of
+    unread bytes of the old one if they are lost. Files ending in ``.gz``, ``.zst`` and ``.bz2`` are read once, after they
+    were not written for ten seconds.
 
-    Directory links are followed. Below ``**`` each folder is searched once, known by device and inode, under its own name
-    where the glob reaches it without a link: links in circles end, and ``exclude`` sees that name. Pipes, sockets and
-    devices are passed over; a folder that cannot be listed is named in a warning and searched when it can be. A file with
+    Directory links are followed. Below ``**`` each folder is searched once, identified by device and inode, under its own
+    name if the glob reaches it without a link: circular links end, and ``exclude`` applies to that name. Pipes, sockets and
+    devices are skipped; a warning names a folder that cannot be listed, and it is searched as soon as it can. A file with
     several names is read once.
 
     An event is a line without its newline (``\\n`` or ``\\r\\n``); an empty line is an event with an empty message.
-    A last line without newline waits for it while the file is followed, and is taken when the run is bounded or the
-    file was rotated away and has not changed for ten seconds. Bytes that the character set does not know become
-    U+FFFD; a byte order mark at a file's beginning is dropped.
+    A last line without newline waits for it while the file is followed, and is read if the run is bounded, or if the file
+    was rotated and has not changed for ten seconds. Bytes that are invalid in the character set become U+FFFD; a byte order
+    mark at a file's beginning is dropped.
 
     With ``multiline`` an event is one line or more, joined by ``\\n``, and its offset is that of the first: a line that
     matches ``start`` begins an event, one that matches ``continue`` belongs to the event before it, one that matches
-    ``end`` ends its event (patterns as in the `regex` parser), or a ``preset`` knows the stack traces of a language or
-    the parts of container log lines: ``multiline: {preset: java}``. Events are the same whatever the parallelism and
-    wherever a run was stopped. One that has ``max_lines``, or would exceed ``max_bytes``, ends there, and what follows
-    is an event of its own; nothing is dropped. A line longer than ``max_line_bytes`` ends the event before it. While a
+    ``end`` ends its event (patterns as in the `regex` parser), or a ``preset`` has the patterns for the stack traces of a
+    language or the parts of container log lines: ``multiline: {preset: java}``. Events do not depend on the parallelism or
+    on where a run was stopped. An event that reaches ``max_lines`` or would exceed ``max_bytes`` ends there, and the next
+    lines form another event; nothing is dropped. A line longer than ``max_line_bytes`` ends the event before it. While a
     file is followed, its last event waits for the next one to begin, at most until nothing was written for ``timeout``;
-    lines that come later are an event of their own. What waits is lost when the file is deleted or truncated meanwhile
-    and no copy is kept. With ``start: end`` the first event may lack its beginning.
+    later lines form another event. The waiting event is lost if the file is deleted or truncated meanwhile and there is no
+    copy. With ``start: end`` the first event may lack its beginning.
 
     Delivery: exactly once, up to the sinks' guarantees, tested by killing runs at random moments, and with rotations of all
     kinds. Events of a file keep their order; a rotated file comes
     before its successor. Parallelism: byte ranges of at least 4 MiB; a compressed file is one task, small files
     share one (`_offset` then counts the n-th file's bytes from n times 2^40). Dead letters: ``line-too-long``,
     ``corrupt-archive`` for what cannot be decompressed, ``data-lost`` for what was deleted or overwritten between
-    planning and reading. A run that finds no file says so at its start and waits for files; with ``--once`` it ends, and
-    says what it did not find. A file that cannot be opened is named in a warning and read when it can be. A file that
-    shrank or changed and then, before the next look, grew beyond what was read with the same bytes at both ends of
-    it, cannot be told from one that grew.
+    planning and reading. A run that finds no file reports it at its start and waits for files; with ``--once`` it ends
+    with a message. A warning names a file that cannot be opened, and it is read as soon as it can. A file that was truncated
+    or changed and then, before the next scan, grew beyond the read part with the same bytes at both ends of that part,
+    cannot be distinguished from one that grew.
 
     ```yaml
     type: file
@@ -95,13 +95,11 @@ class FileSource(Source):
     max_line_bytes: Size = Field(
         default=1 << 20, description="A longer line is a dead letter, which keeps its first 64 KiB.", ge=1, le=1 << 30
     )
-    multiline: Multiline | None = Field(default=None, description="Which lines make an event; each does when nothing is said.")
-    path_field: FieldName | None = Field(
-        default=None, description="Field that takes the file's path.", examples=["log.file.path"]
-    )
+    multiline: Multiline | None = Field(default=None, description="Which lines form an event; without it each line is one.")
+    path_field: FieldName | None = Field(default=None, description="Field for the file's path.", examples=["log.file.path"])
 
     def check(self) -> Iterable[Finding]:
-        """A character set that is unknown or has no newlines to cut at; a path that is not local."""
+        """Check the character set, the path, and the options of ``multiline``."""
         if "://" in self.path:
             hint = "read it with `type: spark`, or mount it"
             yield Finding("not-local", f"{self.path!r} is a URI, and this source follows local files", ("path",), hint)
@@ -111,86 +109,89 @@ class FileSource(Source):
             yield Finding("unknown-charset", str(error), ("charset",))
 
         if self.multiline:
-            yield from self.multiline.findings(self.charset)
+            yield from self.multiline.check(self.charset)
 
     def fields(self) -> Schema:
-        """A line is a `message`."""
+        """Return the field `message`, and the path if requested."""
         schema = pa.schema([pa.field("message", pa.string())])
         return with_fields(schema, {self.path_field: pa.string()}) if self.path_field else schema
 
     def reads(self, target: str) -> bool:
-        """Whether the glob finds the path, under its own name or behind links of folders."""
+        """Return whether the glob matches the path, under its own name or through links to folders."""
         return is_matched(target, self.path, self.exclude)
 
     def probe(self) -> Iterable[Finding]:
-        """Whether there are files, and they can be opened."""
-        yield from Inventory(self.path, self.exclude).findings()
+        """Check that there are files and that they can be opened."""
+        yield from Inventory(self.path, self.exclude).check()
 
     @property
     def skips(self) -> str | None:
-        """What is there already, with ``start: end``."""
+        """The option that skips existing text, if it is set."""
         return "start: end" if self.begin == "end" else None
 
     def silence(self, reached: Offset | None) -> str:
-        """How many files there are, and why nothing was read of them."""
+        """Return how many files there are, and why nothing of them was read."""
         inventory = Inventory(self.path, self.exclude)
-        return inventory.obstacle or f"{inventory.matching}; {super().silence(reached if reached and reached['files'] else None)}"
+        return (
+            inventory.obstacle
+            or f"{inventory.match_summary}; {super().silence(reached if reached and reached['files'] else None)}"
+        )
 
     def start(self) -> Offset:
-        """Nothing read; with ``start: end``, all that is there now."""
+        """Return the offset where nothing is read; with ``start: end``, where all current text is."""
         if self.begin == "beginning":
-            return Position().to_json()
-        found = Look(self.path, self.exclude, LineEnds(charset(self.charset))).at(Position())
+            return FileOffsets().to_json()
+        found = FileScan(self.path, self.exclude, LineEnds(charset(self.charset))).update_offsets(FileOffsets())
         return replace(found, files={name: replace(file, begin=file.offset) for name, file in found.files.items()}).to_json()
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
-        """Up to the last newline of each file now, or less where the limit says so."""
-        begin = Position.of(start)
+        """Return the end of the next batch: the last newline of each file, or what the limit allows."""
+        begin = FileOffsets.from_json(start)
         ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
-        look = Look(self.path, self.exclude, ends, limit.bounded, limit.max_bytes)
-        target = Position.of(limit.until) if limit.until else look.at(begin)
-        return cut_back(begin, target, limit, ends).to_json()
+        scan = FileScan(self.path, self.exclude, ends, limit.bounded, limit.max_bytes)
+        target = FileOffsets.from_json(limit.until) if limit.until else scan.update_offsets(begin)
+        return apply_limit(begin, target, limit, ends).to_json()
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """Parts of large files and packs of small ones."""
+        """Divide large files, and pack small ones."""
         ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
-        return splits(Position.of(start), Position.of(end), parallelism, ends)
+        return plan_splits(FileOffsets.from_json(start), FileOffsets.from_json(end), parallelism, ends)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
-        """Batches of about 2 MiB."""
+        """Read batches of about 2 MiB."""
         packed = len(split.detail) > 1
         found = (
-            self._placed(batch, part.file.path, number * SLOT if packed else 0)
+            self._add_columns(batch, part.file.path, number * PACK_SLOT if packed else 0)
             for number, part in enumerate(split.detail)
             for batch in self._part(part)
         )
-        return _gathered(found) if packed else found
+        return _join_small(found) if packed else found
 
-    def _part(self, part: Range) -> Iterator[pa.RecordBatch | Rejects]:
-        """The lines of a range, and a dead letter in place of what can no longer be read."""
+    def _part(self, part: FileRange) -> Iterator[pa.RecordBatch | Rejects]:
+        """Read the lines of a range, with a dead letter for text that can no longer be read."""
         try:
-            stream = located(part.file)
-        except LostError as error:
-            yield _missing(part.begin, "data-lost", f"bytes {part.begin:,} to {part.end:,}: {error}")
+            stream = open_tracked(part.file)
+        except FileLostError as error:
+            yield _reject_missing(part.begin, "data-lost", f"bytes {part.begin:,} to {part.end:,}: {error}")
             return
         with stream:
             reader = _Reader(stream, part)
             cutter = event_cutter(self.charset, self.max_line_bytes, self.multiline)
             yield from cutter.lines(reader.readinto, part.begin)
-        if reader.trouble:
-            yield _missing(stream.at, "corrupt-archive", reader.trouble)
+        if reader.error:
+            yield _reject_missing(stream.at, "corrupt-archive", reader.error)
         elif part.end != END and stream.at < part.end:
-            yield _missing(
+            yield _reject_missing(
                 stream.at, "data-lost", f"bytes {stream.at:,} to {part.end:,} of {stream.path} vanished during the read"
             )
 
-    def _placed(self, found: pa.RecordBatch | Rejects, path: str, base: int) -> pa.RecordBatch | Rejects:
-        """With the path as a field, and offsets that are unique within the split."""
+    def _add_columns(self, found: pa.RecordBatch | Rejects, path: str, base: int) -> pa.RecordBatch | Rejects:
+        """Add the path as a field, and make offsets unique within the split."""
         if isinstance(found, Rejects):
-            return replace(found, events=self._placed(found.events, path, base))
+            return replace(found, events=self._add_columns(found.events, path, base))
         columns = {}
         if self.path_field:
-            columns[self.path_field] = pa.repeat(pa.scalar(shown(path), pa.string()), len(found))
+            columns[self.path_field] = pa.repeat(pa.scalar(path_as_text(path), pa.string()), len(found))
         if base:
             import pyarrow.compute as pc
 
@@ -198,42 +199,42 @@ class FileSource(Source):
         return with_columns(found, columns) if columns else found
 
 
-def _gathered(batches: Iterator[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch | Rejects]:
-    """Small batches joined to ones of about a block, for every batch has its price further on."""
-    held: list[pa.RecordBatch] = []
+def _join_small(batches: Iterator[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch | Rejects]:
+    """Join small batches to about a block, because each batch has a fixed cost."""
+    waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        if held and (isinstance(batch, Rejects) or size > BLOCK):
-            yield pa.concat_batches(held)
-            held, size = [], 0
+        if waiting and (isinstance(batch, Rejects) or size > BLOCK_BYTES):
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
         if isinstance(batch, Rejects):
             yield batch
         else:
-            held.append(batch)
+            waiting.append(batch)
             size += batch.nbytes
-    if held:
-        yield pa.concat_batches(held)
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 class _Reader:
-    """A part of a stream; compressed data that is broken ends it."""
+    """Reads a part of a stream; ends at corrupt compressed data."""
 
-    def __init__(self, stream: Stream, part: Range) -> None:
-        self.stream, self.end, self.trouble = stream, part.end, ""
-        self._guarded(lambda: stream.skip(part.begin))
+    def __init__(self, stream: Stream, part: FileRange) -> None:
+        self.stream, self.end, self.error = stream, part.end, ""
+        self._read_guarded(lambda: stream.skip(part.begin))
 
     def readinto(self, view: memoryview) -> int:
         left = self.end - self.stream.at
-        return self._guarded(lambda: self.stream.readinto(view[:left])) or 0 if left > 0 and not self.trouble else 0
+        return self._read_guarded(lambda: self.stream.readinto(view[:left])) or 0 if left > 0 and not self.error else 0
 
-    def _guarded(self, read: Callable[[], int | None]) -> int | None:
+    def _read_guarded(self, read: Callable[[], int | None]) -> int | None:
         try:
             return read()
         except CorruptError as error:
-            self.trouble = str(error)
+            self.error = str(error)
             return None
 
 
-def _missing(at: int, code: str, reason: str) -> Rejects:
-    """One dead letter without text."""
+def _reject_missing(at: int, code: str, reason: str) -> Rejects:
+    """Return one dead letter without text."""
     return Rejects(pa.record_batch([pa.array([""]), pa.array([at], pa.int64())], names=["message", OFFSET]), code, reason)

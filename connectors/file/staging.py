@@ -1,4 +1,4 @@
-"""A task's side of the ``file`` sink: the events of one split, staged in one file for each expanded path."""
+"""Stages the events of one split in a task, in one file for each expanded path."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from connectors import json_lines
 from connectors.file.encodings import Encoding
-from connectors.file.templates import Template
+from connectors.file.path_template import Template
 from connectors.file.writeback import write_back
 from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible
 from etl.columns.texts import owned
 
 MAX_OPEN_FILES = 64
-"""Staged files a writer holds open; the least recently used is closed for another."""
+"""Maximum number of staged files that a writer holds open; beyond it the least recently used is closed."""
 
-TOO_MANY = "too-many-paths"
+TOO_MANY_PATHS = "too-many-paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,22 @@ class StagedFile:
     path: str
     bytes: int
     header: int
-    """How many of the bytes are the header that a file has once."""
+    """Number of bytes of the header."""
 
     shape: str
-    """Files of different shapes are never joined."""
+    """Files with different shapes are never joined."""
 
 
 class StagingWriter:
-    """Writer: splits batches by path and keeps a bounded number of files open."""
+    """Writer that divides batches by path and holds a bounded number of files open."""
 
     def __init__(
         self, task: Task, template: Template, encoding: Encoding, time_field: str | None, max_paths: int = 1 << 62
     ) -> None:
         if "://" in task.folder:
-            raise ComponentError(f"the file sink stages on a local or mounted folder, not at {task.folder}; set --state to one")
+            raise ComponentError(
+                f"the file sink needs a local or mounted folder for staging, not {task.folder}; set --state to one"
+            )
         self.task, self.template, self.encoding, self.time_field = task, template, encoding, time_field
         self.max_paths = max_paths
         self.schema = visible(task.schema)
@@ -56,11 +58,11 @@ class StagingWriter:
         self.events = 0
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Bytes of each event before compression, for JSON lines."""
+        """Return the bytes of each event before compression, for JSON lines."""
         return json_lines.sizes(batch, self.encoding.nulls) if self.encoding.format == "json" else None
 
     def write(self, batch: pa.RecordBatch) -> Result:
-        """All of the batch or, with an OSError, nothing of it. Events of paths beyond ``max_paths`` are rejected."""
+        """Write the whole batch or, with an OSError, nothing of it. Events of paths beyond ``max_paths`` are rejected."""
         if not batch.num_rows:
             return Result()
         batch = batch if self.writes_views else owned(batch)
@@ -69,27 +71,27 @@ class StagingWriter:
         try:
             for key, events in self.template.groups(batch, self.time_field):
                 if key not in self.files and len(self.files) >= self.max_paths:
-                    rejected.append(Rejects(events, TOO_MANY, f"{key} would be more than max_paths, {self.max_paths:,}"))
+                    rejected.append(Rejects(events, TOO_MANY_PATHS, f"{key} would exceed max_paths, {self.max_paths:,}"))
                     continue
                 file = self._file(key)
                 written.append((file, file.length))
                 file.write(events)
         except OSError:
             for file, length in written:
-                file.cut(length)
+                file.truncate(length)
             raise
         self.events += batch.num_rows - sum(refused.events.num_rows for refused in rejected)
         return Result(rejected=rejected)
 
     def close(self) -> Staged | None:
-        """Everything staged, for the driver."""
+        """Return the staged files, for the driver."""
         pieces = tuple(piece for file in self.files.values() for piece in file.finish())
         if not pieces:
             return None
         return Staged(self.task.folder, sum(piece.bytes for piece in pieces), self.events, pieces)
 
     def abort(self) -> None:
-        """Close and remove what was staged."""
+        """Close and remove the staged files."""
         for file in self.files.values():
             file.abandon()
 
@@ -107,7 +109,7 @@ class StagingWriter:
 
 
 class AppendableFile:
-    """JSON lines or CSV. ``length`` is the truth: bytes behind it are of a write that failed."""
+    """JSON lines or CSV. Bytes after ``length`` belong to a failed write."""
 
     def __init__(self, key: str, path: str, encoding: Encoding, schema: pa.Schema) -> None:
         self.key, self.path, self.encoding = key, path, encoding
@@ -120,11 +122,11 @@ class AppendableFile:
         """Append the encoded batch."""
         data = memoryview(self.encoding.encode(batch))
         if not self.length and self.header:
-            self._put(memoryview(self.header))
-        self._put(data)
+            self._write(memoryview(self.header))
+        self._write(data)
 
-    def cut(self, length: int) -> None:
-        """Forget what was written behind ``length``."""
+    def truncate(self, length: int) -> None:
+        """Drop what was written after ``length``."""
         self.length = length
 
     def suspend(self) -> None:
@@ -134,7 +136,7 @@ class AppendableFile:
             self.handle = None
 
     def finish(self) -> list[StagedFile]:
-        """Close it for good, with nothing behind its length."""
+        """Close the file finally, truncated to its length."""
         self.suspend()
         if not self.length:
             return []
@@ -143,11 +145,11 @@ class AppendableFile:
         return [StagedFile(self.key, self.path, self.length, len(self.header), shape(self.header))]
 
     def abandon(self) -> None:
-        """Remove it."""
+        """Remove the file."""
         self.suspend()
         Path(self.path).unlink(missing_ok=True)
 
-    def _put(self, data: memoryview) -> None:
+    def _write(self, data: memoryview) -> None:
         if self.handle is None:
             self.handle = os.open(self.path, self.flags, 0o644)
             self.flags &= ~os.O_TRUNC
@@ -162,7 +164,7 @@ class AppendableFile:
 
 
 class ParquetFile:
-    """Parquet, a row group for each batch. A failed write ends the task: row groups cannot be taken back."""
+    """Parquet, a row group for each batch. A failed write ends the task, because row groups cannot be removed."""
 
     length = 0
 
@@ -185,8 +187,8 @@ class ParquetFile:
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
-    def cut(self, length: int) -> None:
-        """Nothing can be taken back, and nothing needs to be: a failed write has ended the task."""
+    def truncate(self, length: int) -> None:
+        """Do nothing: a failed write has ended the task."""
 
     def suspend(self) -> None:
         """Write the footer; the next write begins another file."""
@@ -202,12 +204,12 @@ class ParquetFile:
             self.writer = None
 
     def finish(self) -> list[StagedFile]:
-        """Close it for good."""
+        """Close the file finally."""
         self.suspend()
         return self.finished
 
     def abandon(self) -> None:
-        """Remove all of it."""
+        """Remove all files."""
         with suppress(OSError, ComponentError):
             self.suspend()
         for number in range(len(self.finished) + 1):
@@ -218,9 +220,9 @@ class ParquetFile:
 
 
 def _unwritable(path: str, error: OSError) -> ComponentError:
-    return ComponentError(f"cannot stage {path}: {error}; nothing is lost: make room and start again")
+    return ComponentError(f"cannot stage {path}: {error}; nothing is lost: free disk space and start again")
 
 
 def shape(description: bytes) -> str:
-    """A short mark of what columns a file has; empty when it does not matter."""
+    """Return a short hash of a file's columns; empty if they do not matter."""
     return f"{zlib.crc32(description):08x}" if description else ""

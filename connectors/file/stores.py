@@ -1,4 +1,4 @@
-"""Where finished parts are put: a local folder, or a file system of `pyarrow.fs` (``s3://``, ``hdfs://``)."""
+"""Targets of finished parts: a local folder, or a file system of `pyarrow.fs` (``s3://``, ``hdfs://``)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from connectors.file import copying
-from connectors.file.syncing import make_durable, make_folder, sync
+from connectors.file.disk_sync import make_durable, make_folder, sync
 
-_WHOLE = {"s3", "gcs", "abfs"}
-"""File systems on which a file appears when it is closed; elsewhere it is written under a hidden name first."""
+_ATOMIC_FILE_SYSTEMS = {"s3", "gcs", "abfs"}
+"""File systems on which a file appears when it is closed; on others it is written under a temporary name first."""
 
 
 class Store(Protocol):
-    """A place for parts. `put` may be repeated: it replaces."""
+    """Target of parts. `put` may be repeated: it replaces."""
 
     def exists(self, path: str) -> bool:
-        """True when there is something at the path."""
+        """Return whether the path exists."""
 
     def put(self, file: str, path: str) -> None:
-        """Make a local file visible at the path, whole or not at all. The local file may be gone afterwards."""
+        """Make a local file appear at the path, completely or not at all. The local file may be moved."""
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Make durable what was put."""
+        """Make the files that were put durable."""
 
     def fetch(self, path: str, file: str) -> None:
-        """What is at the path as a local file, sharing its bytes where possible."""
+        """Copy the file at the path to a local file, sharing its bytes if possible."""
 
 
 class LocalStore:
@@ -40,22 +40,22 @@ class LocalStore:
         """Folders that got an entry since the last `sync`."""
 
     def exists(self, path: str) -> bool:
-        """True when there is something at the path."""
+        """Return whether the path exists."""
         return os.path.lexists(path)
 
     def put(self, file: str, path: str) -> None:
-        """By renaming."""
+        """Rename the file."""
         folder = os.path.dirname(path)
         self._folders |= {folder, *make_folder(folder, self._mode)}
         copying.rename(file, path)
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Files, and the folders that they and new folders lie in."""
+        """Sync files, and the folders with new entries."""
         make_durable(paths, self._folders)
         self._folders.clear()
 
     def fetch(self, path: str, file: str) -> None:
-        """A second name for it, or a copy."""
+        """Link or copy the file."""
         link(path, file)
 
 
@@ -66,17 +66,17 @@ class RemoteStore:
         self.prefix, self.filesystem, self.root = prefix, filesystem, root
 
     def exists(self, path: str) -> bool:
-        """True when there is something at the path."""
+        """Return whether the path exists."""
         from pyarrow.fs import FileType
 
         return self.filesystem.get_file_info(self._inside(path)).type != FileType.NotFound
 
     def put(self, file: str, path: str) -> None:
-        """By copying."""
+        """Copy the file."""
         target = self._inside(path)
         self.filesystem.create_dir(os.path.dirname(target), recursive=True)
-        whole = self.filesystem.type_name in _WHOLE
-        name = target if whole else copying.hidden(target)
+        whole = self.filesystem.type_name in _ATOMIC_FILE_SYSTEMS
+        name = target if whole else copying.temporary_path(target)
         try:
             with open(file, "rb") as source, self.filesystem.open_output_stream(name) as out:
                 shutil.copyfileobj(source, out, 4 << 20)
@@ -89,10 +89,10 @@ class RemoteStore:
             raise
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Nothing: what such a file system has taken, it has."""
+        """Do nothing: such a file system stores a file durably when it is closed."""
 
     def fetch(self, path: str, file: str) -> None:
-        """By copying."""
+        """Copy the file."""
         with self.filesystem.open_input_stream(self._inside(path)) as source, open(file, "wb") as out:
             shutil.copyfileobj(source, out, 4 << 20)
 
@@ -101,7 +101,7 @@ class RemoteStore:
 
 
 def link(source: str, target: str) -> None:
-    """A second name for a file; a copy where the file system has no such thing."""
+    """Create a hard link to a file; copy it if the file system has no hard links."""
     try:
         os.link(source, target)
     except OSError:
@@ -109,16 +109,16 @@ def link(source: str, target: str) -> None:
         sync(target)
 
 
-def store_of(prefix: str, mode: int | None = None) -> Store:
-    """The store for paths that begin with this folder or URI; new folders get this mode."""
+def create_store(prefix: str, mode: int | None = None) -> Store:
+    """Return the store for paths under this folder or URI; new folders get ``mode``."""
     if "://" not in prefix:
         return LocalStore(mode)
-    filesystem, root = filesystem_of(prefix)
+    filesystem, root = parse_filesystem(prefix)
     return RemoteStore(prefix, filesystem, root)
 
 
-def filesystem_of(uri: str) -> tuple[Any, str]:
-    """The file system a URI names, and the path inside."""
+def parse_filesystem(uri: str) -> tuple[Any, str]:
+    """Return the file system of a URI, and the path in it."""
     from pyarrow.fs import FileSystem
 
     filesystem, path = FileSystem.from_uri(uri)

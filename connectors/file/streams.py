@@ -1,4 +1,4 @@
-"""Files as streams of text bytes, compressed or not."""
+"""Files as streams of text bytes, decompressed if necessary."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import IO, Any, Literal
 Codec = Literal["gzip", "zstd", "bz2"]
 
 CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-"""File name endings that mean a compressed file."""
+"""Extensions of compressed files."""
 
-_CHUNK = 1 << 20
-_LADDER = (4096, 1)
+_CHUNK_BYTES = 1 << 20
+_SALVAGE_STEPS = (4096, 1)
 
 
 def codec_of(path: str) -> Codec | None:
-    """The compression that a file's name tells."""
+    """Return the compression of a file by its name."""
     return CODECS.get(os.path.splitext(path)[1])
 
 
 class Stream:
-    """An open file read forward in decompressed bytes; `CorruptError` where compressed data is broken."""
+    """An open file that is read forward in decompressed bytes; raises `CorruptError` if compressed data is corrupt."""
 
     def __init__(self, path: str, codec: Codec | None = None) -> None:
         self.path, self.codec = path, codec
@@ -35,12 +35,12 @@ class Stream:
 
     @property
     def inode(self) -> tuple[int, int]:
-        """Device and inode of the open file, whatever its name is by now."""
+        """Device and inode of the open file, whatever its name is now."""
         status = os.fstat(self.file.fileno())
         return status.st_dev, status.st_ino
 
     def readinto(self, view: memoryview) -> int:
-        """Fill a part of the view; 0 at the end. What stands before a break in compressed data is read to the byte."""
+        """Fill a part of the view; returns 0 at the end. All bytes before corrupt data are read."""
         if self.codec is None:
             got: int = self.file.readinto(view)  # type: ignore[attr-defined]
         else:
@@ -49,14 +49,14 @@ class Stream:
         return got
 
     def skip(self, size: int) -> None:
-        """Go forward or back; back in compressed data means from the beginning again."""
+        """Move forward or back; compressed data is read again from the beginning to move back."""
         if self.codec is None:
             self.at = self.file.seek(self.at + size)
             return
         if size < 0:
             size, self.at = self.at + size, 0
             self._restart()
-        view = memoryview(bytearray(min(size, _CHUNK)))
+        view = memoryview(bytearray(min(size, _CHUNK_BYTES)))
         while size > 0:
             got = self.readinto(view[: min(size, len(view))])
             if not got:
@@ -64,7 +64,7 @@ class Stream:
             size -= got
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, fewer only at the end or before a break, which the next read then meets."""
+        """Read ``size`` bytes, fewer only at the end or before corrupt data, at which the next read raises."""
         view, filled = memoryview(bytearray(size)), 0
         try:
             while filled < size and (got := self.readinto(view[filled:])):
@@ -75,7 +75,7 @@ class Stream:
         return bytes(view[:filled])
 
     def _restart(self) -> None:
-        """Decompress from the beginning, on a handle of its own, for Arrow closes what it is given."""
+        """Decompress from the beginning, on a duplicate handle, because Arrow closes the one it gets."""
         import pyarrow as pa
 
         self.file.seek(0)
@@ -83,36 +83,36 @@ class Stream:
         self._data: Any = pa.CompressedInputStream(handle, self.codec)
 
     def _decompress(self, view: memoryview) -> int:
-        size = min(len(view), _CHUNK)
+        size = min(len(view), _CHUNK_BYTES)
         try:
-            data = self._salvaged(size) if self._broken else self._data.read(size)
+            data = self._salvage(size) if self._broken else self._data.read(size)
         except OSError as error:
             self._broken = str(error)
-            data = self._salvaged(size)
+            data = self._salvage(size)
         if self._broken and not data:
             raise CorruptError(f"{self.path}: {self.codec} data is broken after {self.at:,} bytes of text: {self._broken}")
         view[: len(data)] = data
         return len(data)
 
-    def _salvaged(self, size: int) -> bytes:
-        """Bytes that a failed read held back: read again in small steps up to the break."""
+    def _salvage(self, size: int) -> bytes:
+        """Return the bytes before corrupt data that a failed read did not return, by reading in small steps."""
         found = b""
-        for step in _LADDER:
+        for step in _SALVAGE_STEPS:
             self._restart()
             try:
-                self._forward(self.at + len(found))
+                self._skip_text(self.at + len(found))
                 while len(found) < size and (data := self._data.read(min(step, size - len(found)))):
                     found += data
             except OSError:
                 continue
         return found
 
-    def _forward(self, size: int) -> None:
+    def _skip_text(self, size: int) -> None:
         while size > 0:
-            size -= len(self._data.read(min(size, _CHUNK)))
+            size -= len(self._data.read(min(size, _CHUNK_BYTES)))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self.codec is not None:
             self._data.close()
         self.file.close()
@@ -125,24 +125,24 @@ class Stream:
 
 
 def open_regular(path: str) -> IO[bytes]:
-    """A regular file, unbuffered. Raises NotRegularError for anything else, without waiting for a pipe's other end."""
+    """Open a regular file, unbuffered. Raises NotRegularError for anything else, without blocking on a pipe."""
     try:
-        file = open(path, "rb", 0, opener=_without_waiting)  # noqa: SIM115 — the caller closes it
+        file = open(path, "rb", 0, opener=_open_nonblocking)  # noqa: SIM115 — the caller closes it
     except IsADirectoryError:
-        raise NotRegularError(errno.EISDIR, "it is no regular file", path) from None
+        raise NotRegularError(errno.EISDIR, "it is not a regular file", path) from None
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise NotRegularError(errno.EINVAL, "it is no regular file", path)
+    raise NotRegularError(errno.EINVAL, "it is not a regular file", path)
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 class NotRegularError(OSError):
-    """A folder, a pipe, a socket or a device stands where a file was expected."""
+    """The path is a folder, a pipe, a socket or a device."""
 
 
 class CorruptError(Exception):
-    """Compressed data cannot be read further; the message says where."""
+    """Compressed data cannot be read further; the message gives the position."""

@@ -1,4 +1,4 @@
-"""Asking the kernel to write dirty pages early, so that the `fsync` of a commit finds little left to do."""
+"""Starts the kernel's write-back of dirty pages early, so that the `fsync` of a commit has little left to do."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 from functools import cache
 from typing import Any
 
-STRIDE = 8 << 20
-"""Bytes after which a growing file is asked for: enough for a disk to work on, little to wait for."""
+WRITE_BACK_BYTES = 8 << 20
+"""Write-back is started each time a file has grown by this many bytes."""
 
 _WRITE = 2
-"""SYNC_FILE_RANGE_WRITE of sync_file_range(2): begin to write, wait for nothing."""
+"""SYNC_FILE_RANGE_WRITE of sync_file_range(2): start writing without waiting."""
 
 
 def write_back(handle: int, before: int, after: int) -> None:
-    """Begin to write what a file of ``after`` bytes has gained since it had ``before``, once a `STRIDE`.
+    """Start writing what a file of ``after`` bytes gained since it had ``before``, once every `WRITE_BACK_BYTES`.
 
-    A hint: where the system has no such call, or refuses it, nothing happens.
+    A hint: does nothing if the system has no such call or refuses it.
     """
-    start, end = before // STRIDE * STRIDE, after // STRIDE * STRIDE
+    start, end = before // WRITE_BACK_BYTES * WRITE_BACK_BYTES, after // WRITE_BACK_BYTES * WRITE_BACK_BYTES
     call = _sync_file_range()
     if call is not None and end > start:
         call(handle, start, end - start, _WRITE)

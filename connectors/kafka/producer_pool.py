@@ -52,8 +52,8 @@ class ProducerPool:
 
     def reserve_name(self, task: Task) -> str:
         """Reserve a transactional id for a writer; a sink that is open twice in one task gets a second id."""
-        place, number = _transactional_id(task), 0
-        while (name := f"{place}-{number}" if number else place) in self._reserved_names:
+        base, number = _transactional_id(task), 0
+        while (name := f"{base}-{number}" if number else base) in self._reserved_names:
             number += 1
         self._reserved_names.add(name)
         return name

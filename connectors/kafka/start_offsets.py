@@ -97,5 +97,5 @@ def empty_ranges(found: Mapping[str, Topic], offsets: Mapping[Partition, int]) -
     def at(name: str, numbers: Iterable[int]) -> tuple[int, ...]:
         return tuple(offsets[name, number] for number in numbers)
 
-    stands = {name: (topic.id, at(name, range(topic.partitions))) for name, topic in found.items()}
-    return OffsetRanges({name: TopicRange(id_, offsets, offsets) for name, (id_, offsets) in stands.items()})
+    offsets_by_topic = {name: (topic.id, at(name, range(topic.partitions))) for name, topic in found.items()}
+    return OffsetRanges({name: TopicRange(id_, offsets, offsets) for name, (id_, offsets) in offsets_by_topic.items()})

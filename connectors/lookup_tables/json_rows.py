@@ -54,11 +54,11 @@ class JsonRows:
 
     def _valid_lines(self, lines: bytes) -> bytes:
         """Return the lines that are JSON."""
-        kept = []
+        valid = []
         for number, line in enumerate(lines.split(b"\n"), self._lines + 1):
             if is_json(line):
-                kept.append(line)
+                valid.append(line)
             elif line.strip():
                 self.invalid += 1
                 self._first = self._first or f"line {number:,}, begins {line.decode(errors='replace')[:_MAX_SHOWN_CHARS]!r}"
-        return b"\n".join(kept)
+        return b"\n".join(valid)

@@ -81,15 +81,15 @@ def share_fairly(available: Mapping[Queue, int], most: int) -> dict[Queue, int]:
 def plan_splits(start: QueueOffsets, end: QueueOffsets, parallelism: int) -> list[Split]:
     """Divide a micro-batch into ranges of queues of about equal numbers of messages; ranges of one queue are contiguous."""
     ranges = {queue: (end.begins.get(queue, start.queues.get(queue, at)), at) for queue, at in end.queues.items()}
-    total = sum(behind - begin for begin, behind in ranges.values())
+    total = sum(range_end - begin for begin, range_end in ranges.values())
     each = max(MIN_SPLIT_MESSAGES, -(-total // max(1, parallelism)))
     found: list[Split] = []
     for queue in sorted(ranges):
-        begin, behind = ranges[queue]
+        begin, range_end = ranges[queue]
         name = end.partition(queue)
         lost = _find_loss(queue, start, end, begin)
-        parts = max(1 if lost else 0, -(-(behind - begin) // each))
-        edges = [begin + (behind - begin) * part // parts for part in range(parts + 1)] if parts else []
+        parts = max(1 if lost else 0, -(-(range_end - begin) // each))
+        edges = [begin + (range_end - begin) * part // parts for part in range(parts + 1)] if parts else []
         found += [Split(name, a, b, (queue, lost if a == begin else None)) for a, b in pairwise(edges)]
     return found
 

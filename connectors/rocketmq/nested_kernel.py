@@ -24,8 +24,8 @@ def _message_end(block: Any, at: Any, end: Any) -> Any:
     properties = at + _HEAD_BYTES + number(block, at + 16, 4)
     if properties + 2 > end:
         return np.int64(-1)
-    behind = properties + 2 + number(block, properties, 2)
-    return behind if behind <= end and behind == at + number(block, at, 4) else np.int64(-1)
+    message_end = properties + 2 + number(block, properties, 2)
+    return message_end if message_end <= end and message_end == at + number(block, at, 4) else np.int64(-1)
 
 
 @part
@@ -62,9 +62,9 @@ def copy_nested(block: Any, parts: Any, found: Any) -> None:
             continue
         at, end, offset = parts[BODY_BEGIN, row], parts[BODY_END, row], parts[OFFSET, row]
         while at < end:
-            behind, body = _message_end(block, at, end), at + _HEAD_BYTES
+            message_end, body = _message_end(block, at, end), at + _HEAD_BYTES
             _copy_parts(parts, row, found, count)
             found[OFFSET, count], found[FLAGS, count] = offset, 0
             found[BODY_BEGIN, count], found[BODY_END, count] = body, body + number(block, at + 16, 4)
-            found[PROPERTIES_BEGIN, count], found[PROPERTIES_END, count] = found[BODY_END, count] + 2, behind
-            at, count, offset = behind, count + 1, offset + 1
+            found[PROPERTIES_BEGIN, count], found[PROPERTIES_END, count] = found[BODY_END, count] + 2, message_end
+            at, count, offset = message_end, count + 1, offset + 1

@@ -24,7 +24,7 @@ _QUEUE_TYPE, _BATCH_TYPE = "queue.type", "BatchCQ"
 
 
 def has_nested_messages(connection: Connection, topic: str) -> bool | None:
-    """Return whether messages of a topic may contain others; None if the broker does not tell, for example for lack of
+    """Return whether messages of a topic may contain others; None if the broker does not say, for example for lack of
     rights.
 
     Brokers before version 5 know neither the request nor such topics.

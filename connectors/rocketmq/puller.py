@@ -80,29 +80,29 @@ class Puller:
         while at < end:
             while todo and (len(pending) < self._max_pending or todo[0] < pending[0][:2]):
                 self._send_pull(todo, pending)
-            begin, behind, number = heapq.heappop(pending)
+            begin, pull_end, number = heapq.heappop(pending)
             answer = self._connection.receive(number)
-            if behind <= at:
+            if pull_end <= at:
                 continue
             found, after = self._interpret(answer, begin, end)
             yield found
             at = max(at, after)
-            self._adapt(after - begin, behind - begin)
-            if at < behind:
-                heapq.heappush(todo, (at, behind))
+            self._adapt(after - begin, pull_end - begin)
+            if at < pull_end:
+                heapq.heappush(todo, (at, pull_end))
 
     def _send_pull(self, todo: list[tuple[int, int]], pending: list[tuple[int, int, int]]) -> None:
         begin, end = heapq.heappop(todo)
-        behind = min(begin + self._pull_messages, end)
-        fields = {**self._fields, "queueOffset": str(begin), "maxMsgNums": str(behind - begin)}
-        heapq.heappush(pending, (begin, behind, self._connection.send(PULL_MESSAGE, fields)))
-        if behind < end:
-            heapq.heappush(todo, (behind, end))
+        pull_end = min(begin + self._pull_messages, end)
+        fields = {**self._fields, "queueOffset": str(begin), "maxMsgNums": str(pull_end - begin)}
+        heapq.heappush(pending, (begin, pull_end, self._connection.send(PULL_MESSAGE, fields)))
+        if pull_end < end:
+            heapq.heappush(todo, (pull_end, end))
 
-    def _adapt(self, got: int, asked: int) -> None:
+    def _adapt(self, received: int, requested: int) -> None:
         self._max_pending = MAX_PENDING
-        if got < asked:
-            self._pull_messages, self._full_answers = max(1, got), 0
+        if received < requested:
+            self._pull_messages, self._full_answers = max(1, received), 0
             return
         self._full_answers += 1
         if self._full_answers >= _FULL_ANSWERS_BEFORE_GROWTH:

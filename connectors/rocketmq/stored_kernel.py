@@ -57,16 +57,16 @@ def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
         total, magic = number(block, at, 4), number(block, at + 4, 4)
         offset, flags = number(block, at + 20, 8), number(block, at + 36, 4)
         length_at = _body_length_at(at, flags)
-        behind = at + total
-        if (magic != _MAGIC and magic != _MAGIC_LONG_TOPIC) or behind > size or length_at + 4 > behind:
+        message_end = at + total
+        if (magic != _MAGIC and magic != _MAGIC_LONG_TOPIC) or message_end > size or length_at + 4 > message_end:
             return -1 - at
         body = length_at + 4
         topic = body + number(block, length_at, 4)
         width = 2 if magic == _MAGIC_LONG_TOPIC else 1
-        if topic + width > behind:
+        if topic + width > message_end:
             return -1 - at
         properties = topic + width + number(block, topic, width)
-        if properties + 2 > behind or properties + 2 + number(block, properties, 2) > behind:
+        if properties + 2 > message_end or properties + 2 + number(block, properties, 2) > message_end:
             return -1 - at
         if offset < end and (after < offset or flags & NESTED == NESTED):
             stored = length_at - np.int64(12) - np.int64(20 if flags & _STORED_HOST_BIG else 8) - np.int64(8)
@@ -77,7 +77,7 @@ def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
             found[PROPERTIES_END, count] = properties + 2 + number(block, properties, 2)
             count += 1
             after = max(after, offset)
-        at = behind
+        at = message_end
     return count
 
 

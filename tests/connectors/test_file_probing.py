@@ -47,7 +47,7 @@ def test_a_folder_that_is_missing_is_told_with_the_nearest_that_is_there(here: P
 
 def test_an_absolute_path_needs_no_working_directory(here: Path) -> None:
     assert said(here / "*.log") == [
-        (f"no file matches {str(here / '*.log')!r}", f"folder {str(here)!r} is there, with 0 other names in it")
+        (f"no file matches {str(here / '*.log')!r}", f"folder {str(here)!r} exists, with 0 other names")
     ]
 
 
@@ -62,7 +62,7 @@ def test_what_exclude_leaves_out_is_said_so(here: Path) -> None:
 
     ((message, hint),) = said(here / "*.log", exclude=["a.*"])
 
-    assert message == f"exclude leaves out all that matches {str(here / '*.log')!r}"
+    assert message == f"exclude excludes all files that match {str(here / '*.log')!r}"
     assert hint == "make `exclude` narrower: a.*"
 
 
@@ -83,10 +83,10 @@ def test_a_pipe_is_no_file(here: Path) -> None:
 
     ((message, _),) = said(here / "pipe")
 
-    assert message == f"{str(here / 'pipe')!r} is no regular file"
+    assert message == f"{str(here / 'pipe')!r} is not a regular file"
 
 
-@pytest.mark.parametrize(("path", "hint"), [("~/x.log", "write ${HOME}"), ("{a,b}.log", "braces stand for themselves")])
+@pytest.mark.parametrize(("path", "hint"), [("~/x.log", "write ${HOME}"), ("{a,b}.log", "braces are literal")])
 def test_signs_that_shells_know_are_letters_here(here: Path, path: str, hint: str) -> None:
     ((_, found),) = said(path)
 
@@ -125,7 +125,7 @@ def test_silence_of_missing_and_of_empty_files(here: Path) -> None:
     assert silence(here / "*.log") == (f"no file matches '{here}/*.log'",) * 2
 
     (here / "a.log").touch()
-    assert silence(here / "*.log") == (f"1 file matches '{here}/*.log', with nothing in it",) * 2
+    assert silence(here / "*.log") == (f"1 file matches '{here}/*.log', but it is empty",) * 2
 
 
 def test_silence_of_a_compressed_file_without_a_line(here: Path) -> None:
@@ -173,7 +173,7 @@ def test_links_that_are_not_followed_and_folders_that_cannot_be_listed_are_warni
         (
             "warning",
             "1 folder cannot be listed, so no file below is read: 'logs/own': Permission denied",
-            "give the right to list it, or write 'logs/own/*' under `exclude`",
+            "grant the right to list it, or write 'logs/own/*' under `exclude`",
         ),
         (
             "warning",

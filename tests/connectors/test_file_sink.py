@@ -26,9 +26,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from connectors.file import appending, copying, gathering, ledger, staging, stores, syncing
+from connectors.file import appender, copying, disk_sync, ledger, part_publisher, staging, stores
+from connectors.file.path_template import parse_template, safe_name
 from connectors.file.sink import FileSink
-from connectors.file.templates import parse_template, safe_name
 from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
 from etl.file_modes import private_files
 
@@ -222,7 +222,7 @@ def test_a_target_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     run = Run(tmp_path, sink(tmp_path, "pipe"))
 
-    with pytest.raises(ComponentError, match="no regular file"):
+    with pytest.raises(ComponentError, match="not a regular file"):
         run.batch(0, events(1))
 
 
@@ -256,7 +256,7 @@ def test_parts_roll_by_size_and_sort_in_order(tmp_path: Path, format_: str) -> N
 def test_parts_roll_by_age(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(1_800_000_000, 3000)
     run = Run(tmp_path, sink(tmp_path, "out/", format=format_, roll={"max_age": "1h"}))
-    for module in (appending, gathering):
+    for module in (appender, part_publisher):
         monkeypatch.setattr(module.time, "time", lambda: next(clock))
 
     run.batch(0, events(1))
@@ -274,7 +274,7 @@ def test_parts_roll_by_age(tmp_path: Path, format_: str, monkeypatch: pytest.Mon
 def test_parts_roll_when_the_clock_is_put_back(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([1_800_000_000] * 2 + [1_800_000_000 - 86_400] * 20)
     run = Run(tmp_path, sink(tmp_path, "out/", format=format_, roll={"max_age": "1h"}))
-    for module in (appending, gathering):
+    for module in (appender, part_publisher):
         monkeypatch.setattr(module.time, "time", lambda: next(clock))
 
     run.batch(0, events(1))
@@ -319,7 +319,7 @@ def test_another_csv_header_begins_another_part(tmp_path: Path) -> None:
 
 
 def test_parts_of_two_states_in_one_folder_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(appending.time, "time", lambda: 1.8e9)
+    monkeypatch.setattr(appender.time, "time", lambda: 1.8e9)
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         Run(tmp_path / name, sink(tmp_path, "out/")).batch(0, events(1))
@@ -372,7 +372,7 @@ def test_events_of_one_value_keep_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_more_values_than_open_files(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "MAX_OPEN_FILES", 3)
-    monkeypatch.setattr(appending, "MAX_OPEN_PARTS", 4)
+    monkeypatch.setattr(appender, "MAX_OPEN_PARTS", 4)
     batch = pa.record_batch({"n": list(range(40)), "host": [f"h{n % 10}" for n in range(40)]})
     run = Run(tmp_path, sink(tmp_path, "out/{host}/", format=format_))
     stage = tmp_path / "stage"
@@ -400,7 +400,7 @@ def test_paths_beyond_the_bound_are_dead_letters(tmp_path: Path) -> None:
     run.committer.commit(BatchId("q", 0), [staged])
 
     assert (refused.code, refused.events.column("n").to_pylist()) == ("too-many-paths", [2, 5, 8])
-    assert refused.reasons == f"{tmp_path}/out/h2.json would be more than max_paths, 2"
+    assert refused.reasons == f"{tmp_path}/out/h2.json would exceed max_paths, 2"
     assert staged.events == 7
     assert sorted(numbers(tmp_path / "out")) == [0, 0, 1, 3, 4, 6, 7]
 
@@ -409,10 +409,10 @@ def test_many_files_are_made_durable_together_and_warned_about_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     synced: list[str] = []
-    monkeypatch.setattr(appending, "MANY_FILES", 300)
-    monkeypatch.setattr(syncing, "sync", synced.append)
-    monkeypatch.setattr(syncing, "_synced", lambda path: bool(synced.append("whole")) or True)
-    monkeypatch.setattr(syncing, "_takes_syncfs", lambda device: True)
+    monkeypatch.setattr(appender, "MANY_FILES", 300)
+    monkeypatch.setattr(disk_sync, "sync", synced.append)
+    monkeypatch.setattr(disk_sync, "_sync_file_system", lambda path: bool(synced.append("whole")) or True)
+    monkeypatch.setattr(disk_sync, "_supports_syncfs", lambda device: True)
     many = pa.record_batch({"n": list(range(300)), "host": [f"h{n}" for n in range(300)], "_offset": list(range(300))})
     run = Run(tmp_path, sink(tmp_path, "out/{host}.json"))
 
@@ -431,7 +431,7 @@ def test_many_files_are_made_durable_together_and_warned_about_once(
 
 def test_new_folders_are_made_durable_with_those_they_lie_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    monkeypatch.setattr(syncing, "sync", synced.append)
+    monkeypatch.setattr(disk_sync, "sync", synced.append)
     run = Run(tmp_path, sink(tmp_path, "a/b/{host}.json"))
 
     run.batch(0, events(1, host="x"), events(2, host="y"))
@@ -574,7 +574,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "remote"
     root.mkdir()
     filesystem = SubTreeFileSystem(str(root), LocalFileSystem())
-    monkeypatch.setattr(stores, "filesystem_of", lambda uri: (filesystem, uri.removeprefix("mem://bucket")))
+    monkeypatch.setattr(stores, "parse_filesystem", lambda uri: (filesystem, uri.removeprefix("mem://bucket")))
     return root
 
 
@@ -848,7 +848,7 @@ def test_a_corrupted_record_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / ledger.NAME).write_text(text)
 
-    with pytest.raises(ComponentError, match=r"committed\.json does not hold"):
+    with pytest.raises(ComponentError, match=r"committed\.json is not a valid ledger"):
         Run(tmp_path, sink(tmp_path, "out.json"))
 
 

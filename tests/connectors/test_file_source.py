@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.file import copies, follow, locate, losses, places
+from connectors.file import copy_detection, file_location, file_scan, file_stat, loss_warnings
 from connectors.file.source import FileSource
 from connectors.file.streams import Stream
 from etl.api import OFFSET, ComponentError, Limit, Offset, Rejects, Split
@@ -84,7 +84,13 @@ class Run:
 
     def restart(self) -> None:
         """Go on in another process, which knows the offset and nothing else."""
-        for memory in (follow._checked, follow._without_newline, copies._heads, copies._verdicts, losses._sizes):
+        for memory in (
+            file_scan._match_cache,
+            file_scan._without_newline,
+            copy_detection._head_cache,
+            copy_detection._copy_cache,
+            loss_warnings._last_sizes,
+        ):
             memory.clear()
 
 
@@ -96,7 +102,14 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def fresh_caches() -> None:
     """Every test begins as a new process does."""
-    for memory in (follow._checked, follow._without_newline, copies._heads, copies._verdicts, losses._sizes, places._warned):
+    for memory in (
+        file_scan._match_cache,
+        file_scan._without_newline,
+        copy_detection._head_cache,
+        copy_detection._copy_cache,
+        loss_warnings._last_sizes,
+        file_stat._warned,
+    ):
         memory.clear()  # type: ignore[attr-defined]
 
 
@@ -266,7 +279,7 @@ def test_deleted_file_is_forgotten_and_its_successor_read(tmp_path: Path, log: P
 
     log.unlink()
     assert run.next() == []
-    monkeypatch.setattr(follow, "FORGET", -1.0)
+    monkeypatch.setattr(file_scan, "MISSING_FILE_SECONDS", -1.0)
     assert run.next() == []
     assert run.offset["files"] == {}
     add(log, "two")
@@ -287,7 +300,7 @@ def test_folder_that_vanishes_and_comes_back_repeats_nothing(tmp_path: Path, cap
 
     assert run.next() == ["two"]
     assert [record.message for record in caplog.records] == [
-        f"{folder}: there is no such folder; its files are read when it appears"
+        f"{folder}: the folder does not exist; its files are read as soon as it does"
     ]
 
 
@@ -488,10 +501,10 @@ def test_unreadable_file_is_warned_about_once_and_read_later(
 
     run = Run(tmp_path / "*.log")
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(follow, "Stream", refuse)
+        patch.setattr(file_scan, "Stream", refuse)
         assert [run.next(), run.next()] == [["b"], []]
     assert [record.message for record in caplog.records] == [
-        f"{tmp_path}/a.log: it cannot be opened, and is read when it can: Permission denied"
+        f"{tmp_path}/a.log: it cannot be opened, and is read as soon as it can: Permission denied"
     ]
     assert run.next() == ["a"]
 
@@ -506,7 +519,7 @@ def test_known_file_that_becomes_unreadable_is_not_read_again(log: Path, monkeyp
 
     add(log, "two")
     with monkeypatch.context() as patch:
-        patch.setattr(follow, "Stream", refuse)
+        patch.setattr(file_scan, "Stream", refuse)
         assert run.next() == []
     assert run.next() == ["two"]
 
@@ -520,8 +533,8 @@ def test_planned_file_that_becomes_unreadable_stops_the_run(log: Path, monkeypat
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(locate, "Stream", refuse)
-        with pytest.raises(ComponentError, match="cannot be opened: Permission denied; give the right"):
+        patch.setattr(file_location, "Stream", refuse)
+        with pytest.raises(ComponentError, match="cannot be opened: Permission denied; grant the right"):
             run.read(splits)
     assert run.read(splits) == ["one"]
 
@@ -581,7 +594,7 @@ def test_folder_named_like_a_file_is_named_and_the_file_read_later(log: Path, ca
     run = Run(log)
 
     assert [run.next(), run.next()] == [[], []]
-    assert [record.message for record in caplog.records] == [f"{log}: it is no regular file, and is read when it is one"]
+    assert [record.message for record in caplog.records] == [f"{log}: it is not a regular file, and is read as soon as it is one"]
     log.rmdir()
     add(log, "one")
     assert run.next() == ["one"]
@@ -772,7 +785,7 @@ def test_folder_that_cannot_be_listed_is_warned_about(
         patch.setattr(os, "scandir", refuse)
         assert [run.next(), run.next()] == [[], []]
     assert [record.message for record in caplog.records] == [
-        f"{tmp_path}/own: this folder cannot be listed, and is searched when it can: Permission denied"
+        f"{tmp_path}/own: this folder cannot be listed, and is searched as soon as it can: Permission denied"
     ]
     assert run.next() == ["one"]
 
@@ -888,7 +901,7 @@ def test_files_that_begin_alike_or_are_short_are_all_read(tmp_path: Path) -> Non
 
 
 def test_copy_is_known_when_its_original_is_gone(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "FORGET", -1.0)
+    monkeypatch.setattr(file_scan, "MISSING_FILE_SECONDS", -1.0)
     lines = long("one", "two")
     add(log, *lines)
     run = Run(f"{tmp_path}/*")
@@ -908,7 +921,7 @@ def test_copy_is_known_when_its_original_is_gone(tmp_path: Path, log: Path, monk
 def test_short_copy_is_known_when_its_original_is_gone(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, count: int, settled: bool
 ) -> None:
-    monkeypatch.setattr(follow, "FORGET", -1.0)
+    monkeypatch.setattr(file_scan, "MISSING_FILE_SECONDS", -1.0)
     lines = long("one", count=count)
     add(log, *lines)
     run = Run(f"{tmp_path}/*")
@@ -988,13 +1001,13 @@ def test_lost_bytes_are_counted_and_the_way_out_is_said(log: Path, caplog: pytes
     log.write_text("new\n")
     assert run.next() == ["new"]
     assert caplog.records[-1].message == (
-        f"{log}: it was cut, and has 4 bytes now; {size - read:,} of its {size:,} bytes were not read, and no copy of it is "
-        "beside it: they are lost; let rotation rename the file (logrotate: `create` in place of `copytruncate`), or keep "
-        "the copy, unpacked or packed, in the same folder"
+        f"{log}: it was truncated to 4 bytes; {size - read:,} of its {size:,} bytes were not read, and there is no copy "
+        "in its folder: they are lost; let rotation rename the file (logrotate: `create` instead of `copytruncate`), or keep "
+        "the copy, compressed or not, in the same folder"
     )
     log.write_text("")
     run.next()
-    assert "; its 4 bytes were read; what was written since the last look, if anything, is lost; " in caplog.records[-1].message
+    assert "; its 4 bytes were read; anything written since the last scan is lost; " in caplog.records[-1].message
 
 
 def test_file_that_waits_for_its_turn_and_is_cut_is_a_loss(tmp_path: Path, log: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -1009,7 +1022,7 @@ def test_file_that_waits_for_its_turn_and_is_cut_is_a_loss(tmp_path: Path, log: 
     run.next()
 
     (record,) = caplog.records
-    assert record.message.startswith(f"{waiting}: it was cut, and has 4 bytes now; {size:,} of its {size:,} bytes were not read")
+    assert record.message.startswith(f"{waiting}: it was truncated to 4 bytes; {size:,} of its {size:,} bytes were not read")
 
 
 def test_file_that_waits_for_its_turn_is_read_from_its_copy(tmp_path: Path, log: Path) -> None:

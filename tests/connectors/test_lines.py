@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.file import lines
+from connectors.file import line_cutter
 from connectors.file.charset import charset
-from connectors.file.lines import Cutter
+from connectors.file.line_cutter import LineCutter
 from etl.api import OFFSET, Rejects
 
 pieces = st.sampled_from(
@@ -23,7 +23,7 @@ pieces = st.sampled_from(
 def cut(data: bytes, codec: str = "utf-8", longest: int = 1 << 20, at: int = 0) -> list[tuple[int, str]]:
     """Offsets and texts in order; dead letters as texts that begin with '!'."""
     found: list[tuple[int, str]] = []
-    for batch in Cutter(charset(codec), longest).lines(io.BytesIO(data).readinto, at):
+    for batch in LineCutter(charset(codec), longest).lines(io.BytesIO(data).readinto, at):
         mark = "!" if isinstance(batch, Rejects) else ""
         events = batch.events if isinstance(batch, Rejects) else batch
         events.validate(full=True)
@@ -48,15 +48,15 @@ def plain(data: bytes, codec: str = "utf-8", longest: int = 1 << 20) -> list[tup
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda size: monkeypatch.setattr(lines, "BLOCK", size)
+    return lambda size: monkeypatch.setattr(line_cutter, "BLOCK_BYTES", size)
 
 
 @settings(deadline=None)
 @given(st.lists(pieces, max_size=40).map(b"".join), st.sampled_from([4, 8, 64, 4096]), st.sampled_from([1, 7, 1000]))
 def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BLOCK", block)
-        patch.setattr(lines, "SHOWN", 1)
+        patch.setattr(line_cutter, "BLOCK_BYTES", block)
+        patch.setattr(line_cutter, "REJECT_SAMPLE_BYTES", 1)
         assert cut(data, longest=longest) == plain(data, longest=longest)
 
 
@@ -73,7 +73,7 @@ def test_other_charsets_equal_lines_decoded_one_by_one(data: bytes, codec: str) 
 )
 def test_wide_charsets(text: str, codec: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BLOCK", 8)
+        patch.setattr(line_cutter, "BLOCK_BYTES", 8)
         found = cut(("\ufeff" + text).encode(codec), codec)
 
     whole = text.split("\n")
@@ -98,14 +98,14 @@ def test_byte_order_mark_is_dropped_at_the_beginning_only() -> None:
 def test_overlong_line_keeps_its_beginning_and_says_its_length(small_blocks: Callable[[int], None]) -> None:
     small_blocks(4096)
     data = b"a\n" + b"x" * 1_000_000 + b"\nb"
-    found = list(Cutter(charset("utf-8"), 10_000).lines(io.BytesIO(data).readinto, 0))
+    found = list(LineCutter(charset("utf-8"), 10_000).lines(io.BytesIO(data).readinto, 0))
 
     (rejects,) = (batch for batch in found if isinstance(batch, Rejects))
     assert rejects.code == "line-too-long"
     assert isinstance(rejects.reasons, pa.StringArray)
     assert rejects.reasons.to_pylist() == ["the line has 1000000 bytes, more than max_line_bytes 10000"]
     assert cut(data, longest=10_000)[2] == (1_000_002 + 1, "b")
-    assert len(rejects.events.column("message")[0].as_py()) <= lines.SHOWN
+    assert len(rejects.events.column("message")[0].as_py()) <= line_cutter.REJECT_SAMPLE_BYTES
 
 
 def test_no_bytes_are_no_lines() -> None:
@@ -113,9 +113,9 @@ def test_no_bytes_are_no_lines() -> None:
 
 
 def test_a_block_of_newlines_is_batches_of_bounded_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_ROWS", 10)
+    monkeypatch.setattr(line_cutter, "MAX_BATCH_ROWS", 10)
 
-    batches = list(Cutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(b"\n" * 25).readinto, 100))
+    batches = list(LineCutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(b"\n" * 25).readinto, 100))
 
     assert [len(batch) for batch in batches] == [10, 10, 5]
     assert [offset for batch in batches for offset in batch.column(OFFSET).to_pylist()] == list(range(100, 125))
@@ -125,7 +125,7 @@ def test_blocks_are_small_again_behind_a_long_line(small_blocks: Callable[[int],
     small_blocks(64)
     data = b"x" * 1000 + b"\n" + b"short\n" * 100
 
-    batches = [batch for batch in Cutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(data).readinto, 0) if len(batch)]
+    batches = [batch for batch in LineCutter(charset("utf-8"), 1 << 20).lines(io.BytesIO(data).readinto, 0) if len(batch)]
 
     assert sum(len(batch) for batch in batches) == 101
-    assert max(len(batch) for batch in batches[3:]) <= lines.GROWS * 64 // 6
+    assert max(len(batch) for batch in batches[3:]) <= line_cutter.MAX_BLOCK_GROWTH * 64 // 6

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from running import Engine, Etl, wait_for
 
 from connectors import stdin
-from connectors.file import ends, follow, lines, newlines, places, work
+from connectors.file import event_ends, file_scan, file_stat, line_cutter, newlines, split_planner
 from connectors.file.multiline import Multiline
-from connectors.file.presets import PRESETS, Name
+from connectors.file.multiline_presets import PRESETS, Name
 from connectors.file.source import FileSource
 from connectors.stdin import StdinSource
 from etl.api import OFFSET, Limit, Offset, Rejects
@@ -80,7 +80,7 @@ class Run:
 
     def next(self, **limit: Any) -> Events:
         """A micro-batch, planned and read twice."""
-        follow._checked.clear()
+        file_scan._match_cache.clear()
         source: FileSource = pickle.loads(pickle.dumps(self.source))
         end = json.loads(json.dumps(source.latest(self.offset, Limit(**{"max_bytes": 1 << 40, **limit}))))
         splits = source.splits(self.offset, end, self.parallelism)
@@ -105,9 +105,9 @@ def read(source: Any, split: Any) -> Events:
 @pytest.fixture(autouse=True)
 def fresh_caches() -> None:
     """Every test begins as a new process does."""
-    follow._checked.clear()
-    follow._without_newline.clear()
-    places._warned.clear()
+    file_scan._match_cache.clear()
+    file_scan._without_newline.clear()
+    file_stat._warned.clear()
 
 
 @pytest.fixture
@@ -156,9 +156,15 @@ def test_events_equal_those_of_the_whole_file(
     name, pattern = way
     multiline = {name: pattern, "max_lines": most[0], "max_bytes": most[1], "timeout": "1d"}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for module, size in ((lines, "BLOCK"), (ends, "NEAR"), (newlines, "_NEAR"), (newlines, "_STEP"), (work, "SMALLEST")):
+        for module, size in (
+            (line_cutter, "BLOCK_BYTES"),
+            (event_ends, "FIRST_SEARCH_BYTES"),
+            (newlines, "_FIRST_READ_BYTES"),
+            (newlines, "_READ_BYTES"),
+            (split_planner, "MIN_SPLIT_BYTES"),
+        ):
             patch.setattr(module, size, block)
-        patch.setattr(lines, "SHOWN", 1)
+        patch.setattr(line_cutter, "REJECT_SAMPLE_BYTES", 1)
         path = Path(folder) / "x.log"
         run = Run(path, parallelism, multiline=multiline, max_line_bytes=longest)
         found, at = [], 0
@@ -346,7 +352,11 @@ def test_preset_gives_the_same_events_however_a_file_is_read(given_: list[str], 
         path = Path(folder) / "x.log"
         path.write_text("".join(f"{line}\n" for line in given_))
         whole = Run(path, 1, multiline={"preset": preset}).next(bounded=True)
-        for module, name in ((lines, "BLOCK"), (ends, "NEAR"), (work, "SMALLEST")):
+        for module, name in (
+            (line_cutter, "BLOCK_BYTES"),
+            (event_ends, "FIRST_SEARCH_BYTES"),
+            (split_planner, "MIN_SPLIT_BYTES"),
+        ):
             patch.setattr(module, name, block)
         run = Run(path, 3, multiline={"preset": preset, "timeout": "1d"})
         found: Events = []
@@ -375,7 +385,7 @@ def test_an_event_beyond_max_lines_or_max_bytes_goes_on_as_another(log: Path) ->
 
 
 def test_an_event_larger_than_a_block_is_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "BLOCK", 64)
+    monkeypatch.setattr(line_cutter, "BLOCK_BYTES", 64)
     event = "S" + "\nline of text" * 400
     log.write_text(f"{event}\nS\n{event}\n")
 
@@ -481,7 +491,7 @@ def test_a_rotated_file_is_read_to_its_end(tmp_path: Path, log: Path) -> None:
     log.rename(tmp_path / "x.log.1")
     add(tmp_path / "x.log.1", " b\nS 3\n")
     add(log, "S 4\nS 5\n")
-    assert run.next() == [(4, "S 2\n a\n b"), (work.SLOT, "S 4")]
+    assert run.next() == [(4, "S 2\n a\n b"), (split_planner.PACK_SLOT, "S 4")]
     os.utime(tmp_path / "x.log.1", (OLD, OLD))
     assert run.next() == [(14, "S 3")]
 
@@ -495,7 +505,7 @@ def test_what_waits_when_a_file_is_copied_and_truncated_is_read_from_the_copy(tm
     os.utime(tmp_path / "x.log.1", (OLD, OLD))
     log.write_text("S 3\nS 4\n")
 
-    assert run.next() == [(4, "S 2\n a"), (work.SLOT, "S 3")]
+    assert run.next() == [(4, "S 2\n a"), (split_planner.PACK_SLOT, "S 3")]
 
 
 def test_start_at_the_end_skips_lines_not_events(log: Path) -> None:
@@ -533,7 +543,7 @@ def piped(source: StdinSource, data: bytes) -> None:
 
 
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdin, "_SMALLEST", 50)
+    monkeypatch.setattr(stdin, "_MIN_SPLIT_BYTES", 50)
     data = b"".join(b"S %d\n more\n" % n for n in range(500)) + b"last"
     source = StdinSource(multiline={"start": "^S"}).placed(str(tmp_path))
     piped(source, data)

@@ -1,9 +1,8 @@
-"""Cutting lines out of blocks of bytes: the lines are views into the block, which nobody writes to any more.
+"""Cuts blocks of bytes into lines, as views into the block, which is not written to any more.
 
-Where lines are grouped into events, an event is a span of the block, for its lines lie side by side. Bytes are copied
-where a line or event goes on in the next block, where they are not UTF-8, and where something between two lines of an
-event is left out. Memory is bounded by a block and the longest line and event allowed, as long as a batch is let go
-before the next is asked for.
+If lines are grouped into events, an event is a span of the block, because its lines are contiguous. Bytes are copied only if
+a line or event continues in the next block, if they are not UTF-8, and if text between two lines of an event is removed.
+Memory is bounded by a block and the longest line and event, if a batch is released before the next is requested.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from connectors.file.blocks import LongLine, ReadInto, after_last, continued, fill, new_block
+from connectors.file.blocks import LongLine, ReadInto, after_last, continue_block, fill, new_block
 from connectors.file.charset import Charset
-from connectors.file.grouping import Grouping, Lines
+from connectors.file.line_grouping import LineGrouping, Lines
 from etl.api import OFFSET, Rejects
 
 if TYPE_CHECKING:
@@ -24,52 +23,55 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-BLOCK = 2 << 20
-"""Bytes read at once; also about the size of a batch. A multiple of every character width."""
+BLOCK_BYTES = 2 << 20
+"""Bytes read at a time, and about the size of a batch. A multiple of every character width."""
 
-GROWS, FEW_ROWS = 4, 4096
-"""Where a block has fewer events, the next is twice as large, up to so many times `BLOCK`: what a batch costs whatever is in
-it must be little beside its events."""
+MAX_BLOCK_GROWTH, MIN_BLOCK_EVENTS = 4, 4096
+"""A block with fewer events than this is followed by one of twice the size, up to this multiple of `BLOCK_BYTES`, so that the
+fixed cost of a batch stays small compared with its events."""
 
-MOST_ROWS = 1 << 17
-"""Events of a batch: what steps make of them is bounded, too."""
+MAX_BATCH_ROWS = 1 << 17
+"""Maximum number of events of a batch, which also bounds what steps make of it."""
 
-SHOWN = 64 << 10
-"""Bytes of an over-long line that its dead letter keeps."""
+REJECT_SAMPLE_BYTES = 64 << 10
+"""Bytes of a too long line that its dead letter contains."""
 
 _BOM = "\ufeff".encode()
 
 
-class Cut(NamedTuple):
-    """What was cut out of a block."""
+class CutBlock(NamedTuple):
+    """Events cut from a block."""
 
     starts: Array
-    """int64[n]: where each event begins in the file, over-long lines included, in order."""
+    """int64[n]: offset of each event in the file, including too long lines, in order."""
 
     end: int
-    """Where the last of them ends."""
+    """End of the last one."""
 
     batches: list[pa.RecordBatch | Rejects]
 
 
 @dataclass(frozen=True, slots=True)
-class Cutter:
-    """Bytes → batches of `message` and `_offset`: the character set, the longest line allowed, and which lines make an
-    event (None: each)."""
+class LineCutter:
+    """Cuts bytes into batches of `message` and `_offset`, with the character set, the longest allowed line, and the rules
+    that group lines into events (None: each line is one).
+    """
 
     charset: Charset
     max_line_bytes: int
-    grouping: Grouping | None = None
+    grouping: LineGrouping | None = None
 
     def lines(self, readinto: ReadInto, at: int) -> Iterator[pa.RecordBatch | Rejects]:
-        """The events of a stream whose first byte is at offset ``at``, an event's beginning; the last may lack its newline."""
+        """Yield the events of a stream whose first byte is at offset ``at``, an event's beginning; the last may lack its
+        newline.
+        """
         for cut in self.cuts(readinto, at):
             while cut.batches:
-                yield from _pieces(cut.batches.pop(0))
+                yield from _bounded_batches(cut.batches.pop(0))
 
-    def cuts(self, readinto: ReadInto, at: int, closed: bool = True) -> Iterator[Cut]:
-        """The same block by block; ``closed``: nothing behind the stream belongs to its last event."""
-        size = BLOCK
+    def cuts(self, readinto: ReadInto, at: int, closed: bool = True) -> Iterator[CutBlock]:
+        """Like `lines`, block by block; ``closed``: nothing after the stream belongs to its last event."""
+        size = BLOCK_BYTES
         block, filled = new_block(size), 0
         while True:
             got = fill(readinto, block[filled:])
@@ -85,18 +87,18 @@ class Cutter:
                 yield cut
             if ended:
                 return
-            if taken:  # events point into the block from now on: what it holds of the next is continued in another
+            if taken:  # events point into this block, so the rest of it is copied to the next one
                 rest = block[taken:filled]
-                block, filled, at = continued(rest, _room(len(rest), size)), len(rest), at + taken
+                block, filled, at = continue_block(rest, _block_size(len(rest), size)), len(rest), at + taken
             if long:
-                line = LongLine(at, bytes(block[:SHOWN]))
+                line = LongLine(at, bytes(block[:REJECT_SAMPLE_BYTES]))
                 filled = line.skip(self.charset, readinto, block, filled)
-                yield self._passed_over(line)
+                yield self._reject_skipped(line)
                 at = line.after
             elif filled == len(block):
-                block = continued(block, 2 * len(block))
+                block = continue_block(block, 2 * len(block))
 
-    def _cut(self, block: memoryview, at: int, closed: bool) -> Cut:
+    def _cut(self, block: memoryview, at: int, closed: bool) -> CutBlock:
         import numpy as np
 
         from etl.columns.lines import cut
@@ -109,13 +111,13 @@ class Cutter:
         starts = found.starts if text is raw else at + _starts(raw, self.charset, last)
         fit = text is raw and found.longest <= self.max_line_bytes
         if fit and self.grouping is None:
-            return Cut(starts, at + len(block), [_batch(found.texts, starts)])
+            return CutBlock(starts, at + len(block), [_batch(found.texts, starts)])
         ends = np.append(starts[1:], at + len(block) + (self.charset.unit if last else 0)) - self.charset.unit
         long = None if fit else ends - starts > self.max_line_bytes
-        return self._gathered(Lines(text, found.texts, found.starts - at, skip, starts, ends, long), block, at, closed)
+        return self._group_lines(Lines(text, found.texts, found.starts - at, skip, starts, ends, long), block, at, closed)
 
-    def _gathered(self, lines: Lines, block: memoryview, at: int, closed: bool) -> Cut:
-        """Lines as events, and those that are too long as dead letters."""
+    def _group_lines(self, lines: Lines, block: memoryview, at: int, closed: bool) -> CutBlock:
+        """Return lines as events, and those that are too long as dead letters."""
         texts, starts, ends, end = lines.texts, lines.starts, lines.ends, at + len(block)
         if self.grouping is not None:
             events = self.grouping.events(lines, closed)
@@ -124,17 +126,19 @@ class Cutter:
             texts, starts, ends = events.texts, starts[events.first], ends[events.first]
         batch = _batch(texts, starts)
         if lines.long is None:
-            return Cut(starts, end, [batch] if len(batch) else [])
-        return Cut(starts, end, list(self._fitting(batch, ends, block, at)))
+            return CutBlock(starts, end, [batch] if len(batch) else [])
+        return CutBlock(starts, end, list(self._split_off_long(batch, ends, block, at)))
 
-    def _passed_over(self, line: LongLine) -> Cut:
+    def _reject_skipped(self, line: LongLine) -> CutBlock:
         import numpy as np
 
-        rejects = self._too_long([line.start], [line.length], [line.shown])
-        return Cut(np.array([line.start]), line.after, [rejects])
+        rejects = self._too_long([line.start], [line.length], [line.sample])
+        return CutBlock(np.array([line.start]), line.after, [rejects])
 
-    def _fitting(self, batch: pa.RecordBatch, ends: Array, block: memoryview, at: int) -> Iterator[pa.RecordBatch | Rejects]:
-        """The events of a block, then its lines that are too long; ``ends``: of first lines, in the file."""
+    def _split_off_long(
+        self, batch: pa.RecordBatch, ends: Array, block: memoryview, at: int
+    ) -> Iterator[pa.RecordBatch | Rejects]:
+        """Yield the events of a block, then its too long lines; ``ends`` are those of first lines, in the file."""
         from etl.columns.texts import filtered
 
         starts = batch.column(OFFSET).to_numpy()
@@ -143,21 +147,21 @@ class Cutter:
             yield filtered(batch, pa.array(fits))
         if not fits.all():
             bad = [(int(a), int(b)) for a, b in zip(starts[~fits], ends[~fits], strict=True)]
-            shown = [bytes(block[a - at : min(b, a + SHOWN) - at]) for a, b in bad]
+            shown = [bytes(block[a - at : min(b, a + REJECT_SAMPLE_BYTES) - at]) for a, b in bad]
             yield self._too_long([a for a, _ in bad], [b - a for a, b in bad], shown)
 
     def _utf8(self, block: pa.Buffer) -> tuple[pa.Buffer, int]:
-        """The block as valid UTF-8 with the same newlines, and how many: itself where it is that already."""
+        """Return the block as valid UTF-8 with the same newlines, and their number; the block itself if it is valid."""
         from etl.columns.lines import survey
 
-        if self.charset.utf8:
-            seen = survey(block)
-            if seen.ascii or _valid(block):
-                return block, seen.newlines
-        text = pa.py_buffer(self._repaired(block.to_pybytes()))
+        if self.charset.is_utf8:
+            survey_result = survey(block)
+            if survey_result.ascii or _is_utf8(block):
+                return block, survey_result.newlines
+        text = pa.py_buffer(self._repair(block.to_pybytes()))
         return text, survey(text).newlines
 
-    def _repaired(self, raw: bytes) -> bytes:
+    def _repair(self, raw: bytes) -> bytes:
         text = raw.decode(self.charset.codec, "replace")
         if text.count("\n") != len(_newlines(raw, self.charset)):
             text = "\n".join(line.decode(self.charset.codec, "replace").replace("\n", " ") for line in _split(raw, self.charset))
@@ -171,25 +175,25 @@ class Cutter:
 
 
 def _next_size(size: int, rows: int) -> int:
-    """Bytes of the block behind one of ``size`` bytes that had so many events."""
-    if rows < FEW_ROWS:
-        return min(2 * size, GROWS * BLOCK)
-    return size if rows < 4 * FEW_ROWS else max(size // 2, BLOCK)
+    """Return the size of the block after one of ``size`` bytes with this number of events."""
+    if rows < MIN_BLOCK_EVENTS:
+        return min(2 * size, MAX_BLOCK_GROWTH * BLOCK_BYTES)
+    return size if rows < 4 * MIN_BLOCK_EVENTS else max(size // 2, BLOCK_BYTES)
 
 
-def _room(rest: int, size: int) -> int:
-    """Bytes of a block that goes on with what is left of one."""
+def _block_size(rest: int, size: int) -> int:
+    """Return the size of a block that begins with ``rest`` bytes."""
     while size <= rest:
         size *= 2
     return size
 
 
-def _pieces(batch: pa.RecordBatch | Rejects) -> Iterator[pa.RecordBatch | Rejects]:
-    """A batch in parts of bounded rows: a block of newlines alone is four million events."""
-    if isinstance(batch, Rejects) or len(batch) <= MOST_ROWS:
+def _bounded_batches(batch: pa.RecordBatch | Rejects) -> Iterator[pa.RecordBatch | Rejects]:
+    """Divide a batch into parts of bounded rows: a block of newlines only has four million events."""
+    if isinstance(batch, Rejects) or len(batch) <= MAX_BATCH_ROWS:
         yield batch
     else:
-        yield from (batch.slice(at, MOST_ROWS) for at in range(0, len(batch), MOST_ROWS))
+        yield from (batch.slice(at, MAX_BATCH_ROWS) for at in range(0, len(batch), MAX_BATCH_ROWS))
 
 
 def _batch(texts: pa.Array, offsets: Array) -> pa.RecordBatch:
@@ -197,12 +201,12 @@ def _batch(texts: pa.Array, offsets: Array) -> pa.RecordBatch:
 
 
 def _bom(text: pa.Buffer) -> int:
-    """Bytes of the byte order mark at the beginning."""
+    """Return the bytes of the byte order mark at the beginning."""
     return len(_BOM) if text.slice(0, min(len(_BOM), text.size)).to_pybytes() == _BOM else 0
 
 
 def _starts(raw: pa.Buffer, charset: Charset, last: bool) -> Array:
-    """Where each line begins in bytes that are not UTF-8."""
+    """Return the begins of lines in bytes that are not UTF-8."""
     import numpy as np
 
     newlines = _newlines(raw, charset)
@@ -211,8 +215,8 @@ def _starts(raw: pa.Buffer, charset: Charset, last: bool) -> Array:
     return starts if last else starts[:-1]
 
 
-def _valid(block: pa.Buffer) -> bool:
-    """Whether the bytes are UTF-8."""
+def _is_utf8(block: pa.Buffer) -> bool:
+    """Return whether the bytes are UTF-8."""
     bounds = pa.array([0, block.size], pa.int32()).buffers()[1]
     try:
         pa.StringArray.from_buffers(1, bounds, block).validate(full=True)
@@ -229,7 +233,7 @@ def _newlines(raw: pa.Buffer | bytes, charset: Charset) -> Any:
 
 
 def _split(raw: bytes, charset: Charset) -> Iterator[bytes]:
-    """Line by line: only for codecs whose repair of bad bytes eats or makes newlines."""
+    """Split line by line, for codecs whose repair of invalid bytes removes or adds newlines."""
     at = 0
     for found in _newlines(raw, charset):
         yield raw[at : found * charset.unit]

@@ -1,8 +1,8 @@
-"""Which lines make an event: a table that says whether a line goes on with the event of the line before it.
+"""Groups lines into events, by a table that says whether a line continues the event of the line before it.
 
-Patterns sort lines into classes; whether a line begins an event follows from its own class and that of the line
-before, and from nothing else. So any two neighbouring lines tell, wherever in a file one begins to look: that is what
-makes splits and restarts exact. Only an event that grows too large ends elsewhere, counted from where it began.
+Patterns classify lines; whether a line begins an event depends only on its class and that of the line before it. So two
+neighbouring lines decide, wherever reading begins: this makes splits and restarts exact. Only an event that becomes too large
+ends elsewhere, counted from its beginning.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 HEAD, TAIL = "head", "tail"
-"""Captures of patterns whose lines are parts of one line: what is left out of a part that follows another, at its
-beginning, and of one that another follows, at its end."""
+"""Captures of patterns for lines that are parts of one line: text removed at the beginning of a part that follows another,
+and at the end of a part that is followed."""
 
 
 class Lines(NamedTuple):
-    """The lines of a block that begins where an event does."""
+    """The lines of a block that begins at an event's beginning."""
 
     text: pa.Buffer
     """The block as UTF-8."""
@@ -35,54 +35,55 @@ class Lines(NamedTuple):
     """string_view[n] into ``text``."""
 
     at: Array
-    """int64[n]: where each line begins in ``text``."""
+    """int64[n]: begin of each line in ``text``."""
 
     skip: int
-    """Bytes of ``text`` that are none of the first line's text."""
+    """Bytes of ``text`` before the first line's text."""
 
     starts: Array
-    """int64[n]: where each line begins in the file."""
+    """int64[n]: begin of each line in the file."""
 
     ends: Array
-    """int64[n]: where its newline stands there."""
+    """int64[n]: position of its newline in the file."""
 
     long: Array | None
-    """bool[n]: lines that are no event but a dead letter, which breaks an event; None when there are none."""
+    """bool[n]: lines that are too long; they become dead letters and end an event. None if there are none."""
 
 
 class Events(NamedTuple):
-    """Lines gathered into events."""
+    """Events made of lines."""
 
     texts: pa.Array
     """string_view[m]."""
 
     first: Array
-    """int64[m]: the number of each event's first line."""
+    """int64[m]: number of each event's first line."""
 
     lines: int
-    """How many lines belong to them; those behind are of an event that may go on."""
+    """Number of lines of these events; later lines belong to an event that may continue."""
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
-    """Lines → events."""
+class LineGrouping:
+    """Groups lines into events."""
 
     scanner: Scanner
     continues: tuple[tuple[bool, ...], ...]
-    """Whether a line goes on with the event before, by the number of the pattern that the line before matched, then by
-    its own; last in each row and column: no pattern."""
+    """Whether a line continues the event, by the number of the pattern that the line before matched, and by its own; the last
+    of each row and column: no pattern.
+    """
 
     max_lines: int
     max_bytes: int
     spliced: bool = False
-    """Whether lines are parts of one line, joined without `HEAD` and `TAIL`, not by a newline."""
+    """Whether lines are parts of one line, joined without `HEAD` and `TAIL` instead of by a newline."""
 
     def begins(self, texts: pa.Array) -> Array:
-        """bool[n]: whether a line begins an event, as far as patterns say; the first is taken to."""
+        """bool[n]: whether a line begins an event, by the patterns only; the first line does."""
         return self._begins(self.scanner.scan(texts).pattern)
 
     def events(self, lines: Lines, closed: bool) -> Events:
-        """The events of a block; ``closed``: nothing behind it belongs to the last of them."""
+        """Return the events of a block; ``closed``: nothing after it belongs to the last one."""
         import numpy as np
 
         scan = self.scanner.scan(lines.texts)
@@ -97,8 +98,8 @@ class Grouping:
         if not (closed or broken or self._is_whole(scan.pattern, count - first[-1])):
             first, count = first[:-1], int(first[-1])
         last = np.append(first[1:], count) - 1 if len(first) else first
-        gaps = _spliced(scan.captures) if self.spliced else _returns
-        return Events(_joined(lines, first, last, gaps), first, count)
+        gaps = _part_gaps(scan.captures) if self.spliced else _carriage_return_gaps
+        return Events(_join_lines(lines, first, last, gaps), first, count)
 
     def _begins(self, classes: Array) -> Array:
         import numpy as np
@@ -123,7 +124,7 @@ class Grouping:
                 begins[at] = True
 
     def _beyond(self, lines: Lines) -> Array:
-        """int64[n]: the first line that an event which begins at a line cannot hold; it holds one, however long."""
+        """int64[n]: the first line that does not fit into an event that begins at a line; one line always fits."""
         import numpy as np
 
         first = np.arange(len(lines.starts))
@@ -131,23 +132,24 @@ class Grouping:
         return np.maximum(first + 1, np.minimum(first + self.max_lines, fitting))
 
     def _is_whole(self, classes: Array, size: int) -> bool:
-        """Whether an event of ``size`` lines, the last in the block, takes no other line."""
+        """Return whether an event of ``size`` lines, the last in the block, cannot have more lines."""
         return size >= self.max_lines or not any(self.continues[classes[-1]])
 
 
 Gaps = Callable[[Lines, "Array", "Array"], tuple["Array", "Array"]]
-"""Lines, their lengths and the rows that another line of their event follows → what is left out behind each of these
-rows: its place and size."""
+"""Lines, their lengths, and rows followed by another line of their event → position and size of the text to remove after each
+of these rows.
+"""
 
 
-def _returns(lines: Lines, length: Array, rows: Array) -> tuple[Array, Array]:
-    """The return of ``\\r\\n``."""
+def _carriage_return_gaps(lines: Lines, length: Array, rows: Array) -> tuple[Array, Array]:
+    r"""Remove the return of ``\\r\\n``."""
     ends = lines.at[rows] + length[rows]
     return ends, lines.at[rows + 1] - 1 - ends
 
 
-def _spliced(captures: dict[str, pa.Array]) -> Gaps:
-    """The end of a part, the newline, and the beginning of the next part."""
+def _part_gaps(captures: dict[str, pa.Array]) -> Gaps:
+    """Remove the end of a part, the newline, and the beginning of the next part."""
 
     def gaps(lines: Lines, length: Array, rows: Array) -> tuple[Array, Array]:
         head, tail = (_lengths(captures[name]) for name in (HEAD, TAIL))
@@ -157,8 +159,8 @@ def _spliced(captures: dict[str, pa.Array]) -> Gaps:
     return gaps
 
 
-def _joined(lines: Lines, first: Array, last: Array, gaps: Gaps) -> pa.Array:
-    """The texts of events: spans of the block, or of a copy without what is left out between lines."""
+def _join_lines(lines: Lines, first: Array, last: Array, gaps: Gaps) -> pa.Array:
+    """Return the texts of events: spans of the block, or of a copy without the gaps between lines."""
     import numpy as np
 
     length = _lengths(lines.texts)
@@ -171,14 +173,14 @@ def _joined(lines: Lines, first: Array, last: Array, gaps: Gaps) -> pa.Array:
     places, sizes = gaps(lines, length, rows)
     if not sizes.any():
         return _spans(lines.text, begins, ends)
-    gone = np.zeros(len(inner) + 1, np.int64)  # bytes left out in front of each line
+    gone = np.zeros(len(inner) + 1, np.int64)  # bytes removed before each line
     gone[rows + 1] = sizes
     gone = np.cumsum(gone)
-    return _spans(_without(lines.text, places, sizes), begins - gone[first], ends - gone[last])
+    return _spans(_remove_gaps(lines.text, places, sizes), begins - gone[first], ends - gone[last])
 
 
-def _without(text: pa.Buffer, places: Array, sizes: Array) -> pa.Buffer:
-    """The bytes that are left, end to end."""
+def _remove_gaps(text: pa.Buffer, places: Array, sizes: Array) -> pa.Buffer:
+    """Return the text without the gaps."""
     import numpy as np
 
     from etl.columns.views import gather
@@ -210,7 +212,7 @@ def _lengths(texts: pa.Array) -> Array:
     return np.maximum(Texts.of(texts).length, 0)
 
 
-def table(classes: int, continues: Callable[[int, int], bool]) -> tuple[tuple[bool, ...], ...]:
-    """`Grouping.continues` for so many patterns; -1 stands for none of them."""
+def transition_table(classes: int, continues: Callable[[int, int], bool]) -> tuple[tuple[bool, ...], ...]:
+    """Return `LineGrouping.continues` for this number of patterns; -1 stands for no pattern."""
     numbers: Sequence[int] = (*range(classes), -1)
     return tuple(tuple(continues(before, this) for this in numbers) for before in numbers)

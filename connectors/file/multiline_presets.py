@@ -1,22 +1,22 @@
-"""Which lines belong together in the logs of common languages and container runtimes.
+"""Multiline presets for the logs of common languages and container runtimes.
 
-A preset knows the lines that go on: whatever looks like none of them begins an event. Sources: `Throwable` of the Java
-API and the manual of Logback; `traceback` of the Python library; the runtime of Go (`panic`, `traceback`);
-`Exception#full_message` of Ruby; `Throwable` and the error log of the PHP manual; Docker's JSON file driver; the log
-format of the Kubernetes container runtime interface.
+A preset describes lines that continue an event; any other line begins one. Sources: `Throwable` of the Java API and the
+manual of Logback; `traceback` of the Python library; the runtime of Go (`panic`, `traceback`); `Exception#full_message` of
+Ruby; `Throwable` and the error log of the PHP manual; Docker's JSON file driver; the log format of the Kubernetes container
+runtime interface.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from connectors.file.grouping import table
+from connectors.file.line_grouping import transition_table
 
 Name = Literal["java", "python", "go", "ruby", "php", "docker", "cri"]
 
 
 class Preset(NamedTuple):
-    """Kinds of lines and how they follow each other."""
+    """Kinds of lines, and which kinds may follow each other."""
 
     patterns: tuple[str, ...]
     """One for each kind, tried in order."""
@@ -26,28 +26,30 @@ class Preset(NamedTuple):
     """Whether lines are parts of one line."""
 
 
-def _always(patterns: dict[str, str]) -> Preset:
-    """Lines that go on, whatever stands before them."""
+def _after_any(patterns: dict[str, str]) -> Preset:
+    """Kinds of lines that always continue an event."""
     return _after(patterns, dict.fromkeys(patterns, ""))
 
 
 def _after(patterns: dict[str, str], after: dict[str, str]) -> Preset:
-    """Kinds of lines by name, and after which kinds they go on; "" means any line, no entry none."""
+    """Kinds of lines by name, and after which kinds they continue an event; "" means any line, no entry none."""
     names = [*patterns, ""]
     allowed = {names.index(name): {names.index(one) for one in kinds.split()} for name, kinds in after.items()}
     anything = {names.index(name) for name, kinds in after.items() if not kinds}
-    return Preset(tuple(patterns.values()), table(len(patterns), lambda old, new: new in anything or old in allowed.get(new, ())))
+    return Preset(
+        tuple(patterns.values()), transition_table(len(patterns), lambda old, new: new in anything or old in allowed.get(new, ()))
+    )
 
 
 def _parts(complete: str, partial: str) -> Preset:
-    """Parts of one line: a partial line and what comes next of the same stream."""
+    """Parts of one line: a partial line and the next part of the same stream."""
     patterns = tuple(form.replace("STREAM", stream) for form in (complete, partial) for stream in ("stdout", "stderr"))
-    return Preset(patterns, table(4, lambda old, new: old >= 2 and new in (old, old - 2)), spliced=True)
+    return Preset(patterns, transition_table(4, lambda old, new: old >= 2 and new in (old, old - 2)), spliced=True)
 
 
 _CLASS = r"(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable)[\w$]*"
 
-_JAVA = _always(
+_JAVA = _after_any(
     {
         "indented": r"^[ \t]+\S",
         "cause": rf"^(?:Caused by|Suppressed|Wrapped by): |^{_CLASS}(?::|$)",

@@ -1,4 +1,4 @@
-"""Making many files and folders durable at once: each folder once, files side by side, or the whole file system in one call."""
+"""Makes many files and folders durable: each folder once, files in parallel, or the whole file system with one call."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from functools import cache
 from typing import Any
 
 THREADS = 16
-"""Calls of fsync that wait at the same time: a journal commits them together."""
+"""Parallel fsync calls: the file system's journal commits them together."""
 
 SYNCFS_FROM = 256
-"""Files and folders from which on one syncfs is cheaper than an fsync for each."""
+"""Number of files and folders from which one syncfs is cheaper than an fsync for each."""
 
-_LOCAL = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay"})
+_SYNCFS_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay"})
 """File systems on which syncfs is known to write what fsync writes."""
 
 
 def make_durable(files: Iterable[str], folders: Iterable[str]) -> None:
-    """Write files and the entries of folders to the disk. Raises OSError that names one that could not be written."""
+    """Write files and folder entries to the disk. Raises OSError with the path that could not be written."""
     paths = [*files, *sorted(set(folders))]
     devices = _devices(paths) if len(paths) >= SYNCFS_FROM else {}
     rest = paths
-    if devices and all(map(_takes_syncfs, devices)):
-        rest = [path for path in devices.values() if not _synced(path)]
+    if devices and all(map(_supports_syncfs, devices)):
+        rest = [path for path in devices.values() if not _sync_file_system(path)]
         rest = paths if rest else []
     if len(rest) <= 2:
         for path in rest:
@@ -49,8 +49,7 @@ def sync(path: str) -> None:
 
 
 def make_folder(path: str, mode: int | None = None) -> set[str]:
-    """Create a folder and those above it, each with ``mode`` where one is given. Returns the folders that got an entry, for
-    `make_durable`."""
+    """Create a folder and its parents, with ``mode`` if given. Returns the folders with a new entry, for `make_durable`."""
     if not path:
         return set()
     changed: set[str] = set()
@@ -70,12 +69,12 @@ def make_folder(path: str, mode: int | None = None) -> set[str]:
 
 
 def _devices(paths: Sequence[str]) -> dict[int, str]:
-    """The file systems of paths, each with one of the paths."""
+    """Return the devices of paths, each with one of the paths."""
     return {os.stat(path or ".").st_dev: path for path in paths}
 
 
-def _synced(path: str) -> bool:
-    """Write a path's whole file system; False where the system has no such call. Raises OSError when that fails."""
+def _sync_file_system(path: str) -> bool:
+    """Write a path's whole file system; False if the system has no such call. Raises OSError if it fails."""
     call = _syncfs()
     if call is None:
         return False
@@ -91,7 +90,7 @@ def _synced(path: str) -> bool:
 
 @cache
 def _syncfs() -> Any:
-    """The call; None where there is none, or where it does not report failed writes (Linux before 5.8)."""
+    """Return the system call; None if it does not exist or does not report failed writes (Linux before 5.8)."""
     system, release = os.uname().sysname, re.match(r"(\d+)\.(\d+)", os.uname().release)
     if system != "Linux" or release is None or tuple(map(int, release.groups())) < (5, 8):
         return None
@@ -102,13 +101,13 @@ def _syncfs() -> Any:
 
 
 @cache
-def _takes_syncfs(device: int) -> bool:
-    """Whether a device holds a file system that is known; a device that the system's list of mounts does not have is not."""
+def _supports_syncfs(device: int) -> bool:
+    """Return whether a device has a supported file system; False if it is not in the list of mounts."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             lines = [line.partition(" - ") for line in mounts]
     except OSError:
         return False
-    kinds = {behind.split()[0] for before, _, behind in lines if before.split()[2] == wanted and behind}
-    return bool(kinds) and kinds <= _LOCAL
+    kinds = {after.split()[0] for before, _, after in lines if before.split()[2] == wanted and after}
+    return bool(kinds) and kinds <= _SYNCFS_FILE_SYSTEMS

@@ -1,8 +1,8 @@
-"""The driver's side of files that cannot grow (Parquet, object stores): events wait until a part is full.
+"""Commits files that cannot grow (Parquet, object stores) in the driver: events are collected until a part is full.
 
-A commit moves what tasks staged into the state folder and records it; that is durable, and invisible outside. When
-a part is full or old, its events are joined in a file that appears whole under a name recorded before: killed
-between, the next start puts the same part there again.
+A commit moves staged files to the state folder and records them: durable, and not visible outside. When a part is full or
+old, its files are joined to one that appears as a whole under a name recorded before: after a kill in between, the next start
+writes the same part again.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import time
 from collections.abc import Callable, Sequence
 
 from connectors.file import copying, ledger
+from connectors.file.disk_sync import make_durable
 from connectors.file.ledger import Pending
-from connectors.file.parts import Layout
+from connectors.file.part_layout import PartLayout
 from connectors.file.staging import StagedFile
 from connectors.file.stores import Store, link
-from connectors.file.syncing import make_durable
 from etl.api import BatchId, ComponentError, Staged
 
 log = logging.getLogger("sluice.sink.file")
 
-AT_ONCE = 256
-"""Parts that are published together: each needs disk space twice until they are."""
+MAX_PARTS_AT_ONCE = 256
+"""Maximum number of parts published together: each needs its disk space twice until then."""
 
 Join = Callable[[Sequence[str], int, str], None]
-"""Files, bytes of the header that each begins with, and the file to write: one that holds them all."""
+"""Joins files: their paths, the bytes of the header that each begins with, and the target."""
 
 
-class Gatherer:
-    """Committer that gathers events in the state folder and publishes parts."""
+class PartPublisher:
+    """Committer that collects events in the state folder and publishes parts."""
 
-    def __init__(self, folder: str, layout: Layout, join: Join, store: Store) -> None:
+    def __init__(self, folder: str, layout: PartLayout, join: Join, store: Store) -> None:
         self.layout, self.join, self.store = layout, join, store
         self.folder = os.path.join(folder, "pending")
         self.lock = threading.Lock()
@@ -42,15 +42,15 @@ class Gatherer:
         self._recover()
 
     def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
-        """Take over all of it, then publish the parts that became full."""
+        """Take over the staged files, then publish full parts."""
         with self.lock:
             if self.ledger.holds(batch):
                 return
-            self._gather(batch, [piece for output in staged for piece in output.detail])
+            self._take_over(batch, [piece for output in staged for piece in output.detail])
             self._publish_where(self._full())
 
     def tick(self) -> None:
-        """Publish parts that are old; one that cannot be published now is tried again at the next tick."""
+        """Publish old parts; a failure is retried at the next tick."""
         with self.lock:
             now = time.time()
             try:
@@ -59,18 +59,18 @@ class Gatherer:
                 log.warning("%s", error)
 
     def close(self) -> None:
-        """Publish everything."""
+        """Publish all parts."""
         with self.lock:
             self._publish_where(lambda pending: True)
 
-    def _gather(self, batch: BatchId, pieces: Sequence[StagedFile]) -> None:
+    def _take_over(self, batch: BatchId, pieces: Sequence[StagedFile]) -> None:
         before, moved = copy.deepcopy((self.ledger.pending, self.ledger.batches)), list[tuple[str, str]]()
         now = time.time()
         newest = {pending.key: pending for pending in self.ledger.pending if pending.part is None}
         try:
             for piece in pieces:
                 pending = newest.get(piece.key)
-                if pending is None or not self._takes(pending, piece, now):
+                if pending is None or not self._accepts(pending, piece, now):
                     pending = newest[piece.key] = Pending(piece.key, piece.shape, now, piece.header)
                     self.ledger.pending.append(pending)
                 name = f"{self.ledger.next():012d}"
@@ -86,14 +86,14 @@ class Gatherer:
             for path, origin in moved:
                 copying.rename(path, origin)
             raise ComponentError(
-                f"cannot keep {error.filename}: {error.strerror}; nothing is lost: make room, start again"
+                f"cannot store {error.filename}: {error.strerror}; nothing is lost: free disk space, start again"
             ) from error
 
-    def _takes(self, pending: Pending, piece: StagedFile, now: float) -> bool:
-        return pending.shape == piece.shape and self.layout.takes(pending, pending.bytes, piece, now)
+    def _accepts(self, pending: Pending, piece: StagedFile, now: float) -> bool:
+        return pending.shape == piece.shape and self.layout.accepts(pending, pending.bytes, piece, now)
 
     def _full(self) -> Callable[[Pending], bool]:
-        """Whether something newer waits for the same path, or it is large enough."""
+        """Return whether a part is followed by a newer one for the same path, or is large enough."""
         newest = {other.key: other for other in self.ledger.pending}
         return lambda pending: (
             self.layout.is_folder and (pending is not newest[pending.key] or self.layout.is_full(pending.bytes))
@@ -101,11 +101,11 @@ class Gatherer:
 
     def _publish_where(self, due: Callable[[Pending], bool]) -> None:
         ready = [pending for pending in self.ledger.pending if pending.part or due(pending)]
-        for at in range(0, len(ready), AT_ONCE):
-            self._publish(ready[at : at + AT_ONCE])
+        for at in range(0, len(ready), MAX_PARTS_AT_ONCE):
+            self._publish(ready[at : at + MAX_PARTS_AT_ONCE])
 
     def _publish(self, group: Sequence[Pending]) -> None:
-        """Put parts where they belong; those that came before one that cannot be put are published all the same."""
+        """Publish parts; those before a failed one stay published."""
         if any(pending.part is None for pending in group):
             for pending in group:
                 pending.part = pending.part or self._name(pending)
@@ -113,16 +113,16 @@ class Gatherer:
         done: list[Pending] = []
         try:
             for pending in group:
-                self._put(pending)
+                self._publish_part(pending)
                 done.append(pending)
         except OSError as error:
             raise ComponentError(
-                f"cannot write {pending.part}: {error}; its events are kept in {self.folder} and written at the next start"
+                f"cannot write {pending.part}: {error}; its events are stored in {self.folder} and written at the next start"
             ) from error
         finally:
-            self._forget(done)
+            self._remove_published(done)
 
-    def _put(self, pending: Pending) -> None:
+    def _publish_part(self, pending: Pending) -> None:
         assert pending.part is not None
         whole = self._path("part.tmp")
         copying.remove(whole)
@@ -136,15 +136,15 @@ class Gatherer:
                 os.chmod(whole, mode)
             self.store.put(whole, pending.part)
 
-    def _forget(self, published: Sequence[Pending]) -> None:
-        """The parts are durable; what they were made of is not needed any more."""
+    def _remove_published(self, published: Sequence[Pending]) -> None:
+        """Make the published parts durable and delete their source files."""
         if not published:
             return
         try:
             self.store.sync([pending.part or "" for pending in published])
         except OSError as error:
             raise ComponentError(
-                f"cannot write {error.filename}: {error.strerror}; its events are kept in {self.folder}, "
+                f"cannot write {error.filename}: {error.strerror}; its events are stored in {self.folder}, "
                 "and written at the next start"
             ) from error
         gone = {id(pending) for pending in published}
@@ -154,7 +154,7 @@ class Gatherer:
             os.unlink(self._path(name))
 
     def _name(self, pending: Pending) -> str:
-        """A free name; a single file that exists becomes the first of those to be joined."""
+        """Return a free name; an existing single file becomes the first of those to be joined."""
         if self.layout.is_folder:
             while True:
                 path = self.layout.new_path(pending.key, pending.since, self.ledger.next())
@@ -174,7 +174,7 @@ class Gatherer:
                 os.unlink(self._path(name))
         for name in known:
             if not os.path.exists(self._path(name)):
-                raise ComponentError(f"{self._path(name)} is gone, and with it committed events that no part holds yet")
+                raise ComponentError(f"{self._path(name)} is missing, and with it committed events that are in no part yet")
         self._publish_where(lambda pending: False)
 
     def _path(self, name: str) -> str:
@@ -182,7 +182,7 @@ class Gatherer:
 
 
 def join_bytes(files: Sequence[str], header: int, target: str) -> None:
-    """One file behind the other, with one header."""
+    """Concatenate files, with one header."""
     out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         end = 0
@@ -193,7 +193,7 @@ def join_bytes(files: Sequence[str], header: int, target: str) -> None:
 
 
 def join_parquet(files: Sequence[str], header: int, target: str) -> None:
-    """All row groups, small ones gathered into larger ones. Memory: one row group."""
+    """Write all row groups, small ones merged. Memory: one row group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -201,21 +201,19 @@ def join_parquet(files: Sequence[str], header: int, target: str) -> None:
     schema = opened[0].schema_arrow
     for file in opened:
         if not file.schema_arrow.equals(schema):
-            raise ComponentError(
-                f"{target}: these events have other columns than the file; write to a folder, or to another file"
-            )
+            raise ComponentError(f"{target}: these events have other columns than the file; write to a folder or to another file")
     codec = opened[-1].metadata.row_group(0).column(0).compression if opened[-1].metadata.num_row_groups else "NONE"
     waiting: list[pa.Table] = []
     with pq.ParquetWriter(target, schema, compression=codec) as out:
         for file in opened:
             for number in range(file.num_row_groups):
                 waiting.append(file.read_row_group(number))
-                if sum(table.num_rows for table in waiting) >= ROW_GROUP:
+                if sum(table.num_rows for table in waiting) >= ROW_GROUP_EVENTS:
                     out.write_table(pa.concat_tables(waiting))
                     waiting.clear()
         if waiting:
             out.write_table(pa.concat_tables(waiting))
 
 
-ROW_GROUP = 100_000
-"""Events after which a row group is written."""
+ROW_GROUP_EVENTS = 100_000
+"""Minimum number of events of a written row group."""
