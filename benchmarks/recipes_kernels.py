@@ -21,8 +21,8 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.finding.candidates import Candidate, recipe_candidate
 from etl.plan.planner import plan
 from etl.resources import recipes
-from etl.testing.given import GivenSource, lines_of
-from etl.testing.trial import run_here
+from etl.testing.given_source import GivenSource, read_lines
+from etl.testing.trial import run_without_spark
 from parsers.xml.parser import Xml
 
 LINES = 20_000
@@ -51,11 +51,11 @@ def _recipe(one: Candidate) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sample.log"
         path.write_bytes(b"".join(lines) * copies)
-        batches = tuple(lines_of(source, path))
+        batches = tuple(read_lines(source, path))
     whole = GivenSource(columns=source.fields(), batches=(batches,))
     sinks = {stream: Output(stream, (stream,), DiscardSink()) for stream in pipeline.streams}
     made = plan(replace(pipeline, sources={name: whole}, sinks=sinks, dead_letters=None), DiscardSink(), SCHEMA)
-    return len(lines) * copies / _seconds(lambda: run_here(made))
+    return len(lines) * copies / _seconds(lambda: run_without_spark(made))
 
 
 def _xml() -> float:

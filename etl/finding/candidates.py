@@ -21,7 +21,7 @@ from etl.config.schemas import step_schemas
 from etl.finding.csv_columns import CsvTable
 from etl.finding.grok_proposal import Proposal
 from etl.plan.model import runs_on_arrow
-from etl.testing.given import GivenSource
+from etl.testing.given_source import GivenSource
 
 PARSER_STREAM, PARSER_SOURCE = "steps", "main"
 """What the stream and source of the short form are called."""

@@ -12,7 +12,7 @@ from etl.finding.match import Match
 from etl.finding.sample import Sample
 from etl.plan.model import Plan
 from etl.testing import update
-from etl.testing.trial import tried
+from etl.testing.trial import run_case
 from etl.testing.written import scalar
 
 NAME = "lines of the sample"
@@ -58,7 +58,7 @@ def _with_expected_events(text: str, tested: str) -> str:
         if suite is None or not suite.cases:
             return text
         case = suite.cases[0]
-        update.write(str(file), list(update.edits(suite, case, tried(suite, case, _refuse_spark))))
+        update.write(str(file), list(update.edits(suite, case, run_case(suite, case, _refuse_spark))))
         return file.read_text("utf-8")
 
 

@@ -14,7 +14,7 @@ from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.finding.candidates import PARSER_SOURCE, PARSER_STREAM, Candidate
 from etl.finding.grok_proposal import TIME, Proposal
-from etl.testing.given import GivenSource
+from etl.testing.given_source import GivenSource
 from etl.testing.written import flow, scalar
 
 NAME = "grok"

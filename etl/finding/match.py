@@ -20,9 +20,9 @@ from etl.finding.candidates import Candidate
 from etl.finding.sample import Sample
 from etl.finding.signatures import last_name
 from etl.plan.planner import plan
-from etl.testing.capture import Capture, captured
-from etl.testing.given import GivenSource, lines_of
-from etl.testing.trial import LETTERS, outputs, run_here
+from etl.testing.capture import Capture, read_captured
+from etl.testing.given_source import GivenSource, read_lines
+from etl.testing.trial import LETTERS, capture_outputs, run_without_spark
 from etl.testing.values import plain
 
 NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor sit amet", "abc", "hello world 1 2 3", "x y z")
@@ -85,7 +85,7 @@ def try_candidate(candidate: Candidate, sample: Sample) -> Match | None:
     """Run a candidate on a sample; None if a step raises an error."""
     source = next(iter(candidate.pipeline.sources.values()))
     try:
-        return _run_steps(candidate, list(lines_of(source, sample.path)))
+        return _run_steps(candidate, list(read_lines(source, sample.path)))
     except Exception:  # an error in a parser of another package does not stop the search
         return None
 
@@ -96,8 +96,8 @@ def _run_steps(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) 
         folder = Path(name)
         last_streams = _last_streams(candidate)
         _run_pipeline(candidate, last_streams, given, folder)
-        batches = [batch for leaf in last_streams for batch in captured(folder / leaf) if batch.num_rows]
-        dead = {offset for batch in captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
+        batches = [batch for leaf in last_streams for batch in read_captured(folder / leaf) if batch.num_rows]
+        dead = {offset for batch in read_captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
     good = [kept for batch in batches if (kept := _parsed_events(candidate, batch)).num_rows]
     offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
     unread = tuple(islice(_texts_without(given, offsets), MOST_UNREAD))
@@ -123,8 +123,8 @@ def _run_pipeline(candidate: Candidate, last_streams: Sequence[str], given: Sequ
     pipeline = candidate.pipeline
     name, source = next(iter(pipeline.sources.items()))
     whole = GivenSource(columns=source.fields(), batches=(tuple(given),))
-    bench = replace(pipeline, sources={name: whole}, sinks=outputs(pipeline, last_streams, folder), dead_letters=None)
-    run_here(plan(bench, Capture(folder=str(folder / LETTERS)), SCHEMA))
+    bench = replace(pipeline, sources={name: whole}, sinks=capture_outputs(pipeline, last_streams, folder), dead_letters=None)
+    run_without_spark(plan(bench, Capture(folder=str(folder / LETTERS)), SCHEMA))
 
 
 def _parsed_events(candidate: Candidate, batch: pa.RecordBatch) -> pa.RecordBatch:

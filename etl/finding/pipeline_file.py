@@ -13,7 +13,7 @@ from etl.finding.grok_proposal import Proposal
 from etl.finding.made_candidate import source_lines, step_lines
 from etl.finding.match import Match
 from etl.resources import folder, schema_file
-from etl.testing.edits import Edit, edited
+from etl.testing.edits import Edit, apply_edits
 from etl.testing.written import scalar
 
 
@@ -32,7 +32,7 @@ def pipeline_text(match: Match, origin: Path) -> str:
     if candidate.recipe is None:
         return "\n".join(_parser_lines(match, origin)) + "\n"
     text = recipe_text(candidate.recipe)
-    return edited(text, [Edit((*_source_path(text, candidate), "path"), str(origin.absolute()))])
+    return apply_edits(text, [Edit((*_source_path(text, candidate), "path"), str(origin.absolute()))])
 
 
 def _source_path(text: str, candidate: Candidate) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Tests of pipelines: lines in, events out, through the real steps; without Spark where no step needs it."""
+"""Tests of pipelines (``etl test``): lines in, events out, through the real steps; with Spark only if a step needs it."""

@@ -1,4 +1,4 @@
-"""Where a test's events end: a sink that keeps them for comparison."""
+"""The sink that captures a test's events for comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl.api import Result, Sink, Staged, Task
 
 
 class Capture(Sink):
-    """Keep all events of a run in a folder, for `captured`."""
+    """Write all events of a run to a folder, for `read_captured`."""
 
     any_order: ClassVar[bool] = True
 
@@ -33,7 +33,7 @@ class _Writer:
         self._stream: Any = None
 
     def sizes(self, batch: pa.RecordBatch) -> None:
-        """They do not matter."""
+        """No sizes: batches are not limited."""
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Append; schemas of one split are the same."""
@@ -44,18 +44,18 @@ class _Writer:
         return Result()
 
     def close(self) -> Staged | None:
-        """Nothing is left to do for the driver."""
+        """Close the file; there is nothing to commit."""
         self.abort()
         return None
 
     def abort(self) -> None:
-        """What is written may stay: the run is over."""
+        """Close the file; the failed run's output is not read."""
         if self._stream is not None:
             self._stream.close()
 
 
-def captured(folder: Path) -> Iterator[pa.RecordBatch]:
-    """The events of all splits, in the order in which they began."""
+def read_captured(folder: Path) -> Iterator[pa.RecordBatch]:
+    """The captured events of all splits, in the order in which the splits were started."""
     for path in sorted(folder.glob("*.arrow")):
         with pa.ipc.open_stream(str(path)) as stream:
             yield from stream

@@ -1,4 +1,4 @@
-"""Changing values of a YAML text and nothing else of it: comments, order and layout of the rest stay."""
+"""Replacing values in a YAML text; comments, order and layout of the rest do not change."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Node = yaml.Node
 
 @dataclass(frozen=True)
 class Edit:
-    """``value`` in place of what stands at ``path``; a key that is not there is added to its mapping."""
+    """Set the value at ``path``; a missing key is added to its mapping."""
 
     path: OptionPath
     value: Any
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with its values replaced. Paths of two edits do not contain each other."""
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Apply edits to a text. No edit's path may contain another's."""
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     changes = [change for edit in edits if root is not None and (change := _change(text, root, edit))]
     changes.sort(key=lambda change: change[0])
@@ -34,26 +34,26 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
 
 def _change(text: str, root: Node, edit: Edit) -> tuple[int, int, str] | None:
     """Start, end and new text."""
-    parent, node = _found(root, edit.path[:-1]), _found(root, edit.path)
+    parent, node = _find_node(root, edit.path[:-1]), _find_node(root, edit.path)
     if not isinstance(parent, yaml.CollectionNode):
         return None
     if node is None:
         return _addition(text, parent, str(edit.path[-1]), edit.value)
     if parent.flow_style or (isinstance(node, yaml.ScalarNode) and not isinstance(edit.value, (list, Mapping))):
-        return node.start_mark.index, end_of(node), scalar(edit.value)
+        return node.start_mark.index, value_end(node), scalar(edit.value)
     if isinstance(parent, yaml.SequenceNode) and isinstance(edit.value, Mapping):
         column = node.start_mark.column
-        return node.start_mark.index, end_of(node), "\n".join(item(edit.value, column - 2))[column:]
+        return node.start_mark.index, value_end(node), "\n".join(item(edit.value, column - 2))[column:]
     key = next(key for key, value in parent.value if value is node)
     colon = text.index(":", key.end_mark.index) + 1
     comment = text[colon : node.start_mark.index].partition("\n")
     head = comment[0].rstrip() if comment[1] else ""
     new = _block(edit.value, key.start_mark.column)
-    return colon, end_of(node), head + new if new.startswith("\n") else new + head
+    return colon, value_end(node), head + new if new.startswith("\n") else new + head
 
 
 def _addition(text: str, parent: yaml.CollectionNode, key: str, value: Any) -> tuple[int, int, str]:
-    end = end_of(parent)
+    end = value_end(parent)
     if parent.flow_style:
         return end - 1, end - 1, f"{', ' if parent.value else ''}{key}: {scalar(value)}"
     column = parent.start_mark.column
@@ -63,7 +63,7 @@ def _addition(text: str, parent: yaml.CollectionNode, key: str, value: Any) -> t
 
 
 def _block(value: Any, column: int) -> str:
-    """What stands behind ``key:`` in a block mapping whose keys have this column."""
+    """The text after ``key:`` in a block mapping whose keys are at this column."""
     if isinstance(value, Mapping):
         pad = " " * (column + 2)
         return "".join(f"\n{pad}{key}:{_block(inner, column + 2)}" for key, inner in value.items())
@@ -72,7 +72,7 @@ def _block(value: Any, column: int) -> str:
     return f" {scalar(value)}"
 
 
-def _found(node: Node | None, path: OptionPath) -> Node | None:
+def _find_node(node: Node | None, path: OptionPath) -> Node | None:
     for part in path:
         if isinstance(node, yaml.MappingNode):
             node = next((value for key, value in node.value if key.value == part), None)
@@ -83,11 +83,11 @@ def _found(node: Node | None, path: OptionPath) -> Node | None:
     return node
 
 
-def end_of(node: Node) -> int:
-    """The index behind the last character of a value; a block's mark is behind the blanks and comments that follow it."""
+def value_end(node: Node) -> int:
+    """The index after the last character of a value; YAML's end mark of a block includes following blanks and comments."""
     if isinstance(node, yaml.ScalarNode):
         return node.end_mark.index if node.style not in ("|", ">") else node.end_mark.index - 1
     if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
         return node.end_mark.index
     last = node.value[-1]
-    return end_of(last[1] if isinstance(last, tuple) else last)
+    return value_end(last[1] if isinstance(last, tuple) else last)

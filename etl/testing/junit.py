@@ -1,4 +1,4 @@
-"""Results as the XML that build servers read."""
+"""Writing results as JUnit XML for build servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def write(path: Path, results: Sequence[Result]) -> None:
-    """One test suite a file, one test case a test."""
+    """Write one test suite for each file, with one test case for each test."""
     root = ElementTree.Element("testsuites", _counts(results))
     for file in dict.fromkeys(result.file for result in results):
         mine = [result for result in results if result.file == file]

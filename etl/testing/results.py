@@ -1,4 +1,4 @@
-"""Running the tests of files, one after the other, and what became of each."""
+"""Running the tests of files, and their results."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from etl.api import EtlError
 from etl.config.case_file import Suite
 from etl.config.cases import Case
-from etl.testing.trial import OnSpark, Outcome, tried
-from etl.testing.verdict import Difference, differences
+from etl.testing.case_comparison import Difference, differences
+from etl.testing.trial import OnSpark, Outcome, run_case
 
 
 @dataclass
 class Result:
-    """What became of a test."""
+    """The result of a test."""
 
     file: str
     location: str
     name: str
     seconds: float
     outcome: Outcome | None = None
-    """What came out; None when the run failed."""
+    """The pipeline's output; None when the run failed."""
     shows: bool = False
     """Whether the test expects nothing."""
     differences: list[Difference] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Result:
         return self.error is None and not self.differences
 
     def lines(self) -> Iterator[str]:
-        """What is not as expected, in lines of text."""
+        """The differences as lines of text."""
         if self.error is not None:
             yield from self.error.splitlines()
         for difference in self.differences:
@@ -45,15 +45,15 @@ class Result:
 
 
 def result(suite: Suite, case: Case, on_spark: OnSpark) -> Result:
-    """Try one test. What the pipeline's run raises is its result."""
+    """Run a test; an error of the pipeline becomes the result's ``error``."""
     began = time.monotonic()
     made = Result(suite.file, suite.location(case.path), case.name, 0.0, shows=case.shows)
     try:
-        made.outcome = tried(suite, case, on_spark)
+        made.outcome = run_case(suite, case, on_spark)
         made.differences = differences(suite, case, made.outcome)
     except (EtlError, OSError) as error:
         made.error = str(error)
-    except Exception as error:  # one test's defect is no reason to try none of the others
+    except Exception as error:  # after an error in one test the others still run
         made.error = f"{type(error).__name__}: {error}"
     made.seconds = time.monotonic() - began
     return made

@@ -1,4 +1,4 @@
-"""One test run: the pipeline with known sources and captured ends, as far as possible in this process."""
+"""Running a test: the pipeline with given sources and captured outputs, in this process as far as possible."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan
 from etl.plan.planner import plan as planned
 from etl.segment.segment_run import SegmentRun, SplitContext
-from etl.testing.capture import Capture, captured
-from etl.testing.given import GivenSource, given_source, moment
+from etl.testing.capture import Capture, read_captured
+from etl.testing.given_source import GivenSource, given_source, parse_instant
 from etl.testing.values import rows
 
 OnSpark = Callable[[Plan, Path, bool], None]
@@ -33,7 +33,7 @@ LETTERS = "dead_letters"
 
 @dataclass(frozen=True)
 class Found:
-    """Events that came out at one place; null fields are left out. Without ``ordered`` their order means nothing."""
+    """The events of one output, without null fields. Without ``ordered`` their order has no meaning."""
 
     rows: Sequence[Mapping[str, Any]]
     schema: Schema
@@ -42,18 +42,18 @@ class Found:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test's pipeline gave: events by the names that were looked at, and dead letters."""
+    """The output of a test's pipeline: events of the observed streams and sinks, and dead letters."""
 
     events: Mapping[str, Found]
     letters: Found
 
 
-def names(case: Case, pipeline: Pipeline) -> list[str]:
-    """The streams and sinks that a test looks at: those it expects something of, else all sinks."""
+def observed_outputs(case: Case, pipeline: Pipeline) -> list[str]:
+    """The streams and sinks that a test observes: those with expectations, else all sinks."""
     return list(case.expected) or list(pipeline.sinks)
 
 
-def prepared(suite: Suite, case: Case, folder: Path, empty: bool = False) -> Plan:
+def build_test_plan(suite: Suite, case: Case, folder: Path, empty: bool = False) -> Plan:
     """The plan of a test: real steps between its events (none when ``empty``) and captures in ``folder``."""
     pipeline = suite.pipeline
     given = {} if empty else case.given
@@ -62,12 +62,12 @@ def prepared(suite: Suite, case: Case, folder: Path, empty: bool = False) -> Pla
         pipeline,
         sources=sources,
         streams={name: _with_rows(_at(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()},
-        sinks=outputs(pipeline, names(case, pipeline), folder),
+        sinks=capture_outputs(pipeline, observed_outputs(case, pipeline), folder),
     )
     return planned(bench, _capture(folder, LETTERS), SCHEMA)
 
 
-def outputs(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> dict[str, Output]:
+def capture_outputs(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> dict[str, Output]:
     """Captures of streams, or of what reaches sinks."""
     feeds = {name: (name,) if name in pipeline.streams else pipeline.sinks[name].inputs for name in wanted}
     return {name: Output(name, inputs, _capture(folder, name)) for name, inputs in feeds.items()}
@@ -78,15 +78,15 @@ def _capture(folder: Path, name: str) -> Sink:
 
 
 def _at(stream: Stream, now: str | None) -> Stream:
-    """The stream at another time than now, for parsers that go by it."""
+    """The stream with parsers that use the test's ``now`` instead of the current time."""
     if now is None:
         return stream
-    micros = round(moment(now).timestamp() * 1e6)
+    micros = round(parse_instant(now).timestamp() * 1e6)
     return replace(stream, steps=tuple(_step_at(step, micros) for step in stream.steps))
 
 
 def _with_rows(stream: Stream, case: Case, pipeline: Pipeline) -> Stream:
-    """The stream with the tables whose rows the test gives."""
+    """The stream with look-up tables that have the test's rows."""
     inline = installed().families["table"]["inline"]
     given = {}
     for name, some in case.tables.items():
@@ -105,8 +105,8 @@ def _step_at(step: Step, micros: int) -> Step:
 
 
 def wants_spark(suite: Suite, case: Case) -> bool:
-    """Whether what a test looks at comes out of Spark; told without reading its events."""
-    return needs_spark(prepared(suite, case, Path(), empty=True))
+    """Whether Spark produces an output that the test observes; decided without reading its events."""
+    return needs_spark(build_test_plan(suite, case, Path(), empty=True))
 
 
 def needs_spark(plan: Plan) -> bool:
@@ -114,22 +114,25 @@ def needs_spark(plan: Plan) -> bool:
     return any(query.frame is not None for query in plan.queries)
 
 
-def tried(suite: Suite, case: Case, on_spark: OnSpark) -> Outcome:
-    """Run a test. Raises what the run of the pipeline would."""
+def run_case(suite: Suite, case: Case, on_spark: OnSpark) -> Outcome:
+    """Run a test. Raises what a run of the pipeline raises."""
     with tempfile.TemporaryDirectory(prefix="etl-test-") as name:
         folder = Path(name)
-        plan = prepared(suite, case, folder)
-        run_here(plan)
+        plan = build_test_plan(suite, case, folder)
+        run_without_spark(plan)
         if needs_spark(plan):
             on_spark(plan, folder / "state", case.drain)
         unordered = {name for query in plan.queries if query.frame is not None for name in query.segment.outputs}
         schemas = output_schemas(suite.pipeline)
-        events = {name: found(folder / name, schemas[name], name not in unordered) for name in names(case, suite.pipeline)}
-        return Outcome(events, replace(found(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
+        events = {
+            name: read_captured_events(folder / name, schemas[name], name not in unordered)
+            for name in observed_outputs(case, suite.pipeline)
+        }
+        return Outcome(events, replace(read_captured_events(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
 
 
-def run_here(plan: Plan) -> None:
-    """Run the queries that need no Spark, a source after the other."""
+def run_without_spark(plan: Plan) -> None:
+    """Run the queries that need no Spark, source after source."""
     for query in plan.queries:
         for order, (name, source) in enumerate(query.sources.items() if query.frame is None else ()):
             assert isinstance(source, GivenSource)
@@ -149,9 +152,9 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         raise AssertionError("a segment without Spark behind it emits nothing")
 
 
-def found(folder: Path, schema: Schema, ordered: bool) -> Found:
-    """What was captured in a folder."""
-    batches = [batch for batch in captured(folder) if batch.num_rows] if folder.is_dir() else []
+def read_captured_events(folder: Path, schema: Schema, ordered: bool) -> Found:
+    """Read the events captured in a folder."""
+    batches = [batch for batch in read_captured(folder) if batch.num_rows] if folder.is_dir() else []
     events = [row for batch in batches for row in rows(batch)]
     if not ordered:
         events.sort(key=_sort_key)
@@ -159,7 +162,7 @@ def found(folder: Path, schema: Schema, ordered: bool) -> Found:
 
 
 def _types(batches: Sequence[pa.RecordBatch], schema: Schema) -> Schema:
-    """The types that really came, where there are events."""
+    """The actual types, if there are events."""
     if not batches:
         return schema
     return pa.schema([field for field in batches[0].schema if field.name != OFFSET])

@@ -1,4 +1,4 @@
-"""Arrow values as YAML and JSON write them, and whether an expected value is the one found."""
+"""Arrow values as plain values for YAML and JSON, and comparing them with expected values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import OFFSET
-from etl.testing.given import moment
+from etl.testing.given_source import parse_instant
 
 
 def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -47,12 +47,12 @@ def _iso(value: datetime) -> str:
     return f"{text}Z" if value.tzinfo else text
 
 
-def same(expected: Any, found: Any) -> bool:
-    """Whether a value of the file is the one found, both plain. Times may be written in any zone, null be left out."""
+def is_equal(expected: Any, found: Any) -> bool:
+    """Whether an expected value equals the one found, both plain. Times may be in any zone; null may be left out."""
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        return all(same(expected.get(key), found.get(key)) for key in {*expected, *found})
+        return all(is_equal(expected.get(key), found.get(key)) for key in {*expected, *found})
     if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(same, expected, found))
+        return len(expected) == len(found) and all(map(is_equal, expected, found))
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
     if isinstance(expected, (int, float)) and isinstance(found, (int, float)):
@@ -64,6 +64,6 @@ def _same_time(expected: str, found: str) -> bool:
     if not (found[:4].isdigit() and found[4:5] == "-" and found[10:11] == "T"):
         return False
     try:
-        return moment(expected) == moment(found)
+        return parse_instant(expected) == parse_instant(found)
     except ValueError:
         return False

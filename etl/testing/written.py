@@ -1,4 +1,4 @@
-"""Plain values as YAML: scalars unquoted where that is safe, an event on a line where it fits."""
+"""Writing plain values as YAML: scalars without quotes where that is safe, an event on one line if it fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from etl.config.document import scalar_value
 
 LONGEST = 120
-"""Characters of a line that an event may take before it gets a line for each field."""
+"""Most characters of an event on one line; longer events get one line for each field."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+\-]([\w/.+@=$;()%~ \-]*[\w/.+@=$;()%~\-])?|[A-Za-z0-9][\w/.+\-]*(:[\w/.+\-]+)+", re.ASCII)
 _KEY = re.compile(r"[A-Za-z_][\w.@\-]*", re.ASCII)
@@ -55,13 +55,13 @@ def _key(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Plain when it reads back as the same text in any YAML; else in double quotes."""
+    """Without quotes if every YAML reader reads the same text; otherwise in double quotes."""
     safe = _PLAIN.fullmatch(value) and not value.startswith(_INDICATORS) and isinstance(scalar_value(value), str)
     return value if safe and value.lower() not in _WORDS else _quoted(value)
 
 
 _WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "-", "?"}
-"""What other readers of YAML take for more than text."""
+"""Words that some YAML readers do not read as text."""
 
 
 def _quoted(value: str) -> str:

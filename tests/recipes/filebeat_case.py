@@ -21,9 +21,9 @@ from etl.api import OFFSET
 from etl.config.case_file import Suite, inspect_tests
 from etl.config.cases import Case, Expected, Given, Lines
 from etl.resources import recipes
-from etl.testing.capture import captured
-from etl.testing.trial import needs_spark, prepared, run_here
-from etl.testing.values import plain, same
+from etl.testing.capture import read_captured
+from etl.testing.trial import build_test_plan, needs_spark, run_without_spark
+from etl.testing.values import is_equal, plain
 
 Event = Mapping[str, Any]
 
@@ -124,11 +124,11 @@ def events_of(row: Row, log: Path) -> Iterator[tuple[int, Event]]:
     given = {name: Given((), lines=Lines(str(log.resolve()))) for name in tests.pipeline.sources}
     case = Case("filebeat", (), given, {place: Expected(())}, now="2026-11-20T12:00Z")
     with tempfile.TemporaryDirectory() as name:
-        plan = prepared(replace(tests, cases=(case,)), case, Path(name))
+        plan = build_test_plan(replace(tests, cases=(case,)), case, Path(name))
         assert not needs_spark(plan), f"{row.recipe} hands events to Spark"
-        run_here(plan)
+        run_without_spark(plan)
         folder = Path(name) / place
-        for batch in captured(folder) if folder.is_dir() else ():
+        for batch in read_captured(folder) if folder.is_dir() else ():
             for found in batch.to_pylist():
                 yield found[OFFSET], {key: plain(value) for key, value in found.items() if key != OFFSET and value is not None}
 
@@ -211,7 +211,7 @@ def _alike(row: Row, name: str, theirs: Any, ours: Any) -> bool:
         ours = ours[:23] + "Z"  # it keeps milliseconds
     if name in ARRAYS:
         theirs, ours = ([value] if isinstance(value, str) else value for value in (theirs, ours))
-    return same(_sorted(theirs), _sorted(ours))
+    return is_equal(_sorted(theirs), _sorted(ours))
 
 
 _MILLIS = re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}(Z|[+-]\d\d:\d\d)$")

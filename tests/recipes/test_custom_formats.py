@@ -12,7 +12,7 @@ from etl.config.case_file import inspect_tests
 from etl.config.cases import Given
 from etl.plan.model import Plan
 from etl.resources import recipes
-from etl.testing.trial import tried
+from etl.testing.trial import run_case
 
 
 def no_spark(plan: Plan, state: Path, drain: bool) -> None:
@@ -24,7 +24,7 @@ def events(recipe: str, env: Mapping[str, str], lines: Sequence[str]) -> Sequenc
     suite = inspect_tests(recipes()[recipe], {**os.environ, **env}).suite
     assert suite is not None
     case = suite.cases[0]
-    outcome = tried(suite, replace(case, given={source: Given((), (tuple(lines),)) for source in case.given}), no_spark)
+    outcome = run_case(suite, replace(case, given={source: Given((), (tuple(lines),)) for source in case.given}), no_spark)
     assert list(outcome.letters.rows) == []
     (found,) = outcome.events.values()
     return found.rows

@@ -17,7 +17,7 @@ from etl.config.case_file import Suite, inspect_tests
 from etl.config.cases import Given
 from etl.plan.model import Plan
 from etl.resources import recipes
-from etl.testing.trial import tried
+from etl.testing.trial import run_case
 
 EXAMPLES = ROOT / "parsers" / "patterns" / "examples"
 
@@ -66,7 +66,7 @@ def events(recipe: str, lines: Sequence[str]) -> Sequence[Mapping[str, Any]]:
     """What the recipe makes of the lines, which it must all read."""
     case = suite(recipe).cases[0]
     given = {source: Given((), (tuple(lines),)) for source in case.given}
-    outcome = tried(suite(recipe), replace(case, given=given), no_spark)
+    outcome = run_case(suite(recipe), replace(case, given=given), no_spark)
     assert list(outcome.letters.rows) == []
     (found,) = outcome.events.values()
     return found.rows

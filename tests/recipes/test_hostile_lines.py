@@ -19,8 +19,8 @@ from running import ROOT
 from etl.config.cases import Case, Expected, Given
 from etl.config.model import Pipeline
 from etl.resources import recipes
-from etl.testing.capture import captured
-from etl.testing.trial import needs_spark, prepared, run_here
+from etl.testing.capture import read_captured
+from etl.testing.trial import build_test_plan, needs_spark, run_without_spark
 
 PIECES = (
     '"',
@@ -69,14 +69,14 @@ def row_wise(pipeline: Pipeline, case: Case, lines: Path) -> str | None:
     tests = suite(pipeline.name, ())
     for place in (*pipeline.sinks, *reversed(pipeline.streams)):
         tried = replace(case, expected={place: Expected(())})
-        if not needs_spark(prepared(replace(tests, cases=(tried,)), tried, lines, empty=True)):
+        if not needs_spark(build_test_plan(replace(tests, cases=(tried,)), tried, lines, empty=True)):
             return place
     return None
 
 
 def count(folder: Path) -> int:
     """Captured events."""
-    return sum(batch.num_rows for batch in captured(folder)) if folder.is_dir() else 0
+    return sum(batch.num_rows for batch in read_captured(folder)) if folder.is_dir() else 0
 
 
 def keeps_all(pipeline: Pipeline) -> bool:
@@ -98,7 +98,7 @@ def test_nothing_raises_and_no_line_is_lost(name: str, tmp_path: Path) -> None:
     case = replace(case, expected={place: Expected(())})
 
     with tempfile.TemporaryDirectory() as folder:
-        run_here(prepared(replace(tests, cases=(case,)), case, Path(folder)))
+        run_without_spark(build_test_plan(replace(tests, cases=(case,)), case, Path(folder)))
         letters, events = (count(Path(folder) / end) for end in ("dead_letters", place))
 
     assert events + letters <= CHANGED_LINES

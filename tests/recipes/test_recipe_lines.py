@@ -20,8 +20,8 @@ from filebeat_case import suite
 
 from etl.api import OFFSET
 from etl.config.cases import Case, Expected, Given, Lines
-from etl.testing.capture import captured
-from etl.testing.trial import prepared, run_here
+from etl.testing.capture import read_captured
+from etl.testing.trial import build_test_plan, run_without_spark
 from etl.testing.values import plain
 
 FOLDER = Path(__file__).parent / "lines"
@@ -61,8 +61,8 @@ def events_of(recipe: str, lines: tuple[Line, ...]) -> list[Fields | None]:
         path.write_bytes(b"".join(raw))
         given = {source: Given((), lines=Lines(str(path))) for source in tests.pipeline.sources}
         case = Case("lines", (), given, {sink: Expected(())}, now=NOW)
-        run_here(prepared(replace(tests, cases=(case,)), case, Path(name)))
-        found = {event[OFFSET]: event for batch in captured(Path(name) / sink) for event in batch.to_pylist()}
+        run_without_spark(build_test_plan(replace(tests, cases=(case,)), case, Path(name)))
+        found = {event[OFFSET]: event for batch in read_captured(Path(name) / sink) for event in batch.to_pylist()}
     offsets = [sum(map(len, raw[:at])) for at in range(len(raw))]
     return [{key: plain(value) for key, value in found[at].items()} if at in found else None for at in offsets]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.testing.pairs import Pair, unequal
+from etl.testing.event_pairs import Pair, find_unequal_pairs
 
 events = st.lists(st.fixed_dictionaries({"a": st.integers(0, 3)}, optional={"b": st.integers(0, 2)}), max_size=8)
 
@@ -15,14 +15,14 @@ events = st.lists(st.fixed_dictionaries({"a": st.integers(0, 3)}, optional={"b":
 def test_the_same_events_do_not_differ(rows: list[dict[str, int]], random: object) -> None:
     mixed = sorted(rows, key=lambda _: random.random())  # type: ignore[attr-defined]
 
-    assert unequal(rows, rows, ordered=True) == []
-    assert unequal(rows, mixed, ordered=False) == []
+    assert find_unequal_pairs(rows, rows, ordered=True) == []
+    assert find_unequal_pairs(rows, mixed, ordered=False) == []
 
 
 @settings(deadline=None)
 @given(events, events, st.booleans())
 def test_every_event_is_equal_to_one_or_told(expected: list[dict[str, int]], found: list[dict[str, int]], ordered: bool) -> None:
-    pairs = unequal(expected, found, ordered)
+    pairs = find_unequal_pairs(expected, found, ordered)
 
     wanted = [pair.expected for pair in pairs if pair.expected is not None]
     came = [pair.found for pair in pairs if pair.found is not None]
@@ -38,11 +38,11 @@ def test_one_event_too_many_is_one_difference() -> None:
     expected = [{"a": n} for n in range(5)]
     found = [{"a": n} for n in (0, 1, 9, 2, 3, 4)]
 
-    assert unequal(expected, found, ordered=True) == [Pair(None, 2)]
+    assert find_unequal_pairs(expected, found, ordered=True) == [Pair(None, 2)]
 
 
 def test_without_order_the_likest_are_compared() -> None:
     expected = [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
     found = [{"a": 2, "b": 3}, {"a": 1, "b": 1}]
 
-    assert unequal(expected, found, ordered=False) == [Pair(1, 0)]
+    assert find_unequal_pairs(expected, found, ordered=False) == [Pair(1, 0)]

@@ -6,7 +6,7 @@ import pytest
 
 from etl.config.document import parse
 from etl.config.model import OptionPath
-from etl.testing.edits import Edit, edited
+from etl.testing.edits import Edit, apply_edits
 
 TEXT = """\
 # head
@@ -69,13 +69,13 @@ last: 1
 def test_only_the_value_changes(path: OptionPath, value: object, old: str, new: str) -> None:
     assert old in TEXT
 
-    assert edited(TEXT, [Edit(path, value)]) == TEXT.replace(old, new)
+    assert apply_edits(TEXT, [Edit(path, value)]) == TEXT.replace(old, new)
 
 
 def test_several_edits_at_once() -> None:
     edits = [Edit(("tests", "one", "expect", "s"), 5), Edit(("last",), 2), Edit(("tests", "two", "expect"), {"s": 1})]
 
-    assert edited(TEXT, edits) == TEXT.replace("s: 4", "s: 5").replace("last: 1", "last: 2").replace(
+    assert apply_edits(TEXT, edits) == TEXT.replace("s: 4", "s: 5").replace("last: 1", "last: 2").replace(
         "{input: [b]}", "{input: [b], expect: {s: 1}}"
     )
 
@@ -83,7 +83,7 @@ def test_several_edits_at_once() -> None:
 def test_a_text_without_a_last_newline() -> None:
     text = "tests:\n  one:\n    input: |\n      x"
 
-    after = edited(text, [Edit(("tests", "one", "expect"), {"s": "none"})])
+    after = apply_edits(text, [Edit(("tests", "one", "expect"), {"s": "none"})])
 
     assert parse(after).value == {"tests": {"one": {"input": "x", "expect": {"s": "none"}}}} or parse(after).value == {
         "tests": {"one": {"input": "x\n", "expect": {"s": "none"}}}
@@ -91,4 +91,4 @@ def test_a_text_without_a_last_newline() -> None:
 
 
 def test_a_path_that_is_not_there_changes_nothing() -> None:
-    assert edited(TEXT, [Edit(("tests", "four", "expect"), 1)]) == TEXT
+    assert apply_edits(TEXT, [Edit(("tests", "four", "expect"), 1)]) == TEXT

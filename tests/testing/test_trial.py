@@ -12,7 +12,7 @@ from etl.config.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.testing.on_spark import run_on
 from etl.testing.results import Result, result
-from etl.testing.trial import Outcome, tried, wants_spark
+from etl.testing.trial import Outcome, run_case, wants_spark
 
 if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
@@ -52,7 +52,7 @@ def no_spark(plan: Plan, state: Path, drain: bool) -> None:
 
 def outcome(folder: Path, tests: str, pipeline: str = PIPELINE) -> Outcome:
     made = suite(folder, tests, pipeline)
-    return tried(made, made.cases[0], no_spark)
+    return run_case(made, made.cases[0], no_spark)
 
 
 def verdict(folder: Path, tests: str) -> Result:
@@ -240,6 +240,6 @@ def test_without_drain_open_windows_stay_open(tmp_path: Path, shared_session: Sh
     tests = "    input: [2026-01-01T00:01:00Z a, 2026-01-01T00:12:00Z b]\n    drain: false\n    expect: [{k: a}]\n"
     made = suite(tmp_path, tests, WINDOWED)
 
-    found = tried(made, made.cases[0], partial(run_on, shared_session))
+    found = run_case(made, made.cases[0], partial(run_on, shared_session))
 
     assert [(row["k"], row["n"]) for row in found.events["main"].rows] == [("a", 1)]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.config.document import parse
-from etl.testing.values import plain, rows, same
+from etl.testing.values import is_equal, plain, rows
 from etl.testing.written import flow, item, scalar
 
 texts = st.text() | st.sampled_from(
@@ -31,7 +31,7 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     document = parse(f"a: {scalar(value)}\n")
 
     assert document.flaws == []
-    assert same(document.value["a"], value)
+    assert is_equal(document.value["a"], value)
 
 
 @settings(deadline=None, max_examples=100)
@@ -40,7 +40,7 @@ def test_an_event_of_a_block_list_is_read_back(event: dict[str, Any]) -> None:
     document = parse("a:\n" + "\n".join(item(event, 2)) + "\n")
 
     assert document.flaws == []
-    assert same(document.value["a"][0], event)
+    assert is_equal(document.value["a"][0], event)
 
 
 def test_events_are_written_as_people_would() -> None:
@@ -86,7 +86,7 @@ def test_columns_become_plain_values_without_nulls() -> None:
     ],
 )
 def test_sameness(expected: Any, found: Any, equal: bool) -> None:
-    assert same(expected, found) is equal
+    assert is_equal(expected, found) is equal
 
 
 def test_a_time_without_a_zone_stays_one() -> None:

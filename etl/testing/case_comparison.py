@@ -1,4 +1,4 @@
-"""What a test expected against what came out: differences, each with its place in the file."""
+"""Comparing a test's expectations with the output: differences, each with its location in the file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from etl.config.case_file import Suite
 from etl.config.cases import Case, Expected, flat_event
 from etl.config.model import OptionPath
-from etl.testing.pairs import Pair, likeness, unequal
+from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
 from etl.testing.trial import LETTERS, Found, Outcome
-from etl.testing.values import same
+from etl.testing.values import is_equal
 from etl.testing.written import flow, scalar
 
-MOST_SHOWN = 5
-"""Events that a message lists in full."""
+MAX_SHOWN_EVENTS = 5
+"""Most events listed in a message."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as expected: where, what, and lines that begin with ``-`` (expected) or ``+`` (found)."""
+    """One difference: its location, a message, and lines that begin with ``-`` (expected) or ``+`` (found)."""
 
     location: str
     text: str
@@ -28,18 +28,20 @@ class Difference:
 
 
 def differences(suite: Suite, case: Case, outcome: Outcome) -> list[Difference]:
-    """All that is not as the test expects."""
+    """All differences from the test's expectations."""
     found = [
-        difference for name, expected in case.expected.items() for difference in _of(suite, name, expected, outcome.events[name])
+        difference
+        for name, expected in case.expected.items()
+        for difference in _differences_of(suite, name, expected, outcome.events[name])
     ]
     if not case.shows:
-        letters = case.dead_letters or Expected(case.path, count=0)  # who says nothing of them expects none
-        found += _of(suite, LETTERS, letters, letters_for(outcome.letters, letters))
+        letters = case.dead_letters or Expected(case.path, count=0)  # without expectation, no dead letters are expected
+        found += _differences_of(suite, LETTERS, letters, with_letter_fields(outcome.letters, letters))
     return found
 
 
-def compared(expected: Expected, found: Found) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The expected and the found events with the fields that are looked at."""
+def comparable_rows(expected: Expected, found: Found) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The expected events and the events found, with the compared fields only."""
     names = found.schema.names
     wanted = [flat_event(event, names) for event in expected.events or ()]
     kept = set(expected.fields or names)
@@ -50,21 +52,21 @@ def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in names}
 
 
-def letters_for(found: Found, expected: Expected) -> Found:
-    """Dead letters with the fields that the test names: nobody writes the time at which a line was rejected."""
+def with_letter_fields(found: Found, expected: Expected) -> Found:
+    """Dead letters with the fields that the test names, as others such as the time differ in each run."""
     named = {name for event in expected.events or () for name in event}
     if expected.fields or not named:
         return found
     return Found([_only(row, named) for row in found.rows], found.schema, found.ordered)
 
 
-def _of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
+def _differences_of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
         yield Difference(suite.location(expected.path), text, _listed(found.rows, name))
     if expected.events is not None:
-        wanted, came = compared(expected, found)
-        for pair in unequal(wanted, came, found.ordered):
+        wanted, came = comparable_rows(expected, found)
+        for pair in find_unequal_pairs(wanted, came, found.ordered):
             yield _pair(suite, name, expected, pair, wanted, came)
     for at, event in enumerate(expected.contains):
         yield from _contained(suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows)
@@ -85,7 +87,7 @@ def _pair(
 
 
 def event_path(suite: Suite, expected: Expected, number: int) -> OptionPath:
-    """Where an expected event stands."""
+    """The path of an expected event in the file."""
     longer = (*expected.path, "events")
     return (*(longer if longer in suite.locations else expected.path), number)
 
@@ -93,7 +95,7 @@ def event_path(suite: Suite, expected: Expected, number: int) -> OptionPath:
 def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     """The fields of two events that differ."""
     for name in dict.fromkeys([*expected, *found]):
-        if not same(expected.get(name), found.get(name)):
+        if not is_equal(expected.get(name), found.get(name)):
             yield from (f"- {name}: {scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
             yield from (f"+ {name}: {scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
 
@@ -110,8 +112,8 @@ def _contained(
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
-    more = [f"  … {len(rows) - MOST_SHOWN} more"] if len(rows) > MOST_SHOWN else []
-    return (*(f"+ {_shown(row, name)}" for row in rows[:MOST_SHOWN]), *more)
+    more = [f"  … {len(rows) - MAX_SHOWN_EVENTS} more"] if len(rows) > MAX_SHOWN_EVENTS else []
+    return (*(f"+ {_shown(row, name)}" for row in rows[:MAX_SHOWN_EVENTS]), *more)
 
 
 def _shown(row: Mapping[str, Any], name: str) -> str:

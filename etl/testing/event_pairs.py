@@ -1,4 +1,4 @@
-"""Which expected event goes with which one found, so that a difference can be said event by event."""
+"""Pairing expected events with the events found, so that differences are reported event by event."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from etl.testing.values import same
+from etl.testing.values import is_equal
 
 Row = Mapping[str, Any]
 
-MOST_COMPARED = 2_000
-"""Differing events that are looked at one against all others; more are paired by their order."""
+MAX_COMPARED = 2_000
+"""Most differing events that are compared with all others; more are paired by their order."""
 
 
 class Pair(NamedTuple):
-    """Numbers of an expected event and of the one found in its place; None where there is none."""
+    """The numbers of an expected event and of the event found for it; None if there is none."""
 
     expected: int | None
     found: int | None
 
 
-def unequal(expected: Sequence[Row], found: Sequence[Row], ordered: bool) -> list[Pair]:
-    """What does not fit, as pairs in the order of the expected events, those that nobody expected last."""
+def find_unequal_pairs(expected: Sequence[Row], found: Sequence[Row], ordered: bool) -> list[Pair]:
+    """Pairs of unequal events in the order of the expected ones; unexpected events come last."""
     return list(_ordered(expected, found)) if ordered else list(_unordered(expected, found))
 
 
 def _ordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
-    if len(expected) == len(found) or max(len(expected), len(found)) > MOST_COMPARED:
+    if len(expected) == len(found) or max(len(expected), len(found)) > MAX_COMPARED:
         numbers = zip_longest(range(len(expected)), range(len(found)))
-        yield from (Pair(a, b) for a, b in numbers if a is None or b is None or not same(expected[a], found[b]))
+        yield from (Pair(a, b) for a, b in numbers if a is None or b is None or not is_equal(expected[a], found[b]))
         return
     kinds: list[Row] = []
     matcher = SequenceMatcher(None, _kinds(expected, kinds), _kinds(found, kinds), autojunk=False)
@@ -43,7 +43,7 @@ def _kinds(rows: Sequence[Row], kinds: list[Row]) -> list[int]:
     """Equal rows → equal numbers; new kinds are added to ``kinds``."""
     numbers = []
     for row in rows:
-        number = next((number for number, kind in enumerate(kinds) if same(kind, row)), len(kinds))
+        number = next((number for number, kind in enumerate(kinds) if is_equal(kind, row)), len(kinds))
         kinds += [row] if number == len(kinds) else []
         numbers.append(number)
     return numbers
@@ -53,7 +53,7 @@ def _unordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
     left = dict(enumerate(found))
     missing = []
     for number, row in enumerate(expected):
-        other = next((other for other, candidate in left.items() if same(row, candidate)), None)
+        other = next((other for other, candidate in left.items() if is_equal(row, candidate)), None)
         if other is None:
             missing.append(number)
         else:
@@ -66,5 +66,5 @@ def _unordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
 
 
 def likeness(expected: Row, found: Row) -> int:
-    """How many expected fields are as found."""
-    return sum(same(value, found.get(name)) for name, value in expected.items())
+    """Number of expected fields with the value found."""
+    return sum(is_equal(value, found.get(name)) for name, value in expected.items())

@@ -1,4 +1,4 @@
-"""What a test gives its pipeline to read: a source of events that are known."""
+"""The source that replaces a pipeline's sources in a test: it gives the events of the test."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _LINE_OPTIONS = ("charset", "max_line_bytes", "multiline")
 
 
 class GivenSource(Source):
-    """Events of a test, a micro-batch each list.
+    """The events of a test; each list is a micro-batch.
 
-    Between two micro-batches is an empty one: what is late is told by the watermark of the one before, and so by all
-    that was read.
+    Between two micro-batches there is an empty one, so that the watermark includes all earlier events.
     """
 
     type: Literal["given"] = "given"
@@ -32,20 +31,20 @@ class GivenSource(Source):
     batches: tuple[tuple[pa.RecordBatch | Rejects, ...], ...] = ()
 
     def fields(self) -> Schema:
-        """The fields of the source in whose place it stands."""
+        """The fields of the source that it replaces."""
         return self.columns
 
     def start(self) -> Offset:
-        """Nothing read."""
+        """The offset before all events."""
         return {"step": 0}
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
-        """The next micro-batch, or where all end."""
+        """The end of the next micro-batch, or of all."""
         last = 2 * len(self.batches) - 1
         return {"step": max(0, last) if limit.until is None else min(last, start["step"] + 1)}
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """One a micro-batch that has events."""
+        """One split for each micro-batch with events."""
         return [Split("given", step, step + 1) for step in range(start["step"], end["step"]) if step % 2 == 0]
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
@@ -58,7 +57,7 @@ class GivenSource(Source):
 
 
 def given_source(source: Source | FrameSource, given: Given | None, file: str) -> GivenSource:
-    """A test's events in place of a source; ``file`` names the test's. Raises EtlError for events that do not fit."""
+    """A source with a test's events; ``file`` is the test's file, for messages. Raises EtlError for events that do not fit."""
     schema = visible(source.fields())
     if given is None:
         return GivenSource(columns=schema)
@@ -66,21 +65,21 @@ def given_source(source: Source | FrameSource, given: Given | None, file: str) -
         path = beside(file, given.lines.path)
         if not path.is_file():
             raise EtlError(f"there is no file {str(path)!r}")
-        return GivenSource(columns=schema, batches=(tuple(lines_of(source, path)),))
+        return GivenSource(columns=schema, batches=(tuple(read_lines(source, path)),))
     batches: list[tuple[pa.RecordBatch | Rejects, ...]] = []
     first = 0
     for events in given.batches:
         texts = [event for event in events if isinstance(event, str)]
         if getattr(source, "multiline", None) is not None and len(texts) == len(events):
-            batches.append(tuple(_grouped(source, texts)))
+            batches.append(tuple(_read_multiline(source, texts)))
         else:
             batches.append((_batch(events, schema, first),))
         first += len(events)
     return GivenSource(columns=schema, batches=tuple(batches))
 
 
-def lines_of(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatch | Rejects]:
-    """The lines of a file, cut and put together as the source does."""
+def read_lines(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatch | Rejects]:
+    """Read the lines of a file as the source does, with its options for lines."""
     options = {name: getattr(source, name) for name in _LINE_OPTIONS if hasattr(source, name)}
     reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(path))})
     assert isinstance(reader, Source)
@@ -88,19 +87,19 @@ def lines_of(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatc
     schema = visible(source.fields())
     for split in reader.splits(reader.start(), reader.latest(reader.start(), _EVERYTHING), 1):
         for found in reader.read(split):
-            yield found if isinstance(found, Rejects) else _filled(found, schema)
+            yield found if isinstance(found, Rejects) else _with_all_fields(found, schema)
 
 
-def _grouped(source: Source | FrameSource, lines: Sequence[str]) -> list[pa.RecordBatch | Rejects]:
-    """Lines that make events of several: the source's own rules decide."""
+def _read_multiline(source: Source | FrameSource, lines: Sequence[str]) -> list[pa.RecordBatch | Rejects]:
+    """Join lines into events by the source's ``multiline``."""
     with tempfile.NamedTemporaryFile("wb", suffix=".log") as file:
         file.write("".join(f"{line}\n" for line in lines).encode(getattr(source, "charset", "utf-8"), "replace"))
         file.flush()
-        return list(lines_of(source, Path(file.name)))
+        return list(read_lines(source, Path(file.name)))
 
 
-def _filled(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """The batch with all fields of the source, null where lines have none."""
+def _with_all_fields(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """Add the source's other fields as nulls."""
     columns = [batch.column(f.name) if f.name in batch.schema.names else pa.nulls(batch.num_rows, f.type) for f in schema]
     return pa.RecordBatch.from_arrays([*columns, batch.column(OFFSET)], names=[*schema.names, OFFSET])
 
@@ -114,16 +113,16 @@ def _batch(events: Sequence[Event], schema: Schema, first: int) -> pa.RecordBatc
 
 def _column(field: pa.Field, values: Sequence[Any]) -> pa.Array:
     try:
-        plain = [_typed(value, field.type) for value in values]
+        plain = [_parse_times(value, field.type) for value in values]
         return pa.array(plain) if pa.types.is_null(field.type) else pa.array(plain, field.type)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise EtlError(f"the test gives field {field.name!r} a value that is no {field.type}: {error}") from None
 
 
-def _typed(value: Any, type_: pa.DataType) -> Any:
-    """Texts of times as times; the rest as YAML has it."""
+def _parse_times(value: Any, type_: pa.DataType) -> Any:
+    """Parse texts of times; other values do not change."""
     if isinstance(value, str) and pa.types.is_timestamp(type_):
-        return moment(value) if type_.tz else datetime.fromisoformat(value)
+        return parse_instant(value) if type_.tz else datetime.fromisoformat(value)
     if isinstance(value, str) and pa.types.is_date(type_):
         return date.fromisoformat(value)
     if isinstance(value, Mapping) and pa.types.is_map(type_):
@@ -131,7 +130,7 @@ def _typed(value: Any, type_: pa.DataType) -> Any:
     return value
 
 
-def moment(text: str) -> datetime:
-    """ISO 8601 text → an instant; UTC where it names no zone. Raises ValueError."""
+def parse_instant(text: str) -> datetime:
+    """Parse an ISO 8601 time; without a zone it is UTC. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
