@@ -30,13 +30,34 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+LONG = {
+    "test_bad_rules",
+    "test_filebeat",
+    "test_grok_library_cases",
+    "test_hostile_lines",
+    "test_infer",
+    "test_learning",
+    "test_machine",
+    "test_named_patterns",
+    "test_recipes",
+    "test_rules_step",
+    "test_scanner",
+    "test_scanner_grok",
+    "test_scanner_hostile",
+    "test_scanner_laws",
+}
+"""Files of more than about ten CPU seconds that need no Spark: `make test-quick` leaves them out."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What lies in tests/delivery is marked so. Under `make test`, the tests of a file stay in one process, and those with
-    servers together, because a server is started once a process; what takes longest begins first."""
+    """Mark what lies in tests/delivery, and what takes long. Under `make test`, the tests of a file stay in one process, and
+    those with servers together, because a server is started once a process; what takes longest begins first."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
+        if item.path.stem in LONG:
+            item.add_marker("slow")
     if config.getoption("dist", "no") != "loadgroup":
         return
     runs = {item.path for item in items if item.get_closest_marker("spark")}
