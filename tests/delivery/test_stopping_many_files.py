@@ -9,6 +9,8 @@ from collections import Counter
 import pytest
 from running import Etl, wait_for
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 FILES = 4_000
 PIPELINE = """
     name: many
@@ -19,7 +21,6 @@ PIPELINE = """
 """
 
 
-@pytest.mark.aside
 def test_a_second_signal_ends_a_commit_of_many_files_and_nothing_is_lost_or_repeated(etl: Etl) -> None:
     (etl.folder / "in.log").write_text("".join(f"h{number} {number}\n" for number in range(FILES)))
     pipeline, out = etl.pipeline(PIPELINE), etl.folder / "out"
