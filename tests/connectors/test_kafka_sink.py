@@ -141,7 +141,7 @@ def test_a_message_of_5_mib_is_a_dead_letter_and_its_neighbours_arrive(broker: B
 
     assert rejected(result) == [("event-too-large", [2])]
     assert result.rejected[0].reasons[0].as_py() == (
-        f"value, key and headers have {(5 << 20) + 14} bytes, and topic {topic!r} takes {1048588 - 256}"
+        f"value, key and headers have {(5 << 20) + 14} bytes, but topic {topic!r} allows {1048588 - 256}"
     )
     assert [json.loads(value)["n"] for value in broker.values(topic)] == [1, 3]
 
