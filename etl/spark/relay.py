@@ -1,6 +1,6 @@
-"""Carrying what components log in Spark's processes to the terminal of the run.
+"""Relaying what components log, in the driver and in Spark's processes, to the terminal of the run.
 
-Workers print to a file; lines that begin with `MARK` are messages of ours, one JSON object each.
+Workers print to a log file; lines that begin with `MARK` are log messages, one JSON object each.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from etl.delivery.notices import Notice, NoticeLimiter
 MARK = "\x1esluice "
 
 _pipeline: ContextVar[str] = ContextVar("pipeline", default="")
-"""In the driver: the pipeline that this thread works for."""
+"""In the driver: the pipeline of this thread."""
 
-_of_process = {"pipeline": ""}
-"""In a process of Spark's: the pipeline that it works for now, with all of its threads."""
+_worker_pipeline = {"pipeline": ""}
+"""In a process of Spark: the pipeline that all of its threads work for now."""
 
 POLL_SECONDS = 0.2
 
 
-class _Marked(logging.Formatter):
+class _MessageFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         notice = getattr(record, "notice", None)
         more = {"notice": notice.as_dict()} if notice else {}
-        known = {"level": record.levelno, "text": record.getMessage(), "process": record.process, **_of_process}
+        known = {"level": record.levelno, "text": record.getMessage(), "process": record.process, **_worker_pipeline}
         if pipeline := getattr(record, "pipeline", ""):
             known["pipeline"] = pipeline  # of a step that was opened before this process worked for anybody
         return MARK + json.dumps({**known, **more})
@@ -40,7 +40,7 @@ class _Marked(logging.Formatter):
 
 @contextmanager
 def working_for(pipeline: str) -> Iterator[None]:
-    """In the driver: messages of this thread, and of threads that it starts with its context, carry the pipeline's name."""
+    """In the driver: add the pipeline's name to messages of this thread, and of threads started with its context."""
     token = _pipeline.set(pipeline)
     try:
         yield
@@ -49,12 +49,12 @@ def working_for(pipeline: str) -> Iterator[None]:
 
 
 def send(pipeline: str = "") -> None:
-    """In a process of Spark's, which works for one pipeline at a time: make the logger ``sluice`` print marked lines."""
-    _of_process["pipeline"] = pipeline
+    """In a process of Spark, which works for one pipeline at a time: print messages of the logger ``sluice`` as marked lines."""
+    _worker_pipeline["pipeline"] = pipeline
     logger = logging.getLogger("sluice")
     if not logger.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(_Marked())
+        handler.setFormatter(_MessageFormatter())
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
@@ -62,30 +62,32 @@ def send(pipeline: str = "") -> None:
 
 @dataclass
 class Ear:
-    """Takes messages of all processes, and passes those at or above a level on to ``say(level name, text, pipeline)``; of
-    troubles that go on not every one."""
+    """Forwards messages of all processes, from a level on, to ``say(level name, text, pipeline)``.
+
+    Notices about a lasting failure are limited by a `NoticeLimiter`.
+    """
 
     level: int
     say: Callable[[str, str, str], None]
     limiters: dict[str, NoticeLimiter] = field(default_factory=dict)
-    """By pipeline: two of them may have a source of one name."""
+    """Pipeline → its limiter; two pipelines may have sources of the same name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, level: int, text: str, notice: Notice | None = None, process: int = 0, pipeline: str = "") -> None:
-        """A message of a process that works for a pipeline."""
+        """Forward a message of a process, unless its level is too low or its notice is limited."""
         with self._lock:
             limiter = self.limiters.setdefault(pipeline, NoticeLimiter())
-            told = level >= self.level and _worth_telling(limiter, text, notice, process)
-        if told:
+            is_shown = level >= self.level and _should_show(limiter, text, notice, process)
+        if is_shown:
             self.say("info" if level == NOTICE else logging.getLevelName(level).lower(), text, pipeline)
 
 
-def _worth_telling(limiter: NoticeLimiter, text: str, notice: Notice | None, process: int) -> bool:
+def _should_show(limiter: NoticeLimiter, text: str, notice: Notice | None, process: int) -> bool:
     return limiter.should_show(notice) if notice else not limiter.is_duplicate(text, process)
 
 
-class _Here(logging.Handler):
-    """Messages of the driver itself."""
+class _DriverHandler(logging.Handler):
+    """Forwards messages of the driver itself."""
 
     def __init__(self, ear: Ear) -> None:
         super().__init__()
@@ -97,8 +99,8 @@ class _Here(logging.Handler):
 
 @contextmanager
 def listening(ear: Ear) -> Iterator[None]:
-    """In the driver: pass on what its own threads log while the body runs."""
-    logger, handler = logging.getLogger("sluice"), _Here(ear)
+    """In the driver: forward what its own threads log while the body runs."""
+    logger, handler = logging.getLogger("sluice"), _DriverHandler(ear)
     before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -133,10 +135,10 @@ def _follow(log: Path, ear: Ear, done: threading.Event, start: int) -> None:
             rest += file.read()
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                _pass(line, ear)
+                _forward_line(line, ear)
 
 
-def _pass(line: bytes, ear: Ear) -> None:
+def _forward_line(line: bytes, ear: Ear) -> None:
     mark = MARK.encode()
     if not line.startswith(mark):
         return

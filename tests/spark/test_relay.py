@@ -20,7 +20,7 @@ def logger() -> Iterator[logging.Logger]:
     yield found
     found.handlers = before
     found.level, found.propagate = state
-    relay._of_process["pipeline"] = ""
+    relay._worker_pipeline["pipeline"] = ""
 
 
 def test_a_message_of_what_was_opened_for_another_pipeline_keeps_its_name(
