@@ -17,7 +17,7 @@ SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY)
 	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD)
 
-# What needs neither Spark nor a server, without the longest: a minute on two cores, for every commit.
+# What needs neither Spark nor a server, without the longest files, for every commit; to be kept at a minute on two cores.
 test-quick: $(READY)
 	@$(BIN)/python -m pytest -q -n 2 $(SPREAD) -m "not (spark or servers or delivery or slow)"
 

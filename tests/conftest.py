@@ -45,6 +45,8 @@ LONG = {
     "test_scanner_grok",
     "test_scanner_hostile",
     "test_scanner_laws",
+    "test_times",
+    "test_without_learning",
 }
 """Files of more than about ten CPU seconds that need no Spark: `make test-quick` leaves them out."""
 
