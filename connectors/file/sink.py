@@ -51,7 +51,9 @@ class FileSink(Sink):
 
     Each value of a field in the path creates a file or a folder. ``max_paths`` limits the paths of one split: events of
     more paths become dead letters (``too-many-paths``). `etl lint` warns of a field in the path unless ``max_paths`` is
-    set, and a run warns if a micro-batch writes a thousand files or more. The files of a micro-batch are synced together.
+    set, and a run warns if a micro-batch writes a thousand files or more. The files of a micro-batch are synced together:
+    100,000 new ones take 8 s of CPU in the tasks and 10 s in the commit. The first signal to stop waits for the commit, a second
+    ends the run at once; the next run takes back what was not committed and does the micro-batch again.
 
     JSON lines nest dotted fields, and keep null members unless ``nulls: omit`` is set; CSV has a header in each file, dotted
     names, and JSON text in columns of lists and maps. Parquet cannot be appended to: committed events wait in the state
