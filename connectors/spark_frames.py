@@ -144,6 +144,9 @@ class SparkSource(FrameSource):
             nested_schema(self.fields())
         except ValueError as error:
             yield Finding("field-conflict", str(error), ("fields",))
+        for name, text in (self.declared or {}).items() if self.format == "csv" else ():
+            if pa.types.is_nested(parse_type(text)):
+                yield Finding("wrong-type", f"a column of csv is a single value, and no {text}", ("fields", name))
 
     def fields(self) -> Schema:
         """Return the declared fields, or those of the format or its files; empty if they are unknown."""
@@ -163,7 +166,8 @@ class SparkSource(FrameSource):
             reader = reader.schema(schema)
         if self.format == "csv" and self._has_header:
             reader = reader.option("enforceSchema", "false")
-        return (reader.load() if self.path is None else reader.load(self.path)).select(*_select_columns(self.fields()))
+        events = reader.load() if self.path is None else reader.load(self.path)
+        return events.select(*_select_columns(self.fields(), self.format == "csv"))
 
     @property
     def _has_header(self) -> bool:
@@ -172,12 +176,13 @@ class SparkSource(FrameSource):
     def _read_schema(self) -> str | None:
         """Return DDL for formats that accept it. A CSV file with a header has its own names, unless it is followed."""
         if self.format in READ_WITH_SCHEMA or (self.format == "csv" and (self.follow or not self._has_header)):
-            return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in nested_schema(self.fields()))
+            fields = self.fields() if self.format == "csv" else nested_schema(self.fields())
+            return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in fields)
         return None
 
 
-def _select_columns(schema: Schema) -> list[Column]:
-    """Cast leaves to their types, and build structs of them again."""
+def _select_columns(schema: Schema, flat: bool) -> list[Column]:
+    """Cast leaves to their types, and build structs of them again. ``flat``: the format has names with dots, and no structs."""
     tree: dict[str, Any] = {}
     for field in schema:
         *parents, last = field.name.split(".")
@@ -185,15 +190,16 @@ def _select_columns(schema: Schema) -> list[Column]:
         for parent in parents:
             node = node.setdefault(parent, {})
         node[last] = field.type
-    return [_build_column((name,), node) for name, node in tree.items()]
+    return [_build_column((name,), node, flat) for name, node in tree.items()]
 
 
-def _build_column(path: tuple[str, ...], node: Any) -> Column:
+def _build_column(path: tuple[str, ...], node: Any, flat: bool) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     if isinstance(node, dict):
-        return F.struct(*(_build_column((*path, name), child) for name, child in node.items())).alias(path[-1])
-    return F.col(".".join(f"`{part}`" for part in path)).cast(_ddl(node)).alias(path[-1])
+        return F.struct(*(_build_column((*path, name), child, flat) for name, child in node.items())).alias(path[-1])
+    name = f"`{'.'.join(path)}`" if flat else ".".join(f"`{part}`" for part in path)
+    return F.col(name).cast(_ddl(node)).alias(path[-1])
 
 
 def _ddl(type_: pa.DataType) -> str:

@@ -24,9 +24,14 @@ Schema: TypeAlias = pa.Schema
 """Flat columns, dotted names, in order."""
 
 
+_FEW = 4
+"""So many fields are put into a schema of thousands one by one: Python touches none of the others."""
+
+
 def prefixes(names: Iterable[str]) -> set[str]:
     """The structs that fields are members of."""
-    return {".".join(parts[:count]) for parts in (name.split(".") for name in names) for count in range(1, len(parts))}
+    dotted = (name.split(".") for name in names if "." in name)
+    return {".".join(parts[:count]) for parts in dotted for count in range(1, len(parts))}
 
 
 def visible(schema: Schema) -> Schema:
@@ -42,8 +47,13 @@ def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.R
 
 def with_fields(schema: Schema, fields: Mapping[str, pa.DataType]) -> Schema:
     """The schema with fields replaced in place or added at the end; what `with_columns` does to a batch."""
-    types = {f.name: f.type for f in schema} | dict(fields)
-    return pa.schema(list(types.items()))
+    if len(fields) > _FEW:
+        types = {f.name: f.type for f in schema} | dict(fields)
+        return pa.schema(list(types.items()))
+    for name, type_ in fields.items():
+        at = schema.get_field_index(name)
+        schema = schema.append(pa.field(name, type_)) if at < 0 else schema.set(at, pa.field(name, type_))
+    return schema
 
 
 def without(schema: Schema, names: Iterable[str]) -> Schema:

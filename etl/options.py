@@ -30,10 +30,32 @@ _SIZE_NAMES = {
 _COUNTED = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)")
 
 
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.IGNORECASE)
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d)")
+_INTERVAL = re.compile(r"interval\s+'?(\d+)'?\s+([a-z]+)", re.IGNORECASE)
+
+
+def _iso_length(text: str) -> str | None:
+    """``1m`` for ``PT1M``, ``00:01:00`` and ``INTERVAL '1' MINUTE``."""
+    if (found := _INTERVAL.fullmatch(text)) and (unit := _UNIT_NAMES.get(found[2].lower())):
+        return f"{found[1]}{unit}"
+    numbers = (0, *map(int, found.groups())) if (found := _CLOCK.fullmatch(text)) else None
+    if numbers is None and (found := _ISO.fullmatch(text)) and any(found.groups()):
+        numbers = tuple(int(number or 0) for number in found.groups())
+    if numbers is None or not any(numbers):
+        return None
+    days, hours, minutes, seconds = numbers
+    return format_duration(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds))
+
+
 def _with_unit(text: object, names: Mapping[str, str]) -> str | None:
     """``write 10m`` for ``10 minutes``."""
     if isinstance(text, int) and not isinstance(text, bool) and names is _UNIT_NAMES:
         return f"write the unit behind it, such as {text}s or {text}m"
+    if isinstance(text, str) and names is _UNIT_NAMES and (iso := _iso_length(text.strip())):
+        return f"write {iso}"
+    if isinstance(text, str) and names is _SIZE_NAMES and re.fullmatch(r"\d{1,3}([_,]\d{3})+", text):
+        return f"write {re.sub('[_,]', '', text)}"
     found = _COUNTED.fullmatch(text.strip()) if isinstance(text, str) else None
     unit = names.get(found["unit"].lower()) if found else None
     return f"write {found['number']}{unit}" if found and unit else None

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from connectors.file.date_patterns import check_dates, suggest_date
 from connectors.file.path_template import NULL, Template, date_names, encode_distinct, is_date_pattern, parse_template
-from etl.api import FieldName, Finding, Schema, nearest
+from etl.api import FieldName, Finding, Schema, format_type, nearest
 
 MAX_NAME_BYTES = 255
 """Longest index name, in bytes."""
@@ -127,6 +127,6 @@ def _check_time(time_field: FieldName | None, incoming: Schema) -> Iterator[Find
         yield Finding("unknown-field", message, ("time_field",) if time_field else ("index",), hint)
         return
     type_ = incoming.field(name).type
-    if not (pa.types.is_timestamp(type_) or pa.types.is_date_pattern(type_)):
-        message = f"field {name!r} is {type_}, but a date needs a timestamp"
+    if not (pa.types.is_timestamp(type_) or pa.types.is_date(type_) or pa.types.is_null(type_)):
+        message = f"field {name!r} is {format_type(type_)}, but a date needs a timestamp"
         yield Finding("wrong-type", message, ("time_field",) if time_field else ("index",))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from connectors.file.date_patterns import check_dates, suggest_date
 from connectors.file.encodings import EXTENSIONS, Encoding, Format
 from connectors.file.path_template import parse_template
-from etl.api import Finding, Schema, unknown_field
+from etl.api import Finding, Schema, format_type, unknown_field
 
 _FORMATS: dict[str, Format] = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
@@ -45,7 +45,7 @@ def check_placeholders(path: str, time_field: str | None, incoming: Schema) -> I
         elif pa.types.is_nested(incoming.field(name).type):
             yield Finding(
                 "wrong-type",
-                f"field {name!r} is {incoming.field(name).type}, which cannot be part of a file name",
+                f"field {name!r} is {format_type(incoming.field(name).type)}, which cannot be part of a file name",
                 ("path",),
                 at=at,
             )
@@ -53,7 +53,8 @@ def check_placeholders(path: str, time_field: str | None, incoming: Schema) -> I
         yield unknown_field(time_field, incoming, ("time_field",))
     elif time_field is not None and not is_time(incoming.field(time_field).type):
         type_ = incoming.field(time_field).type
-        yield Finding("wrong-type", f"field {time_field!r} is {type_}, but a date needs a timestamp", ("time_field",))
+        message = f"field {time_field!r} is {format_type(type_)}, but a date needs a timestamp"
+        yield Finding("wrong-type", message, ("time_field",))
 
 
 def check_bounded_fields(path: str, incoming: Schema) -> Iterator[Finding]:
@@ -94,8 +95,8 @@ def check_single_file(path: str, encoding: Encoding, is_remote: bool, has_roll: 
 
 
 def is_time(type_: pa.DataType) -> bool:
-    """Return whether dates can be taken from a type."""
-    return pa.types.is_timestamp(type_) or pa.types.is_date(type_)
+    """Return whether dates can be taken from a type; null is one that only the run knows."""
+    return pa.types.is_timestamp(type_) or pa.types.is_date(type_) or pa.types.is_null(type_)
 
 
 def _date_hint(name: str) -> str:

@@ -141,6 +141,8 @@ def date_names(batch: pa.RecordBatch, pattern: str, time_field: str | None) -> t
     if time_field is None:
         return [datetime.now(UTC).strftime(format_)], np.zeros(batch.num_rows, dtype=np.int64)
     times = batch.column(time_field)
+    if pa.types.is_null(times.type):
+        return [NULL], np.zeros(batch.num_rows, dtype=np.int64)
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp(times.type.unit))
     floor = pc.floor_temporal(times, unit=unit)

@@ -27,6 +27,7 @@ from etl.api import (
     Sink,
     Task,
     Writer,
+    format_type,
     unknown_field,
     visible,
 )
@@ -167,11 +168,10 @@ class KafkaSink(ClusterOptions, Sink):
         if time in visible_fields.names and not (
             pa.types.is_timestamp(visible_fields.field(time).type) or pa.types.is_null(visible_fields.field(time).type)
         ):
-            yield Finding(
-                "wrong-type", f"field {time!r} is {visible_fields.field(time).type}, a timestamp is needed", ("time_field",)
-            )
+            type_ = format_type(visible_fields.field(time).type)
+            yield Finding("wrong-type", f"field {time!r} is {type_}, a timestamp is needed", ("time_field",))
         if value in visible_fields.names and pa.types.is_nested(visible_fields.field(value).type):
-            message = f"field {value!r} is {visible_fields.field(value).type}, and is sent as JSON"
+            message = f"field {value!r} is {format_type(visible_fields.field(value).type)}, and is sent as JSON"
             yield Finding("wrong-type", message, ("value_field",), severity="warning")
 
 

@@ -148,7 +148,9 @@ def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], re
     for fault in faults:
         own = refused.get(fault.path) if fault.soft else None
         message, code = (own.message, "invalid-value") if own and own.own_words else (fault.message, fault.code)
-        if fault.key:
+        if fault.silent:
+            pass
+        elif fault.key:
             location = report.location(fault.path)
             report.put(location.key or location.value, fault.path[:-1], code, message, fault.hint)
         else:

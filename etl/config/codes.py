@@ -17,6 +17,8 @@ _FILE = {
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
     "secret-in-file": "A password, token or key stands in the file, for all who read it. Write `${NAME}`, and set it outside.",
     "bad-env": "`${` begins no name. Write `$${` for the characters themselves.",
+    "unexpanded-variable": "A path begins with `$NAME` or `%NAME%`, as shells write variables: write `${NAME}`. `~` is the home "
+    "folder of who runs the pipeline.",
     "bad-override": "`--set` takes `path=value`, where the path leads to an option of a component that the file has.",
 }
 
@@ -87,6 +89,7 @@ _FIELDS = {
     "bad-regex": "A regular expression inside an expression cannot be compiled.",
     "bad-network": "The text is no IP network such as `10.0.0.0/8`.",
     "not-boolean": "A condition must be true or false, and the expression is of another type.",
+    "glob-in-like": "A pattern of LIKE has `*`, a letter there, and neither `%` nor `_`, which stand for any. A warning.",
     "null-comparison": "A comparison with null is null and never true: `x is null` is meant. A warning.",
     "text-not-field": "A text in quotes is compared with a text, and has the name of a field: quotes make no field. A warning.",
     "bad-sql": "The text is not one SELECT from `events`.",

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from etl.config.model import OptionPath, YamlLocation
+from etl.config.other_tools import other_tool
 from etl.config.split_texts import joined_items, joined_pairs, with_comment
 
 MAX_BYTES = 1 << 20
@@ -80,6 +81,8 @@ class Document:
     flaws: list[Flaw] = field(default_factory=list)
     repeated: dict[YamlLocation, int] = field(default_factory=dict)
     """Where keys that stand more than once stand first → how often."""
+    blanked: list[OptionPath] = field(default_factory=list)
+    """Values that are no YAML, with an empty mapping in their place."""
     left_out: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)
     """Where values begin and end of which another of the same key was taken."""
 
@@ -126,8 +129,7 @@ def parse(text: str, choices: Choices | None = None) -> Document:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        document.flaws.append(_syntax_flaw(error, text))
-        return document
+        return _around(_syntax_flaw(error, text), document, choices)
     except _TooBigError as error:
         document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
         return document
@@ -139,6 +141,42 @@ def parse(text: str, choices: Choices | None = None) -> Document:
             document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
             document.value = None
     return document
+
+
+def _around(flaw: Flaw, document: Document, choices: Choices | None) -> Document:
+    """The document without the parts that are no YAML, where they can be told from the rest; else only the first mistake."""
+    from etl.config.blanked import MOST, blanked, tells_the_rest
+
+    only = Document(document.text, flaws=[flaw])
+    text, flaws, emptied = document.text, [flaw], []
+    while flaws[-1].code == "yaml-syntax" and len(flaws) <= MOST and (left := blanked(text, flaws[-1].location[0])):
+        text, location, last = left
+        emptied.append(location)
+        found = _parsed(text)
+        if isinstance(found, Flaw):
+            if found.location[0] <= last:
+                break
+            flaws.append(found)
+            continue
+        rest = parse(text, choices)
+        rest.text = document.text
+        rest.blanked = [path for path, at in rest.locations.items() if at.value in emptied]
+        whole = len(rest.blanked) == len(emptied) and all(map(tells_the_rest, rest.blanked)) and isinstance(rest.value, dict)
+        rest.flaws[:0] = flaws
+        return rest if whole else only
+    return only
+
+
+def _parsed(text: str) -> Flaw | None:
+    """What the parser says against a text."""
+    loader = yaml.CSafeLoader(text)
+    try:
+        loader.get_single_node()
+    except yaml.YAMLError as error:
+        return _syntax_flaw(error, text)
+    finally:
+        loader.dispose()
+    return None
 
 
 def scalar_value(text: str) -> Any:
@@ -304,6 +342,8 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
         at = getattr(error, "position", 0)
         reason = getattr(error, "reason", str(error))
         return Flaw(location_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
+    if hint := other_tool(text):
+        return Flaw((1, 1), "not-a-pipeline", "the file is no YAML", hint=hint)
     if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
         return Flaw(
             (mark.line + 1, mark.column + 1), "several-documents", "a pipeline file is one YAML document", hint="split it"

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from etl.api import Finding, FrameSource, Sink, Source, Step
-from etl.config.known_fields import NOTHING_KNOWN, Fields, common_findings, missed_field, outgoing, source_fields
+from etl.config.known_fields import ABOUT_OTHERS, NOTHING_KNOWN, Fields, common_findings, missed_field, outgoing, source_fields
 from etl.config.layout import Feed, Layout
 from etl.config.model import OptionPath
 from etl.config.report import Report
-from etl.config.schemas import merge, nesting_findings, union_findings
+from etl.config.schemas import case_findings, merge, nesting_findings, union_findings
 from etl.config.variants import Built
 
 T = TypeVar("T")
@@ -26,13 +26,13 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         known[name] = _source(built.get(part.path), part.path, report)
     for name in order:
         stream = layout.streams[name]
-        fields = _joined(stream.feeds, known, stream.path, report)
+        fields = _joined(stream.feeds, known, layout.meant, stream.path, report)
         for part in stream.steps:
             fields = _step(built.get(part.path), part.path, fields, report)
         known[name] = fields
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
-        fields = _joined(sink.feeds, known, sink.part.path, report)
+        fields = _joined(sink.feeds, known, layout.meant, sink.part.path, report)
         if made and isinstance(made.component, Sink):
             _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
@@ -52,6 +52,11 @@ def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report
     given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
         report.find(path, finding)
+    for finding in case_findings(made.component, incoming.schema):
+        if all(
+            problem.message != finding.message for problem in report.problems
+        ):  # of many steps behind one another the first says it
+            report.find(path, finding)
     return _caused(given, path, incoming)
 
 
@@ -61,23 +66,16 @@ def _caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) ->
     return replace(fields, causes=causes) if fields.open else fields
 
 
-def _joined(feeds: Sequence[Feed], known: Mapping[str, Fields], path: OptionPath, report: Report) -> Fields:
-    inputs = {feed.name: known.get(meant_input(feed.name, known), NOTHING_KNOWN) for feed in feeds}
+def _joined(
+    feeds: Sequence[Feed], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
+) -> Fields:
+    inputs = {feed.name: known.get(meant.get(feed.name, feed.name), NOTHING_KNOWN) for feed in feeds}
     if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
             report.find((*path, "from"), finding)
     is_open = not inputs or any(fields.open for fields in inputs.values())
     causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
     return Fields(merge(fields.schema for fields in inputs.values()), is_open, causes)
-
-
-def meant_input(name: str, known: Iterable[str]) -> str:
-    """The name itself, or the one that a misspelt name most likely means."""
-    from difflib import get_close_matches
-
-    names = list(known)
-    close = [] if name in names else get_close_matches(name, names, n=1)
-    return close[0] if close else name
 
 
 def _ask(
@@ -87,10 +85,13 @@ def _ask(
     nothing: list[Finding] = []
     found = _guarded(path, lambda: common_findings(made, check), nothing, report)
     for finding in found:
-        consequence = report.is_broken((*path, *finding.path)) if finding.path else not made.whole
+        place = (*path, *finding.path)
+        consequence = report.is_broken(place) if finding.path else not made.whole
+        if not made.whole and finding.code in ABOUT_OTHERS:
+            consequence = consequence or finding.code != "bad-rule" or bool(report.broken_below(place))
         if incoming.open and (name := missed_field(finding)):
             report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
-        elif not consequence:
+        elif not consequence and not (incoming.open and finding.code == "no-fields"):
             report.find(path, finding)
     return found
 

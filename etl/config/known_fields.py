@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import Component, Finding, Schema
+from etl.api import Component, Finding, Schema, Step
 from etl.config.candidates import TEXTS
 from etl.config.model import OptionPath
 from etl.config.reads import with_reads
@@ -18,6 +18,9 @@ from etl.config.variants import Built, attributes
 UNKNOWN_FIELD = "unknown-field"
 ABOUT_FIELDS = frozenset({UNKNOWN_FIELD, "wrong-type", "field-conflict", "union-type-conflict", "not-boolean"})
 """Findings after which the fields that a step gives are those it would give without them."""
+
+ABOUT_OTHERS = frozenset({"bad-rule", "unused-option", "useless-option"})
+"""Findings that may follow from another option, or from a part of the value, that has an error of its own."""
 
 _NAMED = re.compile(r"(?:there is|the stream has) no field '([^']+)'")
 _PROBE = "a_field_that_no_step_names"
@@ -71,14 +74,20 @@ def _agreed(made: Built, ask: Callable[[Any], Schema]) -> Fields:
         return Fields(ask(made.component))
     answers = [with_reads(one, ask) for one in made.variants]
     schemas, read = [schema for schema, _ in answers], frozenset[str]().union(*(reads for _, reads in answers))
-    if not made.wrong & read:
+    wrong, free = (_deciding(made.component, names & read) for names in (made.wrong, made.free))
+    if not wrong:
         return Fields(schemas[0])
     names = [set(schema.names) for schema in schemas]
     common = set.intersection(*names)
     types = [(field.name, _type(field.name, schemas)) for field in schemas[0] if field.name in common - set(TEXTS)]
-    if made.free & read:
+    if free:
         return Fields(_untyped(pa.schema(types)), open=True)
     return Fields(pa.schema(types), open=any(one != common for one in names))
+
+
+def _deciding(component: Component, names: Iterable[str]) -> set[str]:
+    """Attributes with errors by which fields may be others."""
+    return {name for name in names if not isinstance(component, Step) or component.gives_by((name,))}
 
 
 def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
@@ -90,7 +99,7 @@ def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
 def _is_guess(component: Any, incoming: Schema, findings: Iterable[Finding], given: Schema) -> bool:
     """Whether an error may keep fields away: one of an option that makes fields, and not of a key that is the field itself."""
     errors = [one for one in findings if one.severity == "error" and one.code not in ABOUT_FIELDS and one.path]
-    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names}
+    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names and component.gives_by(one.path)}
     if not suspects:
         return False
     _, read = with_reads(component, lambda step: step.fields(incoming))

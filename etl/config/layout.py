@@ -67,6 +67,8 @@ class Layout:
     sinks: dict[str, SinkPart] = field(default_factory=dict)
     tables: dict[str, Part] = field(default_factory=dict)
     dead_letters: Part | None = None
+    meant: dict[str, str] = field(default_factory=dict)
+    """Unknown names behind ``from`` → the names that they most likely mean."""
 
     def parts(self) -> Iterator[Part]:
         """Every component, in the order table, source, step, sink."""
@@ -102,12 +104,22 @@ def lay_out(root: Mapping[str, Any], report: Report) -> Layout:
     return layout
 
 
+_BRANCHES = "`filter` passes events by a condition; branches are streams of their own, each with a filter in front"
+
+
 def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:
     """Report parts without a type, or with one that their family does not have."""
     for part in layout.parts():
+        if report.is_broken(part.path):
+            continue
         if "type" not in part.options:
             report.fail(
-                part.path, "missing-option", "needs 'type'", f"a {part.family} is one of: {_names(catalogue, part.family)}"
+                part.path,
+                "missing-option",
+                "needs 'type'",
+                _BRANCHES
+                if "if" in part.options and part.family == "step"
+                else f"a {part.family} is one of: {_names(catalogue, part.family)}",
             )
             report.broken.add((*part.path, "type"))
         elif not report.is_broken((*part.path, "type")) and not _known(part, catalogue):

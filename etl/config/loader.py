@@ -15,9 +15,11 @@ from etl.config.case_check import checked_cases
 from etl.config.document import Document, Flaw, plain, versions
 from etl.config.environment import substitute
 from etl.config.flow import check_flow
+from etl.config.home_paths import with_home_folders
 from etl.config.layout import Layout, check_types, lay_out
 from etl.config.model import OptionPath, Output, Pipeline, RunOptions, Stream, YamlLocation
 from etl.config.network import check_network, leaves
+from etl.config.other_tools import other_tool
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
 from etl.config.repair import repaired, used_components
@@ -106,11 +108,12 @@ def _inspect(
     report = Report(file, document)
     for flaw in document.flaws:
         report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
+    report.broken |= set(document.blanked)
     root = document.value
     if not isinstance(root, dict):
         if not document.flaws:
             found = "the file is empty" if root is None else "the file holds no mapping"
-            report.add((), "not-a-pipeline", found, "a pipeline begins with 'source:' or 'sources:'")
+            report.add((), "not-a-pipeline", found, other_tool(document.text) or "a pipeline begins with 'source:' or 'sources:'")
         return Checked(None, tuple(report.sorted()))
     tests = {key: root[key] for key in (TESTS,) if key in root}  # lines of a log may hold ${…} of their own
     root = substitute({key: value for key, value in root.items() if key not in tests}, env, report) | tests
@@ -125,7 +128,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     layout = lay_out(root, report)
     check_types(layout, catalogue, report)
     used = used_components(layout, catalogue)
-    coerced = coerce(root, used, report)
+    coerced = with_home_folders(coerce(root, used, report), layout, report)
     if coerced is not root:
         root = coerced
         layout = lay_out(root, Report(report.file, report.document))

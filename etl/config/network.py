@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from etl.api import nearest
+from etl.api import closest
 from etl.config.layout import Feed, Layout
+from etl.config.model import OptionPath
 from etl.config.report import Report
+
+MOST_COMPARED = 100
+"""Unknown names that are compared with the known ones: a file with more has other worries than a letter."""
+MOST_SHOWN = 50
+"""Names in one hint."""
 
 
 def check_network(layout: Layout, declared: Mapping[str, object], report: Report) -> list[str]:
@@ -14,6 +21,7 @@ def check_network(layout: Layout, declared: Mapping[str, object], report: Report
 
     ``declared`` are all names that the file gives to sources and streams, sound or not.
     """
+    layout.meant = _meant(layout, declared)
     _check_names(layout, declared, report)
     order = _ordered(layout, report)
     _check_use(layout, declared, report)
@@ -33,7 +41,18 @@ def _check_names(layout: Layout, declared: Mapping[str, object], report: Report)
 def _hint(feed: Feed, layout: Layout, declared: Mapping[str, object]) -> str:
     if feed.name in layout.sinks:
         return f"{feed.name!r} is a sink; events come from sources and streams"
-    return nearest(feed.name, declared) or f"here are: {', '.join(declared) or 'none'}"
+    if len(several := split_names(feed.name, declared)) > 1:
+        return f"several are a list: [{', '.join(several)}]"
+    if meant := layout.meant.get(feed.name):
+        return f"did you mean {meant!r}?"
+    here = list(declared)
+    return f"here are: {', '.join(here[:MOST_SHOWN]) or 'none'}" + (" …" if len(here) > MOST_SHOWN else "")
+
+
+def split_names(text: str, declared: Mapping[str, object]) -> list[str]:
+    """The names that a text such as ``a, b`` lists, if it does."""
+    names = [name for name in re.split(r"[,;\s]+", text) if name]
+    return names if len(names) > 1 and all(name in declared for name in names) else []
 
 
 def _ordered(layout: Layout, report: Report) -> list[str]:
@@ -70,9 +89,14 @@ def _check_use(layout: Layout, declared: Mapping[str, object], report: Report) -
         for feed in stream.feeds:
             readers.setdefault(feed.name, set()).add(name)
     delivered = {feed.name for sink in layout.sinks.values() for feed in sink.feeds}
-    if not layout.sinks:
+    unread = [(*sink.part.path, "from") for sink in layout.sinks.values()]
+    unread += [(*stream.path, "from") for stream in layout.streams.values()]
+    if not layout.sinks or any(_is_near(path, gone) for path in unread for gone in report.document.blanked):
         return
-    reached = upstream(delivered | _meant(layout, declared), layout)
+    feeds = [feed for stream in layout.streams.values() for feed in stream.feeds]
+    feeds += [feed for sink in layout.sinks.values() for feed in sink.feeds]
+    several = {name for feed in feeds if feed.name not in declared for name in split_names(feed.name, declared)}
+    reached = upstream(delivered | set(layout.meant.values()) | several, layout)
     for name in declared:
         if name in reached:
             continue
@@ -82,14 +106,18 @@ def _check_use(layout: Layout, declared: Mapping[str, object], report: Report) -
         report.add(path, f"unused-{kind}", f"no sink is reached by {kind} {name!r}", hint, key=True, severity="warning")
 
 
-def _meant(layout: Layout, declared: Mapping[str, object]) -> set[str]:
-    """Names that an unknown ``from`` is most likely to mean: that nobody reads them is a consequence."""
-    from difflib import get_close_matches
-
+def _meant(layout: Layout, declared: Mapping[str, object]) -> dict[str, str]:
+    """Unknown names behind ``from`` → those that they are most likely to mean: that nobody reads them is a consequence."""
     feeds = [feed for sink in layout.sinks.values() for feed in sink.feeds]
     feeds += [feed for stream in layout.streams.values() for feed in stream.feeds]
-    unknown = {feed.name for feed in feeds if feed.name not in declared}
-    return {name for text in unknown for name in get_close_matches(text, declared, n=1)}
+    unknown = list(dict.fromkeys(feed.name for feed in feeds if feed.name not in declared))
+    found = {name: closest(name, declared) for name in unknown[:MOST_COMPARED]}
+    return {name: meant for name, meant in found.items() if meant}
+
+
+def _is_near(path: OptionPath, other: OptionPath) -> bool:
+    """Whether one of the two is in the other."""
+    return path[: len(other)] == other or other[: len(path)] == path
 
 
 def upstream(names: set[str], layout: Layout) -> set[str]:

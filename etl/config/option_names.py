@@ -55,7 +55,8 @@ _MEANT = {
     "time_field": "event_time timestamp timestamp_field time ts time_column",
     "formats": "format patterns layout layouts",
     "timezone": "tz zone",
-    "start": "from_beginning start_at read_from auto_offset_reset offset start_position offset_reset initial_offset begin",
+    "start": "from_beginning scan_startup_mode start_at read_from auto_offset_reset offset start_position offset_reset "
+    "initial_offset begin",
     "on_error": "errors tag_on_failure error_policy drop_on_error",
     "keep_field": "keep_source keep_original preserve keep remove_source",
     "follow": "tail watch continuous",
@@ -90,7 +91,7 @@ _OPTIONS = {option: frozenset(names.split()) for option, names in _MEANT.items()
 
 def meant_option(name: str, options: Collection[str]) -> str | None:
     """The option that is most likely meant, or None."""
-    plain = _WORDS.sub("_", name).lower().strip("_")
+    plain = _WORDS.sub("_", name.removeprefix("properties.")).lower().strip("_")
     if plain in options:
         return plain
     synonyms = [option for option in options if plain in _OPTIONS.get(option, ())]

@@ -55,7 +55,7 @@ def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> d
 def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
     used = used_components(_layout(root, report), catalogue)
     found = faults(root, used, report)
-    for fault in (one for one in found if one.code == "unknown-option"):
+    for fault in (one for one in found if one.code == "unknown-option" and not one.silent and not one.habit):
         if fault.lifts:
             root = _lifted(root, fault, report)
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from etl.api import Finding, Schema, nested_schema, visible
+from etl.api import ArrowStep, Finding, Schema, SparkStep, Step, nested_schema, visible
 from etl.config.model import Pipeline
 from etl.types import format_type
 
@@ -70,9 +70,26 @@ def union_findings(inputs: Mapping[str, Schema]) -> Iterable[Finding]:
 
 def nesting_findings(incoming: Schema, outgoing: Schema) -> Iterable[Finding]:
     """A field that would have to be a value and a struct at once, where the step brought that about."""
+    new = [name for name in outgoing.names if incoming.get_field_index(name) < 0]
+    if not new or not any("." in name for name in (*new, *outgoing.names)):
+        return
     reason = _nesting_error(outgoing)
     if reason and not _nesting_error(incoming):
         yield Finding("field-conflict", reason, hint="rename or drop one of them")
+
+
+def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
+    """Fields that only the case of letters tells apart, which Spark does not see, where it computes the step."""
+    on_arrow = isinstance(step, ArrowStep) and step.spark_reason(incoming) is None
+    if not isinstance(step, SparkStep) or on_arrow or len({name.lower() for name in incoming.names}) == len(incoming.names):
+        return
+    needs = step.needs(incoming)
+    first: dict[str, str] = {}
+    for name in incoming.names if needs is None else [name for name in incoming.names if name in needs]:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            message = f"Spark computes this step, and does not tell the fields {other!r} and {name!r} apart"
+            yield Finding("field-conflict", message, hint="rename or drop one of them in front")
 
 
 def _nesting_error(schema: Schema) -> str | None:

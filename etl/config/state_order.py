@@ -11,7 +11,8 @@ from etl.config.model import OptionPath
 from etl.config.problems import json_path
 from etl.config.report import Report
 from etl.config.variants import Built
-from etl.steps.window import ARRIVAL, END, START, Window
+from etl.steps.heartbeats import ARRIVAL
+from etl.steps.window import END, START, Window
 
 _ADVICE = "write the results to a sink, and read them in a pipeline of their own"
 
@@ -53,8 +54,9 @@ def _joined(inputs: Sequence[_Upstream]) -> _Upstream:
 
 
 def _check(step: Step, path: OptionPath, upstream: _Upstream, report: Report) -> None:
-    if upstream.ending:
-        message = f"{step.type} keeps state, which Spark does not allow after {json_path(upstream.ending)}"
+    front = upstream.ending or (upstream.stateful if step.ends_state else None)
+    if front:
+        message = f"{step.type} keeps state, which Spark does not allow after {json_path(front)}"
         report.add((*path, "type"), "state-order", message, _ADVICE)
     elif upstream.stateful and isinstance(step, SparkStep):
         _check_clock(step, path, json_path(upstream.stateful), upstream.others, report)

@@ -44,7 +44,7 @@ def _give(
     assert isinstance(known.component, Step)
     names = known.component.named_tables()
     for place, name in names.items():
-        if name not in declared:
+        if name not in declared and not report.is_broken((*path, *place)):
             hint = nearest(name, declared) or (
                 f"tables here: {', '.join(sorted(declared))}" if declared else "a file declares them under 'tables'"
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from etl.api import cut, nearest
 from etl.catalogue import Catalogue
 from etl.config.document import plain, scalar_value
 from etl.config.model import OptionPath
+from etl.config.option_habits import CHOICES, as_option, option_habit
 from etl.config.option_names import meant_option
 from etl.config.pattern_words import pattern_words
 from etl.config.report import Report
@@ -38,6 +39,7 @@ _TRAPS = {
 }
 _OF_SIGMA = ("detection", "logsource", "correlation")
 """Keys of Sigma's rules."""
+_SIGMA_FILES = "rules of Sigma stand in files of their own: files: [rules/*.yml]"
 _LONGEST_SHOWN = 80
 
 
@@ -57,6 +59,10 @@ class Fault:
     """Of the mapping that lacks it."""
     meant: str | None = None
     """The option that an unknown one most likely means."""
+    silent: bool = False
+    """Whether it follows from another, which says it."""
+    habit: bool = False
+    """Whether the hint says what to write instead of the option, and of what is missing beside it."""
     lifts: bool = False
     """Whether an unknown option holds nothing but options, which belong beside it."""
 
@@ -99,7 +105,32 @@ def faults_by(compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str,
     """The same by a schema compiled before."""
     context = Context(root, schema, report)
     found = [fault for error in compiled.iter_errors(root) for fault in _explain(error, context)]
-    return [fault for fault in found if not report.is_broken(fault.path)]
+    owners = {path[:-1] for path in report.document.blanked}  # what is missing may be what is no YAML, by another name
+    found = [replace(one, silent=True) if one.code == "missing-option" and one.path in owners else one for one in found]
+    return list(_without_consequences([fault for fault in found if not report.is_broken(fault.path)]))
+
+
+def _without_consequences(faults: Sequence[Fault]) -> Iterator[Fault]:
+    """Where a rule of Sigma stands among rules of ours, that it does is all that there is to say."""
+    typed = {fault.path for fault in faults if fault.code == "type"}
+    faults = [fault for fault in faults if fault.code != "enum" or fault.path not in typed]
+    sigma: dict[OptionPath, Fault] = {}
+    for fault in sorted(faults, key=lambda one: one.path[-1:] != ("detection",)):
+        if fault.hint == _SIGMA_FILES:
+            sigma.setdefault(fault.path[:-1], fault)
+    habits: dict[tuple[OptionPath, str | None], Fault] = {}
+    for fault in faults:
+        if fault.habit:
+            habits.setdefault((fault.path[:-1], fault.hint), fault)
+    told = {path for path, _ in habits}
+    for fault in faults:
+        if (fault.code == "missing-option" and fault.path in told) or (
+            fault.habit and habits[fault.path[:-1], fault.hint] is not fault
+        ):
+            yield replace(fault, silent=True)
+            continue
+        owners = (sigma.get(fault.path[:length]) for length in range(len(fault.path) + 1))
+        yield replace(fault, silent=True) if any(owner not in (None, fault) for owner in owners) else fault
 
 
 def _explain(error: Any, context: Context) -> Iterator[Fault]:
@@ -135,7 +166,9 @@ def _unknown(error: Any, context: Context) -> Iterator[Fault]:
         pattern = next(iter(parent["patternProperties"]))
         for name in error.kind.unexpected:
             message = f"the key {name!r} {pattern_words(name, parent, pattern)}"
-            yield Fault((*path, name), "property-names", message, key=True)
+            dotted = re.sub(r"[\[\].]+", ".", name).strip(".")
+            hint = f"write {dotted}" if dotted != name and re.search(pattern, dotted) else None
+            yield Fault((*path, name), "property-names", message, hint, key=True)
         return
     given, options = plain(_at(context.root, path)), parent.get("properties", {})
     for name in error.kind.unexpected:
@@ -154,12 +187,21 @@ def _unknown_option(name: str, path: OptionPath, given: Mapping[str, Any], optio
         found = repr(option if secret else name)
         meant = None if secret or option in given else option
         return Fault((*path, name), "unknown-option", f"has no option {found}", hint, key=True, meant=meant)
+    if habit := option_habit(name, given.get(name), options):
+        return Fault((*path, name), "unknown-option", f"has no option {name!r}", habit, key=True, habit=True)
     meant = meant_option(name, options)
+    if meant in given or (_holds_more(given.get(name)) and options.get(meant or "", {}).get("type") == "string"):
+        meant = None  # it would be wrong
     hint = f"did you mean {meant!r}?" if meant else f"options here are: {', '.join(options)}"
     if name in _OF_SIGMA and "where" in options:
-        meant, hint = None, "rules of Sigma stand in files of their own: files: [rules/*.yml]"
+        meant, hint = None, _SIGMA_FILES
     fits = meant is not None and meant not in given
     return Fault((*path, name), "unknown-option", f"has no option {name!r}", hint, key=True, meant=meant if fits else None)
+
+
+def _holds_more(value: object) -> bool:
+    """Whether a value is a mapping of more than one text."""
+    return isinstance(value, dict) and not (len(value) == 1 and all(isinstance(one, str) for one in value.values()))
 
 
 def glued_option(name: str) -> str:
@@ -198,7 +240,14 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
     hint = _TRAPS[value].format(value) if "boolean" in wanted and isinstance(value, str) and value in _TRAPS else None
     if isinstance(value, str) and type(scalar_value(value)) in (int, float) and {"integer", "number"} & set(wanted):
         hint = f"write it without quotes: {value}" if path not in context.report.substituted else None
-    if isinstance(value, list) and wanted == ["string"]:
+    if isinstance(value, dict) and len(value) == 1 and wanted == ["string"]:
+        ((inner, text),) = value.items()
+        hint = f"write {text}" if inner in ("codec", "type", "name") and isinstance(text, str) else None
+    if isinstance(value, dict) and wanted == ["string"] and "fields" in path[-2:-1]:
+        hint = f"members have dots in their names: {path[-1]}.{next(iter(value), 'name')}: …"
+    if isinstance(value, list) and wanted == ["string"] and "fields" in path[-2:-1]:
+        hint = f"write array<{value[0]}>" if len(value) == 1 and isinstance(value[0], str) else None
+    elif isinstance(value, list) and wanted == ["string"]:
         hint = "one text is taken here, not several"
     if isinstance(value, list) and wanted == ["object"]:
         hint = "write keys and values: {NAME: …}, or each in a line of its own without '-'"
@@ -207,6 +256,9 @@ def _wrong_type(error: Any, wanted: list[str], context: Context) -> Fault:
     if isinstance(value, bool | int | float) and wanted == ["string"] and "pattern" not in _parent(error, context.schema):
         shown = "" if _secret(_parent(error, context.schema)) else f": '{str(value).lower()}'"
         hint = f"put it in quotes{shown}"
+    inside = _parent(error, context.schema)
+    if wanted == ["object"] and isinstance(value, str | int | float) and not hint and not _secret(inside):
+        hint = as_option(value, path, inside)
     if isinstance(value, dict) and wanted == ["array"]:
         hint = "put '- ' in front of its first key, or [ ] around it: a list of one"
     return Fault(path, "type", f"{found or _shown(error, context)} is not {words}", hint, soft=True)
@@ -221,6 +273,10 @@ def _choice(error: Any, context: Context) -> Iterator[Fault]:
     names = [str(option) for option in options]
     same = [name for name in names if isinstance(value, str) and name.lower() == value.lower()]
     hint = f"did you mean {same[0]!r}?" if same else nearest(value, names) if isinstance(value, str) else None
+    meant = [name for name in names if isinstance(value, str) and value.lower() in CHOICES.get(name, ())]
+    hint = f"did you mean {meant[0]!r}?" if meant else hint
+    if value in ("json", "avro", "csv") and "text" in names:
+        hint = f"take text, and put a step {value} behind it" if value != "avro" else "Avro is not read"
     yield Fault(path, "enum", f"{_shown(error, context)} is not one of: {', '.join(names)}", hint)
 
 
@@ -246,7 +302,12 @@ def _pattern(error: Any, context: Context) -> Iterator[Fault]:
     words = pattern_words(str(_at(context.root, path)), schema, str(schema.get("pattern")))
     if _secret(schema) or path in context.report.substituted:
         words = pattern_words("", schema, str(schema.get("pattern")))
-    yield Fault(path, "pattern", f"{_shown(error, context)} {words}", soft=True)
+    several = re.split(r"[,;]\s*", value) if isinstance(value := _at(context.root, path), str) and not _secret(schema) else []
+    listed = len(several) > 1 and all(part and re.search(str(schema.get("pattern")), part) for part in several)
+    hint = f"several are a list: [{', '.join(several)}]" if listed else None
+    if "*" in str(value) and "(\\.\\*)?$" in str(schema.get("pattern")):
+        hint = "a prefix stands for all fields below it: source, or source.*; other patterns are not known"
+    yield Fault(path, "pattern", f"{_shown(error, context)} {words}", hint, soft=True)
 
 
 def _any_of(error: Any, context: Context) -> Iterator[Fault]:

@@ -119,7 +119,7 @@ def _first_character(stop: _Stop) -> SyntaxProblem | None:
 
 
 def _needs_quotes(stop: _Stop, column: int) -> SyntaxProblem:
-    value = _value(stop.here, column)
+    value = re.split(r":\s", _value(stop.here, column))[0]  # a key is quoted alone
     message = f"a text that begins with {value[:1]!r} needs quotes"
     return stop.said(message, f"write {cut(quoted(value), _LONGEST_SHOWN)}", (stop.line, column))
 

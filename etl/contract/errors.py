@@ -61,10 +61,16 @@ class SplitLostError(OSError):
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """``did you mean 'x'?`` for the most similar of ``names``, or None."""
+    found = closest(name, names)
+    return f"did you mean {found!r}?" if found else None
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The most similar of ``names``, if one is similar enough to be meant."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"did you mean {found[0]!r}?" if found else None
+    return found[0] if found else None
 
 
 def unknown_field(name: str, incoming: Schema, path: tuple[str | int, ...], at: int | None = None, hint: str = "") -> Finding:

@@ -14,6 +14,7 @@ from etl.contract.errors import Finding, unknown_field
 from etl.contract.steps import ArrowStep, Outcome, Rejects
 from etl.events import Schema, with_columns, with_fields, without
 from etl.options import FieldName
+from etl.types import format_type
 
 
 class Parsed(NamedTuple):
@@ -57,7 +58,9 @@ class Parser(ArrowStep):
             yield unknown_field(self.field, incoming, ("field",))
         elif incoming.field(self.field).type not in (pa.string(), pa.null()):
             yield Finding(
-                "wrong-type", f"field {self.field!r} is {incoming.field(self.field).type}, and {self.type} reads text", ("field",)
+                "wrong-type",
+                f"field {self.field!r} is {format_type(incoming.field(self.field).type)}, and {self.type} reads text",
+                ("field",),
             )
 
     def fields(self, incoming: Schema) -> Schema:

@@ -79,6 +79,10 @@ class Step(Component):
         """The fields of the output. Never raises: where `check` has errors, the result is a best guess."""
         raise NotImplementedError
 
+    def gives_by(self, path: Sequence[str | int]) -> bool:
+        """Whether the fields that leave may be others when the option at this path, which has an error, is mended."""
+        return True
+
     def parts(self, incoming: Schema) -> Sequence[Step]:
         """The steps that it consists of, in order, for these incoming fields; most consist of themselves."""
         return (self,)
@@ -142,6 +146,10 @@ class SparkStep(Step):
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's output mode for a query that ends in this step."""
         return "append"
+
+    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        """Spark SQL that it has Spark compute, by the path of the option that says it: Spark quotes it where a value fails."""
+        return {}
 
     def apply(self, events: DataFrame) -> DataFrame:
         """events → events. The watermark of `event_time` is already set."""

@@ -49,6 +49,11 @@ class Analysis:
         """Whether a finding is an error."""
         return any(finding.severity == "error" for finding in self.findings)
 
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null of every event, and that is known."""
+        return pa.types.is_null(self.type) and self.spark_reason is None and not self.fields
+
     def findings_at(self, *path: str | int) -> list[Finding]:
         """The findings of an expression that stands at this path of its component."""
         return [replace(finding, path=path) for finding in self.findings]
@@ -56,6 +61,8 @@ class Analysis:
     def condition_findings_at(self, *path: str | int) -> list[Finding]:
         """The same of an expression that has to be true or false."""
         found = self.findings_at(*path)
+        if self.is_null and not self.errors:
+            return [*found, Finding("not-boolean", "the condition is null, whatever the event", path, at=self.start)]
         if self.errors or self.type in (pa.bool_(), pa.null()):
             return found
         hint = "'||' joins texts; between conditions write or" if self.type == pa.string() and "||" in self.spark_sql else None
@@ -95,19 +102,55 @@ def compile_expression(text: str, schema: Schema) -> Evaluate:
         combined = repeats.combined(fields) if repeats is not None and dear else None
         if combined is not None:
             combinations, count, numbers = combined
-            return spread(_evaluated(run, dict(combinations), count), numbers)
-        return _evaluated(run, columns, batch.num_rows)
+            return spread(_evaluated(run, dict(combinations), count, bound.type), numbers)
+        return _evaluated(run, columns, batch.num_rows, bound.type)
 
     return evaluate
 
 
-@lru_cache(maxsize=1024)
 def _bound(text: str, schema: Schema) -> tuple[Analysis, Bound]:
+    return _bound_before(text, _known(_Same(schema)))
+
+
+@lru_cache(maxsize=1024)
+def _bound_before(text: str, known: _Known) -> tuple[Analysis, Bound]:
     try:
         tree = parse(text)
     except BadExpressionError as error:
         return _broken(text, error.finding())
-    return _analysed(tree, schema, text)
+    return _analysed(tree, known.schema, text)
+
+
+class _Same:
+    """A schema that is known again only as the same object: a schema of thousands of fields is compared and hashed once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+class _Known:
+    """A schema with its hash."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._hash = hash(schema)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and (other is self or bool(other.schema.equals(self.schema)))
+
+
+@lru_cache(maxsize=64)
+def _known(same: _Same) -> _Known:
+    return _Known(same.schema)
 
 
 def _analysed(tree: Any, schema: Schema, text: str) -> tuple[Analysis, Bound]:
@@ -136,31 +179,28 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _evaluated(run: EvaluateRows, columns: dict[str, pa.Array], length: int) -> Evaluated:
+def _evaluated(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluated:
     rows = Rows(columns, length)
     try:
         return rows.outcome(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
-            return _failed(length, str(error))
-    return _by_halves(run, columns, length)
+            return _failed(length, type_, str(error))
+    return _by_halves(run, columns, length, type_)
 
 
-def _by_halves(run: EvaluateRows, columns: dict[str, pa.Array], length: int) -> Evaluated:
+def _by_halves(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluated:
     """A kernel gave up on a value that none of ours foresaw: find its row, and let the others go on."""
     middle = length // 2
     parts = [
-        _evaluated(run, {name: column[first:last] for name, column in columns.items()}, last - first)
+        _evaluated(run, {name: column[first:last] for name, column in columns.items()}, last - first, type_)
         for first, last in ((0, middle), (middle, length))
     ]
-    if parts[0].values.type != parts[1].values.type:
-        good = next((part.values.type for part in parts if not pa.types.is_null(part.values.type)), pa.null())
-        parts = [part._replace(values=part.values.cast(good)) for part in parts]
     failed = pa.concat_arrays([part.failed or pa.repeat(pa.scalar(False), len(part.values)) for part in parts])
     reasons = pa.concat_arrays([part.reasons or pa.nulls(len(part.values), pa.string()) for part in parts])
     return Evaluated(pa.concat_arrays([part.values for part in parts]), failed if failed.true_count else None, reasons)
 
 
-def _failed(length: int, message: str) -> Evaluated:
-    lost = pa.nulls(length)
+def _failed(length: int, type_: pa.DataType, message: str) -> Evaluated:
+    lost = pa.nulls(length, type_)
     return Evaluated(lost, pa.repeat(pa.scalar(True), length), pa.repeat(pa.scalar(message), length))

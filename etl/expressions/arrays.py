@@ -35,7 +35,7 @@ def array(*parts: Bound) -> Bound:
             return pa.scalar([value.as_py() for value in values], pa.list_(type_))
         return _woven([broadcast(value, rows.length) for value in values])
 
-    return b.lazily(pa.list_(type_), run, *parts)
+    return b.or_unknown(b.lazily(pa.list_(type_), run, *parts), *parts)
 
 
 def _woven(columns: Sequence[pa.Array]) -> pa.ListArray:

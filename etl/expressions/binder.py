@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
 from etl.expressions.spark_names import CODE_RUNNERS
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+from etl.expressions.struct_types import STRUCTS, struct_type
 from etl.expressions.tree import start
 from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
 
@@ -47,9 +49,6 @@ class Binder:
         """How many fields and variables were looked at so far."""
         self._variables: dict[str, pa.DataType] = {}
         """Of the lambdas around the node, in lower case."""
-        self._lower: dict[str, str] = {}
-        for name in reversed(schema.names):
-            self._lower[name.lower()] = name
 
     def bind(self, node: Node) -> Bound:
         """The node with everything below it."""
@@ -125,7 +124,12 @@ class Binder:
 
     def resolve(self, name: str) -> str | None:
         """The field of this name: as written, else in another case."""
-        return name if name in self.schema.names else self._lower.get(name.lower())
+        return name if self.schema.get_field_index(name) >= 0 else self._lower.get(name.lower())
+
+    @cached_property
+    def _lower(self) -> dict[str, str]:
+        """Names of fields in small letters → the first that is so written: made where a name is in another case."""
+        return {name.lower(): name for name in reversed(self.schema.names)}
 
     def _unknown_field(self, name: str, node: Node) -> Bound:
         hint = hints.field_hint(name, node, visible(self.schema).names, self.schema)
@@ -155,6 +159,8 @@ class Binder:
             return b.spark_only(f"{name}() has no Arrow form")
         type_ = self.checked(node, args, lambda: signatures.result_type(name, args))
         function = FUNCTIONS.get(name)
+        if type_ == NULL and name in STRUCTS:
+            type_ = struct_type(name, node, args)
         if type_ is None or function is None:
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
         if len(args) < function.least and name not in SPARK_FUNCTIONS:

@@ -43,6 +43,11 @@ class Bound:
         return self.run is None and pa.types.is_null(self.type)
 
 
+def or_unknown(made: Bound, *parts: Bound) -> Bound:
+    """What was made of the parts; of unknown type where one of them is, for that may be the wider one."""
+    return spark_only(made.reason or "", None) if any(part.unknown for part in parts) else made
+
+
 def spark_only(reason: str, type_: pa.DataType | None = None) -> Bound:
     """A node that only Spark can compute."""
     return Bound(type_ if type_ is not None else pa.null(), reason=reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ def coalesce(*parts: Bound) -> Bound:
     type_ = common_type_of([part.type for part in parts])
     if type_ is None:
         raise MisuseError(f"coalesce() of {_listed(parts)}: they have no type in common")
-    return _usable(parts, type_) or logic.coalesce(parts, type_)
+    return b.or_unknown(_usable(parts, type_) or logic.coalesce(parts, type_), *parts)
 
 
 def choose(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound) -> Bound:
@@ -27,7 +28,7 @@ def choose(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound)
     type_ = common_type_of([value.type for value in (*values, default)])
     if type_ is None:
         raise MisuseError(f"the values {_listed((*values, default))} have no type in common")
-    return _usable((*values, default), type_) or logic.case(conditions, values, default, type_)
+    return b.or_unknown(_usable((*values, default), type_) or logic.case(conditions, values, default, type_), *values, default)
 
 
 def _usable(parts: Sequence[Bound], type_: pa.DataType) -> Bound | None:
@@ -44,6 +45,8 @@ def compare(operator: str, left: Bound, right: Bound) -> Bound:
     """``= <> < <= > >= <=>``."""
     operator_type(f"operator {operator}", left, right)
     type_ = common_type_of([left.type, right.type])
+    for side in (left, right):
+        _check_literal(side, type_)
     if type_ is None:
         return no_form(f"comparing {_listed((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
@@ -51,6 +54,25 @@ def compare(operator: str, left: Bound, right: Bound) -> Bound:
     if type_ not in ATOMIC and not pa.types.is_decimal(type_):
         return no_form(f"comparing {arithmetic.type_name(type_)}", BOOLEAN)
     return logic.same(left, right, type_) if operator == "<=>" else arithmetic.compare(operator, left, right, type_)
+
+
+def _check_literal(side: Bound, type_: pa.DataType | None) -> None:
+    """Raise MisuseError for a text that Spark would fail to read, for each event, as what stands beside it."""
+    if not side.is_literal or not isinstance(side.value, str) or type_ is None:
+        return
+    form = next((form for test, form in _FORMS if test(type_)), None)
+    if form is not None and not form.fullmatch(side.value.strip()):
+        hint = "a time ago is now() - interval 1 hour" if pa.types.is_timestamp(type_) else None
+        raise MisuseError(f"{side.value!r} is no {arithmetic.type_name(type_)}, which it is compared with", hint=hint)
+
+
+_FORMS = (
+    (pa.types.is_integer, re.compile(r"[-+]?\d+")),
+    (pa.types.is_floating, re.compile(r"[-+]?(?:\d.*|\..*|inf(?:inity)?|nan)", re.IGNORECASE)),
+    (lambda type_: pa.types.is_timestamp(type_) or pa.types.is_date(type_), re.compile(r"[-+]?\d{1,6}(?:-.*)?|T?\d{1,2}:.*")),
+    (pa.types.is_boolean, re.compile(r"t|true|y|yes|1|f|false|n|no|0", re.IGNORECASE)),
+)
+"""What a text looks like that can be read as a value of a type; of most types only how it begins."""
 
 
 def nullif(value: Bound, other: Bound) -> Bound:

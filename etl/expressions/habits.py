@@ -16,7 +16,7 @@ _WORDS = (
 )
 _CURLY = re.compile("[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]")
 _SUSPECT = re.compile(
-    rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|=<|=>|(?:^|[^\w`)\]])\.|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
+    rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|\w!\(|\+\+\s*$|[-+*]=|^\s*if\s+[^(\s]|=<|=>|(?:^|[^\w`)\]])\.|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
     re.IGNORECASE,
 )
 """Texts without any of this are not looked at: nearly all are plain Spark SQL."""
@@ -147,6 +147,17 @@ def _not(here: _Here) -> _Said:
         return _no_operator("!~", f"write not {here.value(-1)} rlike {_pattern(here, 2)}")
     if here.kind(1) == "EQ":
         return _no_operator("! =", "write <> or !=")
+    if here.is_name(-1) and here.kind(1) == "L_PAREN" and here.touches():
+        return "'!' does not stand behind a function's name", f"write {here.value(-1)}(…)"
+    return None
+
+
+def _sign(here: _Here) -> _Said:
+    sign, name = here.word(), here.value(-1)
+    if here.kind(1) == "EQ" and here.touches() and here.is_operand(-1):
+        return _no_operator(f"{sign}=", f"an expression gives the value alone: {name} {sign} …")
+    if sign == "+" and here.kind(1) == "PLUS" and here.touches() and not here.kind(2):
+        return _no_operator("++", f"write {name} + 1")
     return None
 
 
@@ -171,6 +182,10 @@ def _name(here: _Here) -> _Said:
     word = here.word()
     if _CURLY.search(word):
         return f"{_CURLY.findall(word)[0]} is no quote of Spark SQL", "a text stands between ' and '"
+    if word.lower() == "if" and here.number == 0 and here.kind(1) != "L_PAREN":
+        return "'if' is a function in Spark SQL", "write if(condition, value, otherwise)"
+    if word.lower() == "f" and here.kind(1) == "STRING" and here.touches():
+        return "a text does not take values by their names", "write concat('…', field, '…')"
     length = _LENGTH.fullmatch(word)
     if length:
         return f"{word!r} is no value", f"a length of time is written: interval {length[1]} {_UNITS[length[2].lower()]}"
@@ -201,6 +216,11 @@ def _bracket(here: _Here) -> _Said:
     before = here.kind(-1)
     if before == "IN":
         return "the values of 'in' stand in round brackets", "write in (…, …)"
+    if here.is_operand(-1) and here.kind(1) == "NUMBER" and here.kind(2) == "COLON":
+        return (
+            "a part of a text is not cut out by brackets",
+            f"write substring({here.value(-1)}, {int(here.word(1)) + 1}, length)",
+        )
     if here.is_operand(-1):
         return None
     if here.is_name(1) and here.kind(2) == "R_BRACKET":
@@ -263,6 +283,9 @@ _RULES: dict[str, Callable[[_Here], _Said]] = {
     "DQMARK": lambda here: _no_operator("??", f"write coalesce({here.value(-1)}, {here.value(1)})"),
     "PLACEHOLDER": lambda here: _no_operator("?", "write if(condition, value, otherwise)"),
     "COLON_EQ": lambda here: _no_operator(":=", "write = to compare; the step `set` gives values to fields"),
+    "PLUS": _sign,
+    "DASH": _sign,
+    "STAR": _sign,
     "EQ": _equals,
     "NEQ": _equals,
     "NOT": _not,

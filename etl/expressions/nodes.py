@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -132,7 +133,8 @@ def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operat
             type_ = DOUBLE
         if type_ not in (*INTEGERS, *FLOATS):
             return b.spark_only(_no_arithmetic(operator, left, right), known)
-        return build(operator, left, right, type_)
+        made = build(operator, left, right, type_)
+        return made if operator in ("/", "div") else b.or_unknown(made, left, right)
 
     return bind
 
@@ -189,6 +191,10 @@ def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
         binder.bind(node.expression)
         return b.spark_only("LIKE with a computed pattern or a list has no Arrow form", BOOLEAN)
     pattern = node.expression.this
+    if "*" in pattern and not re.search("[%_]", pattern):
+        binder.warn(
+            "glob-in-like", f"in {pattern!r} the '*' is a letter like others", node, f"write {pattern.replace('*', '%')!r}"
+        )
     if type(node).__name__ == "ILike":  # in Spark too, both sides in lower case
         value, pattern = text_calls.text_function(texts.lower)(value), pattern.lower()
     try:

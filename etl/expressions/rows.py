@@ -73,6 +73,8 @@ class Rows:
 
 def broadcast(value: Any, length: int) -> pa.Array:
     """A scalar repeated, an array as it is."""
+    if not length:  # of a list `pa.repeat` would make an array of nulls
+        return pa.array([], value.type)
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value

@@ -23,6 +23,8 @@ from etl.expressions.widening import INT32, NULL, STRING
 _FILE = Path(__file__).with_name("signatures.json")
 _ANY = (1 << len(CODES)) - 1
 _BIT = {code: 1 << at for at, code in enumerate(CODES)}
+_SINGLE = sum(bit for code, bit in _BIT.items() if "<" not in code)
+"""Types of single values: what a constant of one may become."""
 _MOST_ASKED = 8
 _STANDS_FOR = {"smallint": "tinyint", "decimal(5,0)": "decimal(10,2)"}
 """Types that were not tried in pairs → ones that fare alike."""
@@ -108,8 +110,10 @@ def _mask(given: _Given) -> int:
     """The codes that may stand for an argument."""
     if given.code:
         return _BIT[given.code]
-    if given.constant or given.type == NULL:
+    if given.type == NULL:
         return _ANY
+    if given.constant and not pa.types.is_nested(given.type):
+        return _SINGLE
     exact = _BIT.get(format_type(given.type))
     if exact:
         return exact
@@ -192,7 +196,7 @@ def castable(source: Bound, target: pa.DataType, *, safe: bool) -> bool:
         same = source.type.num_fields == target.num_fields
         return same and all(castable(Bound(one.type), other.type, safe=safe) for one, other in members)
     if pa.types.is_nested(target):
-        return bool(_mask(_given(source)) == _ANY)
+        return bool(_mask(_given(source)) in (_ANY, _SINGLE))
     name = "decimal(10,2)" if pa.types.is_decimal(target) else format_type(target)
     try:
         operator_type(f"{'try_cast' if safe else 'cast'} {name}", source)

@@ -81,7 +81,10 @@ def start(node: Node) -> int:
 @lru_cache(maxsize=1)
 def _grammar() -> tuple[Any, Any]:
     from sqlglot.dialects.spark import Spark
+    from sqlglot.parser import logger as _sqlglot_log
     from sqlglot.parsers.spark import SparkParser
+
+    _sqlglot_log.setLevel("ERROR")  # it warns on the terminal of what is reported here
 
     class AsWritten(SparkParser):
         """Without sqlglot's own functions: it renames and rewrites them, and their meaning here is Spark's."""

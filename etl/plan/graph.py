@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
-from etl.api import FrameSource, Schema, Source, Step
-from etl.config.model import Pipeline
+import pyarrow as pa
+
+from etl.api import FrameSource, Schema, Source
+from etl.config.model import OptionPath, Pipeline, YamlLocation
 from etl.config.schemas import merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
+
+EMPTY = pa.schema([])
+_STEP = 4
+"""Parts of a step's path in the file: streams, name, steps, number."""
 
 PlanNode: TypeAlias = tuple[str, int]
 """``(stream, index)``: the output of the stream's step number ``index``; index -1 is the union of its inputs, or a source."""
@@ -23,16 +30,22 @@ class Graph:
         self._schemas: dict[PlanNode, Schema] = {}
         self._lengths: dict[str, int] = {}
         """Stream → number of its steps, where a step of several parts counts as several."""
+        of_step: dict[OptionPath, dict[OptionPath, YamlLocation]] = {}
+        for at, location in pipeline.locations.items():
+            if at[:1] == ("streams",) and len(at) > _STEP:
+                of_step.setdefault(at[:_STEP], {})[at] = location
         for stream in pipeline.streams.values():
             self._lengths[stream.name] = 0
             for index, step in enumerate(stream.steps):
-                location = pipeline.locations.get(("streams", stream.name, "steps", index))
+                path = "streams", stream.name, "steps", index
+                options = {at[_STEP:]: location for at, location in of_step.get(path, {}).items()}
                 for part in step.parts(self.schema(self.end(stream.name))):
-                    self._append(stream.name, f"{stream.name}[{index}] {part.type}", part, location)
+                    name = f"{stream.name}[{index}] {part.type}"
+                    self._append(stream.name, StepNode(name, part, EMPTY, EMPTY, pipeline.locations.get(path), options))
 
-    def _append(self, stream: str, name: str, step: Step, location: tuple[int, int] | None) -> None:
+    def _append(self, stream: str, node: StepNode) -> None:
         incoming = self.schema(self.end(stream))
-        self.steps[stream, self._lengths[stream]] = StepNode(name, step, incoming, step.fields(incoming), location)
+        self.steps[stream, self._lengths[stream]] = replace(node, incoming=incoming, outgoing=node.step.fields(incoming))
         self._lengths[stream] += 1
 
     def schema(self, node: PlanNode) -> Schema:

@@ -8,6 +8,9 @@ from typing import TypeAlias
 
 from etl.api import ArrowStep, FrameSource, Schema, Sink, Source, SparkStep, Step
 
+OptionPath: TypeAlias = tuple[str | int, ...]
+"""Where an option stands inside its component."""
+
 
 @dataclass(frozen=True)
 class StepNode:
@@ -19,6 +22,8 @@ class StepNode:
     outgoing: Schema
     location: tuple[int, int] | None = None
     """Line and column of the step in the pipeline file."""
+    options: Mapping[OptionPath, tuple[int, int]] = field(default_factory=dict, compare=False)
+    """Line and column of its options there."""
     reports: bool = True
     """Whether this query reports the step's counts and rejects."""
 
@@ -99,6 +104,7 @@ class Native:
     source: FrameSource
     schema: Schema
     reports: bool = True
+    watermark: Watermark | None = None
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,12 @@ def plan(pipeline: Pipeline, dead_letters: Sink, dead_letters_schema: Schema) ->
 
 def _check_states(query: QueryPlan) -> None:
     """Raises PlanError when a stateful step follows another after which Spark allows none."""
-    last = None
+    ending: str | None = None
+    stateful: str | None = None
     for node in spark_nodes(query.frame):
         if not isinstance(node.step, SparkStep) or not node.step.stateful:
             continue
-        if last is not None:
+        if front := ending or (stateful if node.step.ends_state else None):
             advice = "write the results to a sink, and read them in a pipeline of their own"
-            raise PlanError(f"{node.id} keeps state, which Spark does not allow after {last}: {advice}")
-        last = node.id if node.step.ends_state else None
+            raise PlanError(f"{node.id} keeps state, which Spark does not allow after {front}: {advice}")
+        ending, stateful = node.id if node.step.ends_state else None, node.id

@@ -24,7 +24,7 @@ from etl.plan.model import (
     frame_sources,
     spark_nodes,
 )
-from etl.steps.window import ARRIVAL
+from etl.steps.heartbeats import ARRIVAL
 
 
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
@@ -107,6 +107,8 @@ def _pushed(frame: Frame, clock: Watermark | None, needs: frozenset[str] | None)
         case Read() as read:
             schema = read.schema if needs is None else _only(read.schema, needs, clock)
             return replace(read, schema=schema, watermark=_read_clock(schema, clock))
+        case Native(schema=schema):
+            return replace(frame, watermark=_read_clock(schema, clock))
         case _:
             return frame
 

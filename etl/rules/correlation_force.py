@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from etl.api import Schema, visible
+import pyarrow as pa
+
+from etl.api import Schema, format_type, visible
 from etl.rules.correlation import Correlation
 from etl.rules.correlation_families import Family, families
 from etl.rules.correlation_routes import Route, group_types, groupable, routes, shown
@@ -93,6 +95,6 @@ def _lacking(ways: Sequence[Route], schema: Schema) -> str | None:
         for name in (*way.group, *way.part, *way.values):
             if name not in schema.names:
                 return f"the stream has no field {name!r}, which it groups by or measures"
-            if not groupable(schema.field(name).type):
-                return f"it groups by or measures {name!r}, which is {schema.field(name).type} and no single value"
+            if not groupable(schema.field(name).type) and not pa.types.is_null(schema.field(name).type):
+                return f"it groups by or measures {name!r}, which is {format_type(schema.field(name).type)} and no single value"
     return None

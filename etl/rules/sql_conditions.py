@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import Schema
+from etl.api import Schema, format_type
 from etl.expressions import analyse
 from etl.rules.column_types import TEXTS
 from etl.rules.conditions import Condition, Leaf, both, either, opposite
@@ -41,7 +41,7 @@ def sql_condition(where: str, schema: Schema) -> Condition:
     if analysis.spark_reason:
         raise BindError(f"it needs Spark, where rules do not run: {analysis.spark_reason}")
     if analysis.type not in (pa.bool_(), pa.null()):
-        raise BindError(f"a condition is needed, and {where!r} is {analysis.type}")
+        raise BindError(f"a condition is needed, and {where!r} is {format_type(analysis.type)}")
     from sqlglot.dialects.spark import Spark
 
     try:

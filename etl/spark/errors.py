@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.api import EtlError, cut
+from etl.spark.failed_steps import failed_in, named_step
 from etl.spark.limits import is_file_limit, too_few_files
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def explained(
     inner = _LAST_LINE.findall(wall)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         said = inner[-1].strip()
-        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else short(said) + _spark_steps(steps)}", wall)
+        return RunError(f"query {query!r}: {_FULL if said == _NO_SPACE else short(said) + failed_in(wall, steps)}", wall)
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
         return RunError(f"query {query!r}: {text}; {_state_advice(folder)}", wall)
     if condition:
-        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){_spark_steps(steps)}", wall)
+        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){failed_in(wall, steps)}", wall)
     first = next((line.strip() for line in wall.splitlines() if line.strip()), type(error).__name__)
     if first.endswith(":"):
         first = f"{first} {_root_cause(error)}"
@@ -95,7 +96,7 @@ def refused(node: StepNode, error: Exception) -> RunError:
     wall = str(error)
     condition = _CONDITION.search(wall)
     text = f"{short(condition[2])} ({condition[1]})" if condition else short(wall.strip().partition("\n")[0])
-    return RunError(f"{_with_location(node)}: Spark refuses it: {text}", wall)
+    return RunError(f"{named_step(node)}: Spark refuses it: {text}", wall)
 
 
 def short(text: str) -> str:
@@ -105,18 +106,6 @@ def short(text: str) -> str:
 
 _TAIL = re.compile(r"[\s;]*SQLSTATE: \w+(?:; line \d+ pos \d+)?;?\s*$")
 _LONGEST_MESSAGE = 300
-
-
-def _spark_steps(steps: Sequence[StepNode]) -> str:
-    """A suffix that names the query's Spark steps."""
-    return f"; Spark computes {', '.join(_with_location(node) for node in steps[:_MOST_STEPS])} here" if steps else ""
-
-
-_MOST_STEPS = 5
-
-
-def _with_location(node: StepNode) -> str:
-    return f"{node.id} (line {node.location[0]}, column {node.location[1]})" if node.location else node.id
 
 
 _PIPE_ENDED = "Tried reading schema message"

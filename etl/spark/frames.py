@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
@@ -24,12 +24,12 @@ from etl.spark import relay
 from etl.spark.errors import refused
 from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
 from etl.spark.splits import splits_source
-from etl.steps.heartbeats import fenced
+from etl.steps.heartbeats import DELAY, fenced
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def build_frame(frame: Frame, session: SparkSession, query: QueryContext, numbers: Iterator[int] | None = None) -> DataFrame:
@@ -37,11 +37,9 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():
-            source = splits_source(query, frame.sources, frame.segment, frame, next(numbers))
-            session.dataSource.register(source)
-            return _with_watermark(session.readStream.format(source.name()).load(), frame.watermark)
+            return _with_watermark(read(frame, session, query, next(numbers)), frame.watermark)
         case Native():
-            return _read_native(frame, session)
+            return _with_watermark(_read_native(frame, session), frame.watermark)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
             events = _with_late_watermark(build_frame(child, session, query, numbers), node.step)
@@ -59,14 +57,23 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
+def read(frame: Read, session: SparkSession, query: QueryContext, number: int) -> DataFrame:
+    """The events of splits as Spark's stream."""
+    source = splits_source(query, frame.sources, frame.segment, frame, number)
+    session.dataSource.register(source)
+    return session.readStream.format(source.name()).load()
+
+
 READ_METRIC = "read of "
 """Prefix of the observed metric that counts the events that Spark reads of a source; the source's name follows."""
 
 
 def _read_native(frame: Native, session: SparkSession) -> DataFrame:
-    from pyspark.sql.functions import count, lit
+    from pyspark.sql.functions import count, current_timestamp, lit
 
     events = flatten(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))
+    if frame.watermark is not None and frame.watermark.arrival:
+        events = events.withColumn(frame.watermark.field, current_timestamp())
     return events.observe(READ_METRIC + frame.name, count(lit(1)).alias("events")) if frame.reports else events
 
 
@@ -101,15 +108,17 @@ def _with_watermark(events: DataFrame, clock: Watermark | None) -> DataFrame:
 
 
 def _with_late_watermark(events: DataFrame, step: SparkStep) -> DataFrame:
-    """Set the watermark before a step if no read has set it, because a Spark step makes its field."""
+    """Set the watermark before a step if no read has set it, because a Spark step makes its field or makes it again."""
     wanted = step.event_time()
-    if wanted is None or _has_watermark(events):
+    if wanted is None or _delays(events, [wanted[0]]):
         return events
     return _with_watermark(events, Watermark(wanted[0], wanted[1].total_seconds()))
 
 
-def _has_watermark(events: DataFrame) -> bool:
-    return "EventTimeWatermark" in re.sub(r"\s", "", events._jdf.queryExecution().analyzed().toString())
+def _delays(events: DataFrame, names: Iterable[str]) -> dict[str, int]:
+    """Columns that Spark knows as event time → milliseconds that their watermark lags behind."""
+    known = {field.name: field.metadata.get(DELAY) for field in events.schema.fields}
+    return {name: delay for name in names if (delay := known.get(name)) is not None}
 
 
 def read_observed(events: DataFrame) -> dict[str, int]:
@@ -138,12 +147,22 @@ def run_segment(events: DataFrame, segment: Segment, query: QueryContext, number
 def _run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    if OFFSET in events.columns:  # heartbeats have moved the watermark, and are no events for a step
+        events = events.where(f"{quoted(OFFSET)} is not null")
     segment = with_actual_types(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
     run = partial(_run_inner_segment, segment, query, list(events.columns), root.steps[0].id, number)
     anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
-    return _map_in_arrow(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
+    passed = _map_in_arrow(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
+    delays = _delays(events, outgoing.names)  # which Spark does not take through Python
+    return passed.select(*(_column(name, delays.get(name)) for name in outgoing.names)) if delays else passed
+
+
+def _column(name: str, delay: int | None) -> Column:
+    from pyspark.sql.functions import col
+
+    return col(quoted(name)).alias(name, metadata={DELAY: delay}) if delay is not None else col(quoted(name))
 
 
 def _map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:

@@ -29,13 +29,17 @@ class _Token(NamedTuple):
     end: int
 
 
+_EXAMPLES = "write for example sum(x) or count(*)"
+
+
 def read_call(text: str) -> Call | Finding:
     """``f(x, n) filter (where c)`` → its pieces, or a finding that says how an aggregate is written."""
     tokens = _tokens(text)
     if isinstance(tokens, Finding):
         return tokens
-    bad = Finding("bad-aggregate", f"{text!r} is not one call of an aggregate", hint="write for example sum(x) or count(*)", at=0)
     words = [token.word for token in tokens]
+    hint = f"the key is its name: {words[-1]}: {text[: tokens[-2].start].strip()}" if words[-2:-1] == ["as"] else None
+    bad = Finding("bad-aggregate", f"{text!r} is not one call of an aggregate", hint=hint or _EXAMPLES, at=0)
     close = _closing(words, 1)
     if close is None:
         return bad

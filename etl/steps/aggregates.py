@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from etl.api import Finding, Schema, nearest
+from etl.api import Finding, Schema, format_type, nearest
 from etl.expressions import analyse
 from etl.steps.aggregate_calls import Call, Piece, read_call
 from etl.steps.aggregate_kinds import KINDS, Kind
@@ -55,9 +55,13 @@ def _checked(call: Call, kind: Kind, schema: Schema) -> Aggregate:
     findings = [*value.findings, *where.findings]
     result = kind.result(value.type)
     if result is None and not value.failed:
-        findings.append(Finding("wrong-type", f"{kind.form} takes {kind.takes}, and this is {value.type}", at=argument.at))
-    if call.where and not where.failed and where.type not in (pa.bool_(), pa.null()):
-        findings.append(Finding("wrong-type", f"a filter is a condition, and this is {where.type}", at=call.where.at))
+        findings.append(
+            Finding("wrong-type", f"{kind.form} takes {kind.takes}, and this is {format_type(value.type)}", at=argument.at)
+        )
+    if call.where and not where.failed and (where.is_null or where.type not in (pa.bool_(), pa.null())):
+        findings.append(
+            Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)
+        )
     parameter = parameters[0] if parameters else Piece("", 0)
     complaint = kind.parameter(parameter.text) if kind.parameter else None
     if complaint:
@@ -82,6 +86,7 @@ class _Part(NamedTuple):
     sql: str
     fields: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+    is_null: bool = False
 
     @property
     def failed(self) -> bool:
@@ -95,7 +100,7 @@ class _Part(NamedTuple):
     def of(cls, piece: Piece, schema: Schema) -> _Part:
         found = analyse(piece.text, schema)
         moved = (replace(f, at=piece.at + (f.at or 0)) for f in found.findings)
-        return cls(found.type, f"({found.spark_sql})", frozenset(found.fields), tuple(moved))
+        return cls(found.type, f"({found.spark_sql})", frozenset(found.fields), tuple(moved), found.is_null)
 
 
 def _unknown(function: str) -> Finding:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, unknown_field
+from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
 from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Correlate(RuleSources):
         known = incoming.field(self.time).type if self.time in incoming.names else pa.null()
         if not (pa.types.is_timestamp(known) or pa.types.is_null(known)):
             hint = "put a timestamp step in front that reads it"
-            yield Finding("wrong-type", f"event time {self.time!r} is {known}, and no timestamp", ("time",), hint)
+            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(known)}, and no timestamp", ("time",), hint)
 
     def _check_correlations(self, incoming: Schema) -> Iterator[Finding]:
         from etl.steps.rule_checks import rule_finding
@@ -159,10 +159,30 @@ class Correlate(RuleSources):
 
         own = [incoming.field(name) for name in self.group_fields if name in incoming.names]
         try:
-            groups = {field.name: field for field in (*own, *self._written(incoming).groups) if field.name not in TOLD.names}
+            found = (*own, *self._written(incoming).groups, *self._groups_of_bad(incoming))
         except TaxonomyError:
             return TOLD
-        return pa.schema([*TOLD, *groups.values()])
+        groups = {field.name: field for field in reversed(found) if field.name not in TOLD.names}
+        return pa.schema([*TOLD, *reversed(groups.values())])
+
+    def _groups_of_bad(self, incoming: Schema) -> Iterator[pa.Field]:
+        """Fields by which those of its own correlations group that cannot run. Raises TaxonomyError."""
+        from etl.rules.taxonomy import read_taxonomy
+
+        fields = read_taxonomy(self.taxonomy).fields
+        for number in [problem.line - 1 for problem in self._written(incoming).problems if problem.file == _OWN]:
+            rule = self.correlations[number].get("correlation")
+            names = rule.get("group-by") if isinstance(rule, dict) else None
+            for name in [names] if isinstance(names, str) else names if isinstance(names, list) else ():
+                known = fields.get(str(name), str(name))
+                yield incoming.field(known) if known in incoming.names else pa.field(known, pa.null())
+
+    def gives_by(self, path: Sequence[str | int]) -> bool:
+        """What alerts are made of: the fields by which correlations group. What the rules and conditions ask changes none."""
+        option, *inside = path
+        if option == "correlations":
+            return inside[1:] in ([], ["correlation"]) or inside[2:3] in (["group-by"], ["aliases"])
+        return option in ("files", "tables", "taxonomy", "fields", "group_fields", "type")
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
         """The rules matched on Arrow, then the windows on Spark."""

@@ -18,7 +18,7 @@ from etl.rules.correlation_names import PART, parted
 from etl.rules.correlation_routes import COUNTS
 from etl.rules.correlation_windows import Alert
 from etl.steps.correlate import TOLD, Correlate
-from etl.steps.heartbeats import without_heartbeats
+from etl.steps.heartbeats import DELAY, without_heartbeats
 from etl.steps.rule_sources import Asked
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ BUCKETS = 16
 """Into so many parts the groups are divided. A call from Spark costs milliseconds whatever it brings, so that one for each group
 is slow; and a part is held in memory and written again as a whole when one of its groups has events, so that one for all groups
 would be, too. Measured, with 5,000 groups that all micro-batches touch: of a run's CPU 64 parts take a fifth more, 256 a half."""
-
-_DELAY = "spark.watermarkDelayMs"
-"""By this Spark knows the column that goes by the watermark: a number may, which goes to Python faster than a timestamp."""
 
 ALERT = (
     "id string, title string, level string, tags array<string>, author string, version string, type string, "
@@ -83,11 +80,12 @@ class CorrelateGroups(SparkStep):
         time = F.col(quoted(self.time))
         offset = F.col(OFFSET) if OFFSET in events.columns else F.lit(0).cast("bigint").alias(OFFSET)
         counted = without_heartbeats(events, self.time).select(time.alias("time"), offset, F.explode(COUNTS).alias("event"))
+        # a number may be event time for Spark, too, and goes to Python faster than a timestamp
         rows = counted.select(
             F.pmod(F.xxhash64(F.substring_index("event", PART, 1)), F.lit(self.buckets)).alias("bucket"),
             "event",
             F.col(OFFSET).alias("offset"),
-            F.unix_micros("time").alias("micros", metadata={_DELAY: self.late // timedelta(milliseconds=1)}),
+            F.unix_micros("time").alias("micros", metadata={DELAY: self.late // timedelta(milliseconds=1)}),
         )
         asked = Asked(self.of, self.of.model_dump_json(by_alias=True), (), self.incoming)
         run = partial(correlated, asked, frozenset(self.to.names))

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, without
 from etl.expressions import quoted
-from etl.steps.selection import Selector, selected, unknown
+from etl.steps.selection import Selection, Selector, unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,5 +51,5 @@ class Drop(ArrowStep, SparkStep):
         return events.select(*(events[quoted(name)] for name in events.columns if name not in gone))
 
     def _dropped(self, names: list[str]) -> list[str]:
-        visible = [name for name in names if name not in HIDDEN]
-        return list(dict.fromkeys(name for selector in self.names for name in selected(selector, visible)))
+        selection = Selection(name for name in names if name not in HIDDEN)
+        return list(dict.fromkeys(name for selector in self.names for name in selection.of(selector)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -55,6 +55,9 @@ class Filter(ArrowStep, SparkStep):
             return Outcome(_kept(batch, mask), rejects)
 
         return run
+
+    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        return {("where",): analyse(self.where, incoming).spark_sql}
 
     def apply(self, events: DataFrame) -> DataFrame:
         register(events.sparkSession)

@@ -16,6 +16,12 @@ from etl.expressions import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+ARRIVAL = "_read_at"
+"""The time at which an event was read: a column that the reader adds when a window asks for it."""
+
+DELAY = "spark.watermarkDelayMs"
+"""Column metadata by which Spark knows event time: how far its watermark lags behind."""
+
 FENCE = "spark_partition_id() >= 0"
 """True of every row, in nanoseconds, and not deterministic in Spark's eyes."""
 

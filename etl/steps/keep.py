@@ -10,7 +10,8 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep
 from etl.expressions import quoted
-from etl.steps.selection import Selector, selected, unknown
+from etl.steps.heartbeats import ARRIVAL
+from etl.steps.selection import Selection, Selector, unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,8 +49,10 @@ class Keep(ArrowStep, SparkStep):
         return run
 
     def apply(self, events: DataFrame) -> DataFrame:
-        return events.select(*(events[quoted(name)] for name in self._kept(events.columns)))
+        read_at = [name for name in (ARRIVAL,) if name in events.columns]
+        return events.select(*(events[quoted(name)] for name in [*self._kept(events.columns), *read_at]))
 
     def _kept(self, names: list[str]) -> list[str]:
-        named = [name for selector in self.names for name in selected(selector, names)]
+        selection = Selection(names)
+        named = [name for selector in self.names for name in selection.of(selector)]
         return list(dict.fromkeys([*named, *(name for name in names if name in HIDDEN)]))

@@ -104,7 +104,7 @@ class Related(ArrowStep):
     def _collected(self, incoming: Schema) -> Mapping[str, Sequence[str]]:
         """Each list field that can be made, and the fields that go into it."""
         given = {"related.ip": self.ip, "related.user": self.user, "related.hosts": self.hosts, "related.hash": self.hash}
-        texts = [field.name for field in incoming if _is_text(field.type)]
+        texts = [field.name for field in incoming if _is_text(field.type) and not pa.types.is_null(field.type)]
         found = {
             name: [one for one in texts if (one in names if names is not None else _COLLECTED[name].fullmatch(one))]
             for name, names in given.items()
@@ -141,7 +141,7 @@ class Related(ArrowStep):
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or type_ == _LIST
+    return pa.types.is_string(type_) or type_ == _LIST or pa.types.is_null(type_)
 
 
 def _text_field(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:

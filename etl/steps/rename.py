@@ -11,7 +11,7 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field
 from etl.expressions import quoted
-from etl.steps.selection import conflict, conflicts, reserved, selected
+from etl.steps.selection import Selection, conflict, conflicts, reserved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,10 +39,10 @@ class Rename(ArrowStep, SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         renamed = self._renamed(incoming.names)
         after = list(renamed.values())
-        times, clashing = Counter(after), set(conflicts(after, after))
+        selection, times, clashing = Selection(incoming.names), Counter(after), set(conflicts(after, after))
         for old, new in self.names.items():
             path = ("fields", old)
-            moved = [renamed[name] for name in selected(old, incoming.names)]
+            moved = [renamed[name] for name in selection.of(old)]
             if not moved:
                 yield unknown_field(old, incoming, path)
             yield from reserved(old, path)

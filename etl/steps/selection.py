@@ -16,17 +16,28 @@ Selector = Annotated[
 """A field, or a prefix that stands for all fields under it; ``source.*`` is the same as ``source``."""
 
 
-def selected(selector: str, names: Iterable[str]) -> list[str]:
-    """The fields a selector means, in their order."""
-    stem = selector.removesuffix(".*")
-    return [name for name in names if (name == stem and selector == stem) or name.startswith(f"{stem}.")]
+class Selection:
+    """Selectors looked up in a list of fields: each in a time of its own, however many fields there are."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._found: dict[str, list[str]] = {}
+        for name in names:
+            parts = name.split(".")
+            for count in range(1, len(parts) + 1):
+                self._found.setdefault(".".join(parts[:count]), []).append(name)
+
+    def of(self, selector: str) -> list[str]:
+        """The fields a selector means, in their order."""
+        stem = selector.removesuffix(".*")
+        found = self._found.get(stem, [])
+        return found if selector == stem else [name for name in found if name != stem]
 
 
 def unknown(selectors: Sequence[str], incoming: Schema) -> Iterator[Finding]:
     """A finding for each selector, by its number, that selects nothing."""
-    names = visible(incoming).names
+    selection = Selection(visible(incoming).names)
     for index, selector in enumerate(selectors):
-        if not selected(selector, names):
+        if not selection.of(selector):
             yield unknown_field(selector, incoming, ("fields", index))
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, visible
+from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_schema, visible
 from etl.expressions import Analysis, analyse_node, quoted, register
+from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select import GENERATORS, Select, read_select, start
-from etl.steps.window import ARRIVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,9 +53,12 @@ class Sql(SparkStep):
         read = read_select(self.query)
         if isinstance(read, list):
             return visible(incoming)
-        known = _with_views(read, visible(incoming))
+        known = _with_views(read, _gathered(visible(incoming)))
         columns = {name: type_ for node in read.written.expressions for name, type_ in _columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
+
+    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        return {("query",): self.query}
 
     def apply(self, events: DataFrame) -> DataFrame:
         """Nest, select, flatten. Hidden columns and heartbeats come along."""
@@ -76,6 +79,14 @@ class Sql(SparkStep):
 # ── Fields ────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _gathered(incoming: Schema) -> Schema:
+    """The fields in the order in which a star gives them: members of a struct stand together."""
+    try:
+        return flat_schema(nested_schema(incoming))
+    except ValueError:  # which is reported where it comes about
+        return incoming
+
+
 def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
     known = _with_views(read, incoming)
     for node in read.written.expressions:
@@ -92,6 +103,23 @@ def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
     where = read.written.args.get("where")
     if where:
         yield from _analysis(where.this, read, known).condition_findings_at()
+    yield from _twice(read, known)
+
+
+def _twice(read: Select, known: Schema) -> Iterator[Finding]:
+    """Columns that have the name of one in front of them; case makes no difference to Spark."""
+    seen: set[str] = set()
+    for node in read.written.expressions:
+        names = list(dict.fromkeys(name for name, _ in _columns(node, read, known)))
+        for name in names:
+            if name and name.lower() in seen:
+                hint = f"take it out of the star: * except ({name.split('.')[0]})" if _has_star(read) else "give one another name"
+                yield Finding("duplicate-column", f"the result has two columns {name!r}", hint=hint, at=start(node))
+        seen |= {name.lower() for name in names}
+
+
+def _has_star(read: Select) -> bool:
+    return any(node.is_star for node in read.written.expressions)
 
 
 def _columns(node: Any, read: Select, known: Schema) -> Iterator[tuple[str, pa.DataType]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -19,24 +19,19 @@ from etl.api import (
     Finding,
     Schema,
     SparkStep,
+    format_type,
     nested_schema,
     unknown_field,
     visible,
 )
 from etl.expressions import analyse, quoted, register, schema_of
 from etl.steps.aggregates import Aggregate, check_aggregate
-from etl.steps.heartbeats import without_heartbeats
+from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-ARRIVAL = "_read_at"
-"""The time at which an event was read: a column that the reader adds when a window asks for it."""
-
 START, END = "window_start", "window_end"
-
-_WATERMARK_KEY = "spark.watermarkDelayMs"
-"""Column metadata by which Spark knows event time; a window's start keeps it, so that windows can follow windows."""
 
 
 class Window(SparkStep):
@@ -166,6 +161,14 @@ class Window(SparkStep):
 
     # ── What it does ──
 
+    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        time, _ = self.event_time()
+        found: dict[tuple[str | int, ...], str] = {
+            ("aggregates", name): aggregate.sql(f"struct({quoted(time)}, {quoted(OFFSET)})")
+            for name, aggregate in self._checked(incoming).items()
+        }
+        return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
+
     def apply(self, events: DataFrame) -> DataFrame:
         """Aggregate by window and group, then keep what ``having`` keeps."""
         from pyspark.sql import functions as F  # noqa: N812
@@ -239,15 +242,13 @@ class Window(SparkStep):
         type_ = incoming.field(self.time).type
         if not (pa.types.is_timestamp(type_) or pa.types.is_null(type_)):
             hint = "put a timestamp step in front that reads it"
-            yield Finding("wrong-type", f"event time {self.time!r} is {type_}, and no timestamp", ("time",), hint)
+            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(type_)}, and no timestamp", ("time",), hint)
 
     def _condition(self, incoming: Schema) -> Iterator[Finding]:
         if self.having is None:
             return
         found = analyse(self.having, self.fields(incoming))
-        yield from found.findings_at("having")
-        if not found.errors and found.type not in (pa.bool_(), pa.null()):
-            yield Finding("wrong-type", f"having is a condition, and this is {found.type}", ("having",))
+        yield from found.condition_findings_at("having")
 
 
 _WINDOW, _PANE = "__window", "__pane"
@@ -279,5 +280,5 @@ def _edges() -> tuple[Column, Column]:
     """Start and end of the window; the start is event time for what follows."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    start = F.col(f"{_WINDOW}.start").alias(START, metadata={_WATERMARK_KEY: 0})
+    start = F.col(f"{_WINDOW}.start").alias(START, metadata={DELAY: 0})
     return start, F.col(f"{_WINDOW}.end").alias(END)

@@ -55,9 +55,9 @@ class Definitions:
     def _tree(self, within: tuple[str, ...], name: str, at: int) -> Node:
         """The tree of a definition used in others. Raises PatternError, placed where the name is used."""
         if name not in self._texts:
-            from etl.api import nearest
+            from parsers.grok.meant_names import meant
 
-            raise PatternError(f"there is no grok pattern {name!r}", at, "unknown-pattern", nearest(name, self._texts))
+            raise PatternError(f"there is no grok pattern {name!r}", at, "unknown-pattern", meant(name, self._texts))
         if name in within:
             circle = " → ".join([*within[within.index(name) :], name])
             raise PatternError(f"grok pattern {name!r} is defined by itself: {circle}", at, "cyclic-pattern")

@@ -15,7 +15,7 @@ from parsers import patterns as library
 from parsers.grok.compiler import compiled
 from parsers.grok.named import NamedPattern, named_patterns
 from parsers.grok.pattern_parser import PatternParser
-from parsers.grok.references import misspelt_references
+from parsers.grok.references import misspelt_references, unknown_references
 
 
 class Grok(PatternParser):
@@ -64,8 +64,10 @@ class Grok(PatternParser):
             except (OSError, ValueError) as error:
                 yield Finding("unreadable-file", f"pattern file {path!r} cannot be read: {error}", ("pattern_files", n))
         yield from super().check(incoming)
-        for n, pattern in enumerate(self.patterns):
+        for n, (pattern, tree) in enumerate(zip(self.patterns, self.trees(), strict=True)):
             yield from misspelt_references(pattern, ("patterns", n))
+            if isinstance(tree, PatternError) and tree.code == "unknown-pattern":
+                yield from unknown_references(pattern, ("patterns", n), self._names(), tree.at)
         for name, pattern in self.pattern_definitions.items():
             yield from misspelt_references(pattern, ("pattern_definitions", name))
 
@@ -74,6 +76,10 @@ class Grok(PatternParser):
         own = frozenset(self._own().items())
         for pattern in self.patterns:
             yield compiled(pattern, self.pattern_set, own, self.anchored)
+
+    def _names(self) -> frozenset[str]:
+        """Patterns that there are."""
+        return frozenset((*library.load(self.pattern_set), *self._own()))
 
     def _own(self) -> dict[str, str]:
         """Names → expressions of the user; a file that cannot be read is left out here and found by `check`."""

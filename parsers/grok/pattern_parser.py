@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration
+from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration, format_type
 from etl.columns.texts import filtered
 from etl.scanner.engines import prove
 from etl.scanner.pattern_error import PatternError
@@ -152,7 +152,11 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
     for field, type_ in types.items():
         before = seen.setdefault(field, type_)
         if before != type_ and not (pa.types.is_list(before) or pa.types.is_list(type_)):
-            yield Finding("field-conflict", f"field {field!r} is {type_} here and {before} in an earlier pattern", path)
+            yield Finding(
+                "field-conflict",
+                f"field {field!r} is {format_type(type_)} here and {format_type(before)} in an earlier pattern",
+                path,
+            )
     for field in types:
         inner = next((other for other in seen if other.startswith(f"{field}.")), None)
         if inner:

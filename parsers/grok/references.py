@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from etl.api import Finding
 from etl.scanner.syntax import REFERENCE
+from parsers.grok.meant_names import meant
 
 _BEGINNING = re.compile(r"(?<!\\)%\{\w[^{}]*\}?")
 _HINT = "write %{NAME}, %{NAME:field} or %{NAME:field:int}; a field has letters, digits, _, -, @ and dots"
@@ -26,6 +27,14 @@ def misspelt_references(pattern: str, path: tuple[str | int, ...]) -> Iterator[F
         else:
             continue
         yield Finding("bad-reference", message, path, _HINT, at=at, severity="warning")
+
+
+def unknown_references(pattern: str, path: tuple[str | int, ...], known: frozenset[str], said: int) -> Iterator[Finding]:
+    """References to patterns that there are not, but for the one at ``said``."""
+    for found in REFERENCE.finditer(pattern):
+        if found["name"] not in known and found.start() != said:
+            message, hint = f"there is no grok pattern {found['name']!r}", meant(found["name"], known)
+            yield Finding("unknown-pattern", message, path, hint, at=found.start())
 
 
 def _ignored(reference: re.Match[str]) -> str:

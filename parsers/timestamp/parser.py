@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, nearest, unknown_field, with_fields
+from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, format_type, nearest, unknown_field, with_fields
 from etl.columns.texts import owned_array
 from parsers.timestamp.columns import is_number, read_column, read_numbers
 from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, sure_reader
@@ -108,9 +108,13 @@ class Timestamp(Parser):
         elif is_number(type_):
             if not any(text in EPOCHS for text in self.formats):
                 hint = f"formats of numbers are {', '.join(EPOCHS)}"
-                yield Finding("wrong-type", f"field {self.field!r} is {type_}, and no format reads numbers", ("formats",), hint)
+                yield Finding(
+                    "wrong-type", f"field {self.field!r} is {format_type(type_)}, and no format reads numbers", ("formats",), hint
+                )
         elif type_ not in (pa.string(), pa.null()):
-            yield Finding("wrong-type", f"field {self.field!r} is {type_}, and timestamp reads text or numbers", ("field",))
+            yield Finding(
+                "wrong-type", f"field {self.field!r} is {format_type(type_)}, and timestamp reads text or numbers", ("field",)
+            )
 
     def compile(self) -> Callable[[pa.Array], Parsed]:
         """A function of a column of texts, numbers or timestamps; now is when it is compiled."""

@@ -331,3 +331,25 @@ def test_set_rejects_an_event_once_with_its_first_reason() -> None:
     assert outcome.events.to_pylist() == [{"level": "3", "n": 15.0, "_offset": 20, "a": 5.0}]
     assert rejects.events.to_pylist() == EVENTS.slice(0, 2).to_pylist()
     assert rejects.reasons.to_pylist() == ["division by zero", "cannot cast 'x' to int"]
+
+
+def test_a_constant_array_keeps_its_type_over_no_events() -> None:
+    evaluate = compile_expression("array('a', 'b')", pa.schema([("s", pa.string())]))
+
+    values = evaluate(pa.RecordBatch.from_pydict({"s": pa.array([], pa.string())})).values
+
+    assert values.type == pa.list_(pa.string())
+
+
+@pytest.mark.parametrize(
+    ("expression", "type_"),
+    [
+        ("named_struct('a', 1, 'b', s)", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ("struct(s, 1)", pa.struct([("s", pa.string()), ("col2", pa.int32())])),
+        ("from_json(s, 'a int, b array<string>')", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
+        ("struct(s as x)", pa.null()),
+        ("greatest(variant_get(parse_json(s), '$'), 1) + 1", pa.null()),
+    ],
+)
+def test_types_that_follow_from_names_and_unknown_parts(expression: str, type_: pa.DataType) -> None:
+    assert analyse(expression, pa.schema([("s", pa.string())])).type == type_

@@ -349,7 +349,7 @@ def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> No
         ({"size": "1m", "aggregates": {"window_end": "count(*)"}}, "name-conflict", ("aggregates",)),
         ({"size": "1m", "group_by": ["source.ip"], "aggregates": {"source": "count(*)"}}, "name-conflict", ("aggregates",)),
         ({"size": "1m", "having": "m > 3"}, "unknown-field", ("having",)),
-        ({"size": "1m", "having": "n + 1"}, "wrong-type", ("having",)),
+        ({"size": "1m", "having": "n + 1"}, "not-boolean", ("having",)),
     ],
 )
 def test_findings(options: dict[str, Any], code: str, path: tuple[str | int, ...]) -> None:

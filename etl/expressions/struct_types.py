@@ -1,0 +1,63 @@
+"""Structs that calls make, whose members follow from names and constants: in a query they become fields of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from etl.api import parse_type
+from etl.expressions.bound import Bound
+from etl.expressions.widening import NULL
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+STRUCTS = frozenset(("named_struct", "struct", "from_json"))
+_MEMBER = re.compile(r"`?([\w@.\-]+)`?\s*:?\s+(.+)", re.DOTALL)
+
+
+def struct_type(name: str, node: Node, args: Sequence[Bound]) -> pa.DataType:
+    """The type of a call, ``null`` where its members are not known."""
+    if name == "from_json":
+        text = args[1].value if len(args) > 1 and args[1].is_literal else None
+        return _declared(text) if isinstance(text, str) else NULL
+    values = args[1::2] if name == "named_struct" else args
+    named = [arg.value if arg.is_literal else None for arg in args[::2]] if name == "named_struct" else _columns(node)
+    if not named or len(named) != len(values) or not all(isinstance(one, str) for one in named):
+        return NULL
+    return pa.struct([(one, value.type) for one, value in zip(named, values, strict=True)])
+
+
+def _columns(node: Node) -> list[str]:
+    """What Spark calls the members of ``struct(a, b + 1)``: by their columns, else by their numbers."""
+    parts = node.expressions
+    if any(type(part).__name__ in ("Alias", "PropertyEQ") for part in parts):
+        return []
+    plain = [type(part).__name__ in ("Column", "Dot") for part in parts]
+    return [part.name if is_column else f"col{at}" for at, (part, is_column) in enumerate(zip(parts, plain, strict=True), 1)]
+
+
+def _declared(text: str) -> pa.DataType:
+    """A schema as DDL writes it: ``a int, b array<string>``."""
+    try:
+        if re.match(r"\s*(?:struct|array|map)\s*<", text, re.IGNORECASE):
+            return parse_type(text)
+        members = [found for part in _split(text) if (found := _MEMBER.fullmatch(part.strip()))]
+        return pa.struct([(found[1], parse_type(found[2].strip())) for found in members]) if members else NULL
+    except ValueError:
+        return NULL
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside of brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

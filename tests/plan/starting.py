@@ -1,0 +1,236 @@
+"""Starting a pipeline as far as a test can in a moment: planned, its segments run on a few events, its frames taken by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from etl.api import NO_BATCH, OFFSET, Schema, Sink
+from etl.catalogue import installed
+from etl.config.model import Pipeline
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.model import Branch, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources
+from etl.plan.planner import plan as planned
+from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark import frames
+from etl.spark.query_context import QueryContext
+from etl.spark.splits import emitted_schema, spark_schema
+from etl.spark.state import StateFolder
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import DataFrame, SparkSession
+
+LINES = (
+    "one line",
+    '{"level": "info", "source": {"ip": "10.0.0.1"}, "n": 5, "tags": ["a", "b"], "at": "2026-01-02T03:04:05Z"}',
+    "level=warn n=5 took=1.5 source.ip=10.0.0.1",
+    "<34>1 2026-01-02T03:04:05Z gate app 7 ID - text",
+    "10.0.0.1 4",
+    "2026-01-02 03:04:05,678",
+    "7",
+    None,
+)
+_ALONE = ("file", "console", "discard")
+"""Sinks that need no server; others are opened as `discard`."""
+
+
+VALUE_ERRORS = (
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "DIVIDE_BY_ZERO",
+    "INVALID_ARRAY_INDEX",
+    "ARITHMETIC_OVERFLOW",
+    "DATETIME_",
+    "CANNOT_PARSE",
+)
+"""What Spark says of a value: of an event, not of the pipeline."""
+
+
+class DifferenceError(Exception):
+    """Lint found a pipeline clean, and it does not start so."""
+
+
+class Starter:
+    """Starts pipelines; ``folder`` is theirs."""
+
+    def __init__(self, session: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session = session
+        self.folder = folder
+        self._batches: dict[int, list[pa.RecordBatch]] | None = None
+        monkeypatch.setattr(frames, "read", self._read)
+
+    def start(self, pipeline: Pipeline, computed: bool = False) -> None:
+        """Raises what goes wrong. ``computed``: Spark computes the frames over a few events, too."""
+        letters = Output("dead_letters", _sink("file", path=str(self.folder / "dead")), SCHEMA)
+        plan = planned(pipeline, letters.sink, SCHEMA)
+        for query in plan.queries:
+            self._start(query, plan, computed)
+
+    def _start(self, query: QueryPlan, plan: Plan, computed: bool) -> None:
+        if query.frame is None:
+            for source in query.segment.roots:
+                list(self._ran(query.segment, source, query.sources[source].fields(), plan))
+            return
+        read = [leaf for leaf in frame_sources(query.frame) if isinstance(leaf, Read)]
+        found = {id(leaf.segment): self._events(leaf, plan) for leaf in read}
+        self._batches = None
+        self._taken(self._built(query, plan, f"{query.name} streaming"), query)
+        if computed and not any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(query.frame)):
+            self._batches = found
+            self._finish(query, plan, self._computed(query, plan))
+
+    def _computed(self, query: QueryPlan, plan: Plan) -> Sequence[pa.RecordBatch]:
+        try:
+            return self._built(query, plan, query.name).toArrow().to_batches()
+        except Exception as error:
+            if any(word in str(error) for word in VALUE_ERRORS):
+                return []
+            raise
+
+    def _events(self, read: Read, plan: Plan) -> list[pa.RecordBatch]:
+        """What the segments in front of Spark emit for it."""
+        emits, events = emitted_schema(read), list[pa.RecordBatch]()
+        for source in read.segment.roots:
+            events += self._ran(read.segment, source, read.sources[source].fields(), plan, read)
+        wanted = emits.append(pa.field(OFFSET, pa.int64()))
+        for batch in events:
+            _same("what is handed to Spark", wanted, batch.schema)
+        return events
+
+    def _ran(
+        self, segment: Segment, source: str, fields: Schema, plan: Plan, read: Read | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        for branch in segment.roots[source].walk():
+            _checked(branch)
+        run = SegmentRun(
+            _alone(segment),
+            source,
+            self._split(),
+            plan.dead_letters,
+            emitted_schema(read) if read else None,
+            read.watermark if read else None,
+        )
+        yield from run.process([_some(fields)])
+
+    def _split(self) -> SplitContext:
+        def folder(name: str) -> str:
+            (self.folder / "sinks" / name).mkdir(parents=True, exist_ok=True)
+            return str(self.folder / "sinks" / name)
+
+        return SplitContext(pipeline="random", source="source", partition="0", split="split", order=0, staging_folder=folder)
+
+    def _built(self, query: QueryPlan, plan: Plan, name: str) -> DataFrame:
+        assert query.frame is not None
+        job = QueryContext(
+            pipeline="random",
+            query=name,
+            run_id="run",
+            state=StateFolder(self.folder / "state"),
+            dead_letters=plan.dead_letters,
+            parallelism=1,
+            max_batch_bytes=1 << 20,
+            once=True,
+            whole_batch=NO_BATCH,
+        )
+        return frames.build_frame(query.frame, self.session, job)
+
+    def _read(self, frame: Read, session: SparkSession, job: QueryContext, number: int) -> DataFrame:
+        """Instead of Spark's own stream of splits: an endless one of the same columns, or what the segments emitted."""
+        from pyspark.sql.functions import lit
+
+        schema = spark_schema(frame)
+        assert not isinstance(schema, str)
+        if self._batches is not None:
+            batches = self._batches[id(frame.segment)]
+            empty = emitted_schema(frame).append(pa.field(OFFSET, pa.int64()))
+            return session.createDataFrame(pa.Table.from_batches(batches, batches[0].schema if batches else empty), schema)
+        rate = session.readStream.format("rate").load()
+        return rate.select(*(lit(None).cast(field.dataType).alias(field.name) for field in schema.fields))
+
+    def _taken(self, frame: DataFrame, query: QueryPlan) -> None:
+        """What Spark's analyser checks when a query starts, and whether its columns are those that were planned."""
+        jvm: Any = self.session._jvm
+        if query.streaming:
+            mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, query.output_mode.capitalize())()
+            checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
+        found, (root,) = frames.arrow_schema(frame), query.segment.roots.values()
+        _same("what Spark gives", root.steps[0].incoming if root.steps else root.outgoing, found)
+
+    def _finish(self, query: QueryPlan, plan: Plan, batches: Sequence[pa.RecordBatch]) -> None:
+        """The segment behind Spark, over what it gave."""
+        for batch in batches:
+            if OFFSET in batch.schema.names:
+                batch = batch.drop_columns([OFFSET])
+            segment = frames.with_actual_types(query.segment, batch.schema)
+            batch = batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
+            list(SegmentRun(_alone(segment), "", self._split(), plan.dead_letters, None).process([batch]))
+
+
+def _sink(kind: str, **options: object) -> Sink:
+    found = installed().families["sink"][kind].model_validate({"type": kind, **options})
+    assert isinstance(found, Sink)
+    return found
+
+
+def _alone(segment: Segment) -> Segment:
+    outputs = {n: out if out.sink.type in _ALONE else replace(out, sink=_sink("discard")) for n, out in segment.outputs.items()}
+    return replace(segment, outputs=outputs)
+
+
+def _checked(branch: Branch) -> None:
+    """Each step gives, of no events and of some, the fields that it was planned with."""
+    for node in branch.steps:
+        opened = node.step.open(node.incoming)  # type: ignore[attr-defined]
+        for batch in (_some(node.incoming), _some(node.incoming).slice(0, 0)):
+            try:
+                given = opened(batch)
+            except Exception as error:
+                raise DifferenceError(f"{node.id} fails: {type(error).__name__}: {error}") from error
+            _same(node.id, node.outgoing, given.events.schema)
+
+
+def _some(fields: Schema) -> pa.RecordBatch:
+    """A few events with these fields."""
+    columns = {one.name: _column(one.type) for one in fields}
+    return pa.RecordBatch.from_pydict({**columns, OFFSET: pa.array(range(len(LINES)), pa.int64())})
+
+
+def _column(type_: pa.DataType) -> pa.Array:
+    count = len(LINES)
+    if pa.types.is_string(type_):
+        return pa.array(LINES, type_)
+    if pa.types.is_decimal(type_):
+        return pa.array([*range(1, count), None], pa.decimal128(type_.precision, 0)).cast(type_)
+    numbers = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    if numbers or pa.types.is_timestamp(type_):
+        return pa.array([*range(1, count), None], pa.int64()).cast(type_)
+    if pa.types.is_list(type_) and pa.types.is_string(type_.value_type):
+        return pa.array([["a", "b"], [], None, [None]] * (count // 4), type_)
+    return pa.nulls(count, type_)
+
+
+def _same(what: str, planned: Schema, found: Schema) -> None:
+    """Names in their order and known types."""
+    wanted, given = ([one for one in schema if not one.name.startswith("_")] for schema in (planned, found))
+    if [one.name for one in wanted] != [one.name for one in given]:
+        raise DifferenceError(f"{what}: planned {[one.name for one in wanted]}, found {[one.name for one in given]}")
+    for one, other in zip(wanted, given, strict=True):
+        if not pa.types.is_null(one.type) and not _plain(one.type).equals(_plain(other.type)):
+            raise DifferenceError(f"{what}: {one.name!r} was planned as {one.type}, found {other.type}")
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Without names and nullability of items, and views."""
+    if pa.types.is_list(type_):
+        return pa.list_(_plain(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(one.name, _plain(one.type)) for one in type_])
+    return pa.string() if type_ in (pa.string_view(), pa.large_string()) else type_
