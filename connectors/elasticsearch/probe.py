@@ -124,7 +124,7 @@ def _kind(mapping: dict[str, Any], field: str | None) -> str | None:
 
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TIMES = (pa.types.is_timestamp, pa.types.is_date_pattern, pa.types.is_integer)
+_TIMES = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_integer)
 _ACCEPTED_TYPES = {
     **dict.fromkeys(("long", "integer", "short", "byte", "unsigned_long", "double", "float", "half_float"), _NUMBERS),
     **dict.fromkeys(("date", "date_nanos"), _TIMES),
