@@ -45,8 +45,9 @@ def compare(operator: str, left: Bound, right: Bound) -> Bound:
     """``= <> < <= > >= <=>``."""
     operator_type(f"operator {operator}", left, right)
     type_ = common_type_of([left.type, right.type])
-    for side in (left, right):
-        _check_literal(side, type_)
+    for side, other in ((left, right), (right, left)):
+        if not other.is_literal:
+            _check_literal(side, type_)
     if type_ is None:
         return no_form(f"comparing {_listed((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
