@@ -23,11 +23,11 @@ from connectors.file.source import FileSource
 from connectors.json_lines import encode
 from etl.api import ArrowStep, Limit, visible
 from etl.columns.texts import owned
-from etl.rules.conditions import Leaf, replaced
-from etl.rules.engine import Engine, Switches
+from etl.rules.compiled_rules import fields_needed
+from etl.rules.conditions.predicates import Text
+from etl.rules.conditions.tree import Leaf, replaced
+from etl.rules.engine.batch_engine import Engine, Switches
 from etl.rules.files import read_rules, rule_files
-from etl.rules.in_force import fields_needed
-from etl.rules.predicates import Text
 from etl.rules.rule import Rule
 from etl.steps.rules import Rules
 from parsers.json.parser import Json

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from etl.api import Schema
     from etl.config.model import Pipeline
-    from etl.rules.correlation import Correlation
+    from etl.rules.correlation.model import Correlation
     from etl.rules.rule import Problem, Rule, RuleSet
     from etl.rules.taxonomy import Taxonomy
     from etl.steps.rule_sources import RuleSources
@@ -84,7 +84,7 @@ def _steps(path: str) -> Iterator[Group]:
 def _group(pipeline: Pipeline, at: tuple[str, int], step: RuleSources, incoming: Schema) -> Group:
     """The rules of a step, by the lines of the pipeline file where they stand in it."""
     from etl.api import visible
-    from etl.rules.in_force import decided
+    from etl.rules.compiled_rules import decided
     from etl.rules.taxonomy import read_taxonomy
 
     stream, index = at

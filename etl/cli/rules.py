@@ -42,7 +42,7 @@ def check(paths: Sequence[str], names: str | None, columns: str | None, strict: 
     PATHS are files of rules, folders of them, and pipelines. Of a pipeline the rules of its steps are told, in front of the
     fields that reach them and with the `fields` they name.
     """
-    from etl.rules.in_force import readable
+    from etl.rules.compiled_rules import readable
     from etl.rules.locations import at_keys
     from etl.rules.report import report
 
@@ -72,8 +72,8 @@ def test(paths: Sequence[str], names: str | None) -> None:
 
     PATHS are files of rules, folders of them, and pipelines, of which the rules of the steps `rules` and `correlate` are tried.
     """
+    from etl.rules.conditions.wording import counted
     from etl.rules.locations import at_keys
-    from etl.rules.said import counted
 
     ran = failed = rules = problems = 0
     for group in groups(paths, names):
@@ -94,7 +94,7 @@ def test(paths: Sequence[str], names: str | None) -> None:
 
 def _outcome(rule: Rule, case: Any, taxonomy: Taxonomy) -> str | None:
     """What is wrong with a test, or None."""
-    from etl.rules.trial import fires
+    from etl.rules.single_event import fires
 
     if not isinstance(case, Mapping) or not isinstance(case.get("event"), Mapping):
         return f"a test is a mapping with an 'event', and this is {case!r}"

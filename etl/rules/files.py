@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from etl.api import FileSearch
-from etl.rules.correlation import Correlation
-from etl.rules.correlation_families import resolved
-from etl.rules.own import own_rule
+from etl.rules.correlation.families import resolved
+from etl.rules.correlation.model import Correlation
+from etl.rules.native import own_rule
 from etl.rules.rule import Problem, Rule, RuleSet
-from etl.rules.sigma import Document, is_sigma, read_sigma
-from etl.rules.sigma_values import Placeholders
+from etl.rules.sigma.reader import Document, is_sigma, read_sigma
+from etl.rules.sigma.values import Placeholders
 
 SUFFIXES = (".yml", ".yaml")
 LARGEST_BYTES = 16 << 20

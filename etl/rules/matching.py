@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from etl.api import Counted, Outcome
 from etl.receipts import OTHERS
-from etl.rules.engine import Engine
-from etl.rules.in_force import InForce
+from etl.rules.compiled_rules import InForce
+from etl.rules.engine.batch_engine import Engine
+from etl.rules.engine.program import Matches
+from etl.rules.match_fields import Output
 from etl.rules.outputs import WRITE, told
-from etl.rules.program import Matches
 from etl.rules.rule import Rule
-from etl.rules.told import Output
 
 SMALL = 0.01
 """The part of a split's time below which a rule's is told with that of others: what travels is bounded."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from etl.api import with_columns
 from etl.columns.texts import taken
-from etl.rules.program import Matches
+from etl.rules.engine.program import Matches
+from etl.rules.match_fields import LIST, ONE, Output, told_type
 from etl.rules.rule import Rule
-from etl.rules.told import LIST, ONE, Output, told_type
 
 
 def told(rules: tuple[Rule, ...], version: str, metadata: Sequence[str] = ()) -> pa.StructArray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from etl.rules.conditions import leaves
-from etl.rules.contradictions import contradiction
-from etl.rules.correlation_report import correlation_lines
+from etl.rules.compiled_rules import fields_needed
+from etl.rules.conditions.contradictions import contradiction
+from etl.rules.conditions.predicates import ANY_FIELD, Pattern, Predicate, Sql, fields_of
+from etl.rules.conditions.tree import leaves
+from etl.rules.conditions.wording import counted
+from etl.rules.correlation.report import correlation_lines
 from etl.rules.files import NO_RULE
-from etl.rules.in_force import fields_needed
-from etl.rules.predicates import ANY_FIELD, Pattern, Predicate, Sql, fields_of
-from etl.rules.regexes import engine
 from etl.rules.rule import Rule, RuleSet
-from etl.rules.said import counted
+from etl.rules.search.regex_search import engine
 from etl.rules.taxonomy import Taxonomy
 
 MOST_SHOWN = 10

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from etl.api import cut
-from etl.rules.conditions import Condition
+from etl.rules.conditions.tree import Condition
 
 if TYPE_CHECKING:
-    from etl.rules.correlation import Correlation
+    from etl.rules.correlation.model import Correlation
 
 MOST_SAID = 500
 """Characters of a message that are shown: it may quote a pattern of any length."""

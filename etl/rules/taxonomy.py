@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from etl.rules.conditions import Condition, Leaf, both, either, replaced
-from etl.rules.predicates import Predicate, SameField, Sql
+from etl.rules.conditions.predicates import Predicate, SameField, Sql
+from etl.rules.conditions.tree import Condition, Leaf, both, either, replaced
 from etl.rules.rule import Rule
 
 BUILT_IN = "sigma/"
@@ -102,7 +102,7 @@ def _read(path: str, changed: int) -> Taxonomy:
 
 
 def _logsource(path: str, data: Any) -> tuple[Mapping[str, str], Condition]:
-    from etl.rules.sigma import lacking, selection
+    from etl.rules.sigma.reader import lacking, selection
 
     if (missing := lacking()) is not None:
         raise TaxonomyError(f"{path!r}: {missing}")

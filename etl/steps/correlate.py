@@ -15,7 +15,7 @@ from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, forma
 from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
-    from etl.rules.correlation_force import Correlating
+    from etl.rules.correlation.compiled import Correlating
     from etl.rules.rule import Problem, RuleSet
 
 _OWN = "correlations"
@@ -217,9 +217,9 @@ class Correlate(RuleSources):
 
     def _with_correlations(self, found: RuleSet) -> RuleSet:
         """The rules, and the correlations that the pipeline itself holds."""
-        from etl.rules.correlation_families import resolved
+        from etl.rules.correlation.families import resolved
         from etl.rules.files import rules_of
-        from etl.rules.sigma import Document
+        from etl.rules.sigma.reader import Document
 
         documents = [Document(_OWN, number, data) for number, data in enumerate(self.correlations, 1)]
         written = rules_of({_OWN: documents}, {})
@@ -229,8 +229,8 @@ class Correlate(RuleSources):
 
 @lru_cache(maxsize=8)
 def _correlating(asked: Asked[Correlate], *, published: bool, told: frozenset[str] | None = None) -> Correlating:
-    from etl.rules.correlation_force import correlating, only_told
-    from etl.rules.taxonomy_standing import standing_taxonomy
+    from etl.rules.correlation.compiled import correlating, only_told
+    from etl.rules.reload.current_taxonomy import standing_taxonomy
 
     step, names = asked.step, standing_taxonomy(asked.step.taxonomy).taxonomy
     found = correlating(step.as_published(asked.incoming) if published else step.as_read(), names, asked.incoming)

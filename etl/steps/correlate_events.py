@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
-from etl.rules.correlation_routes import COUNTS
+from etl.rules.correlation.routes import COUNTS
 from etl.steps.correlate import Correlate
 from etl.steps.rule_sources import Asked, log, log_changes, say_left_out
 
@@ -42,7 +42,7 @@ class CorrelateEvents(ArrowStep):
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""
-        from etl.rules.correlation_events import counting
+        from etl.rules.correlation.events import counting
         from etl.rules.taxonomy import TaxonomyError
 
         try:
@@ -59,10 +59,10 @@ class CorrelateEvents(ArrowStep):
 @lru_cache(maxsize=8)
 def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
-    from etl.rules.correlation_events import ways
-    from etl.rules.in_force import in_force
+    from etl.rules.compiled_rules import in_force
+    from etl.rules.correlation.events import ways
+    from etl.rules.reload.current_taxonomy import standing_taxonomy
     from etl.rules.rule import RuleSet
-    from etl.rules.taxonomy_standing import standing_taxonomy
 
     force = asked.step.correlating(asked.incoming, told)
     known = visible(asked.incoming)

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
 from etl.expressions import quoted
-from etl.rules.correlation_force import Correlating
-from etl.rules.correlation_names import PART, parted
-from etl.rules.correlation_routes import COUNTS
-from etl.rules.correlation_windows import Alert
+from etl.rules.correlation.compiled import Correlating
+from etl.rules.correlation.encoding import PART, parted
+from etl.rules.correlation.routes import COUNTS
+from etl.rules.correlation.windows import Alert
 from etl.steps.correlate import TOLD, Correlate
 from etl.steps.heartbeats import DELAY, without_heartbeats
 from etl.steps.rule_sources import Asked
@@ -121,7 +121,7 @@ def correlated(
     """The groups of a bucket: their events of a micro-batch, or a time that has come → alerts."""
     import pandas as pd
 
-    from etl.rules.correlation_bucket import Bucket
+    from etl.rules.correlation.bucket import Bucket
 
     force = _force(asked, told, _task())
     bucket = Bucket.read(state.get[0]) if state.exists else Bucket()
@@ -137,7 +137,7 @@ def correlated(
 
 
 def _events(frames: Iterable[pd.DataFrame]) -> pa.Table:
-    from etl.rules.correlation_columns import ROWS, rows_of
+    from etl.rules.correlation.columns import ROWS, rows_of
 
     types = {"event": pa.string(), "micros": pa.int64(), "offset": pa.int64()}
     found = [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import FileLocation, Finding, LookupTable, Schema, format_type, nearest
+from etl.rules.compiled_rules import in_force
 from etl.rules.files import NO_RULE, apart, read_rules, rule_files
-from etl.rules.in_force import in_force
 from etl.rules.locations import location_of
 from etl.rules.rule import Problem, RuleSet
 from etl.rules.taxonomy import Taxonomy

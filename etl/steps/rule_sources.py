@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from etl.api import NOTICE, Expression, Finding, LookupTable, Schema, Step, visible
 
 if TYPE_CHECKING:
-    from etl.rules.changes import Known
-    from etl.rules.correlation import Correlation
-    from etl.rules.published import Text
+    from etl.rules.correlation.model import Correlation
+    from etl.rules.reload.changes import Known
+    from etl.rules.reload.current_rules import Text
     from etl.rules.rule import Problem, Rule, RuleSet
     from etl.rules.taxonomy import Taxonomy
     from etl.tables.table_store import TableRequest
@@ -128,14 +128,14 @@ class RuleSources(Step):
     def rule_state(self) -> tuple[object, ...]:
         """Is another when what is published is another: of files when they changed, of tables their rows."""
         from etl.rules.files import states_of
-        from etl.rules.taxonomy_standing import state
+        from etl.rules.reload.current_taxonomy import state
 
         return states_of(self.files), state(self.taxonomy), self._texts()
 
     def rule_set(self, incoming: Schema) -> RuleSet:
         """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""
-        from etl.rules.correlation_families import resolved
-        from etl.rules.taxonomy_standing import standing_taxonomy
+        from etl.rules.correlation.families import resolved
+        from etl.rules.reload.current_taxonomy import standing_taxonomy
 
         return resolved(self._published(standing_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
 
@@ -155,9 +155,9 @@ class RuleSources(Step):
         return {**taxonomy.placeholders, **self.placeholders}
 
     def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
+        from etl.rules.compiled_rules import Stream
         from etl.rules.files import beside, read_rules
-        from etl.rules.in_force import Stream
-        from etl.rules.published import published
+        from etl.rules.reload.current_rules import published
 
         own = read_rules((), self.written())
         if not self.files and not self.tables:
@@ -194,7 +194,7 @@ _left_out: dict[str, tuple[str, ...]] = {}
 
 def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
     """Log that rules are left out, if some are and others than before."""
-    from etl.rules.said import counted
+    from etl.rules.conditions.wording import counted
 
     now = tuple(map(str, problems))
     if now != _left_out.get(asked.options, ()):
@@ -210,7 +210,7 @@ _rules: dict[tuple[str, str], Known] = {}
 
 def log_changes(asked: Asked[Any], rules: Sequence[Rule | Correlation]) -> None:
     """Log which rules were added, changed or removed since this process looked last."""
-    from etl.rules.changes import changes, known
+    from etl.rules.reload.changes import changes, known
 
     step = asked.options, str(asked.incoming)
     if step in _rules:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import ComponentError, LookupTable
-from etl.rules.published import Text
+from etl.rules.reload.current_rules import Text
 from etl.tables.table_file import MappedTable, Shape
 from etl.tables.table_store import TableRequest, build_temporary, read_version
 

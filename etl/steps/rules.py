@@ -13,7 +13,7 @@ from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Sch
 from etl.steps.rule_sources import Asked, RuleSources, log_changes, say_left_out
 
 if TYPE_CHECKING:
-    from etl.rules.in_force import InForce
+    from etl.rules.compiled_rules import InForce
 
 
 class Rules(RuleSources, ArrowStep):
@@ -65,7 +65,7 @@ class Rules(RuleSources, ArrowStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What is wrong with its rules, and with what they are to tell."""
-        from etl.rules.told import TOLD
+        from etl.rules.match_fields import TOLD
 
         for name in self.metadata:
             if name in TOLD.names or self.metadata.count(name) > 1:
@@ -73,13 +73,13 @@ class Rules(RuleSources, ArrowStep):
         yield from self.rule_findings(incoming)
 
     def fields(self, incoming: Schema) -> Schema:
-        from etl.rules.told import fields_behind
+        from etl.rules.match_fields import fields_behind
 
         return fields_behind(self.output, self.metadata, incoming)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
         """How many rules there are, what they share, and how they are found."""
-        from etl.rules.explained import explained
+        from etl.rules.explanation import explained
         from etl.rules.taxonomy import TaxonomyError
 
         here = self.model_copy(update={"tables": {}})
@@ -106,9 +106,9 @@ class Rules(RuleSources, ArrowStep):
 
     def in_force(self, incoming: Schema) -> InForce:
         """The rules as they are published now, in front of these fields. Raises TaxonomyError."""
-        from etl.rules.correlation_families import standing
-        from etl.rules.in_force import in_force
-        from etl.rules.taxonomy_standing import standing_taxonomy
+        from etl.rules.compiled_rules import in_force
+        from etl.rules.correlation.families import standing
+        from etl.rules.reload.current_taxonomy import standing_taxonomy
 
         names = standing_taxonomy(self.taxonomy)
         found = in_force(standing(self.rule_set(incoming)), names.taxonomy, visible(incoming))
@@ -118,7 +118,7 @@ class Rules(RuleSources, ArrowStep):
 @lru_cache(maxsize=8)
 def _engine(asked: Asked[Rules]) -> tuple[InForce, Any]:
     """Rules compiled once in a process, until they are others."""
-    from etl.rules.collector import paused
+    from etl.rules.gc_pause import paused
 
     with paused():
         force = asked.step.in_force(asked.incoming)

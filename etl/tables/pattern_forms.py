@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from etl.expressions.likes import ANY_TEXT, parts_of, tree_of
-from etl.rules.literals import required
-from etl.rules.regexes import engine
+from etl.rules.search.regex_literals import required
+from etl.rules.search.regex_search import engine
 from etl.scanner.written import regex_text
 from etl.tables.literal_kernel import AT_END, AT_START, FOLDED, TESTED
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import owned_array, taken
-from etl.rules.backtracking import found
+from etl.rules.search.backtracking import found
 
 log = logging.getLogger("sluice.tables")
 

@@ -22,7 +22,7 @@ from connectors.lookup_tables.database import DatabaseTable
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import TIMESTAMP, ComponentError, LookupTable
-from etl.rules.correlation_names import PART, parted
+from etl.rules.correlation.encoding import PART, parted
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents
 from etl.steps.rules import Rules

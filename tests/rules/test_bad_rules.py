@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from running import Engine
 
 from etl.cli.rules import command
-from etl.rules import backtracking, regexes
+from etl.rules.search import backtracking
+from etl.rules.search import regex_search as regexes
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])

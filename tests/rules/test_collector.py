@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from etl.rules.collector import paused
+from etl.rules.gc_pause import paused
 
 
 def test_it_runs_again_after_an_error() -> None:

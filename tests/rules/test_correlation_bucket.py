@@ -8,13 +8,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules.correlation import Correlation, Joined, Seen, Threshold
-from etl.rules.correlation_bucket import Bucket
-from etl.rules.correlation_columns import rows_of
-from etl.rules.correlation_families import Family
-from etl.rules.correlation_names import escaped, escaped_column, joined, joined_columns, packed, parted, plain, unpacked
-from etl.rules.correlation_reading import MOST_EVENTS, SECOND
-from etl.rules.correlation_windows import Alert, Event, Memory, advance
+from etl.rules.correlation.bucket import Bucket
+from etl.rules.correlation.columns import rows_of
+from etl.rules.correlation.encoding import escaped, escaped_column, joined, joined_columns, packed, parted, plain, unpacked
+from etl.rules.correlation.families import Family
+from etl.rules.correlation.model import Correlation, Joined, Seen, Threshold
+from etl.rules.correlation.reader import MOST_EVENTS, SECOND
+from etl.rules.correlation.windows import Alert, Event, Memory, advance
 
 Row = tuple[str, Event]
 """An event, and the value of its group."""

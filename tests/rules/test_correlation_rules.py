@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.rules.correlation import Correlation, Joined, Seen, Threshold
-from etl.rules.correlation_families import families, standing
-from etl.rules.correlation_force import correlating
-from etl.rules.correlation_reading import MOST_EVENTS, SECOND
-from etl.rules.correlation_windows import Alert, Event, Memory, advance, due
+from etl.rules.correlation.compiled import correlating
+from etl.rules.correlation.families import families, standing
+from etl.rules.correlation.model import Correlation, Joined, Seen, Threshold
+from etl.rules.correlation.reader import MOST_EVENTS, SECOND
+from etl.rules.correlation.windows import Alert, Event, Memory, advance, due
 from etl.rules.files import read_rules
 from etl.rules.report import report
 from etl.rules.rule import RuleSet
@@ -335,7 +335,7 @@ def naive_closed(one: Correlation, events: list[Event]) -> list[int]:
 
 def true_of(one: Correlation, window: list[Event]) -> bool:
     """The condition, straight from the specification."""
-    from etl.rules.correlation import holds
+    from etl.rules.correlation.model import holds
 
     seen = {event.rule for event in window}
     if not isinstance(one.condition, Threshold):

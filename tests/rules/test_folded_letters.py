@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules import regexes
-from etl.rules.conditions import Condition, Leaf
-from etl.rules.engine import Engine
+from etl.rules.conditions.predicates import Pattern
+from etl.rules.conditions.tree import Condition, Leaf
+from etl.rules.engine.batch_engine import Engine
 from etl.rules.files import rules_of
-from etl.rules.literals import required
-from etl.rules.needles import forms_of
-from etl.rules.predicates import Pattern
-from etl.rules.regexes import engine
-from etl.rules.sigma import Document
+from etl.rules.search import regex_search as regexes
+from etl.rules.search.literal_search import forms_of
+from etl.rules.search.regex_literals import required
+from etl.rules.search.regex_search import engine
+from etl.rules.sigma.reader import Document
 
 SCHEMA = pa.schema([("a", pa.string())])
 ALIKE = {"k": "kK\u212a", "s": "sS\u017f", "i": "iI\u0130\u0131"}

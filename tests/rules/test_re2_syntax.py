@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from etl.columns.texts import Texts
-from etl.rules.literals import shortest
-from etl.rules.re2_syntax import automaton
-from etl.rules.regexes import AutomatonTest
-from etl.rules.regexes import test_of as finder_of
+from etl.rules.search.re2_syntax import automaton
+from etl.rules.search.regex_literals import shortest
+from etl.rules.search.regex_search import AutomatonTest
+from etl.rules.search.regex_search import test_of as finder_of
 from etl.scanner.scanner import Scanner
 
 PARTS = [

@@ -10,8 +10,8 @@ import pytest
 
 from etl.api import Counted, Counting
 from etl.receipts import OTHERS
-from etl.rules.conditions import All, Leaf
-from etl.rules.costs import Costs
+from etl.rules.conditions.tree import All, Leaf
+from etl.rules.engine.costs import Costs
 from etl.rules.matching import names_of
 from etl.rules.rule import Rule
 from etl.steps.rules import Rules

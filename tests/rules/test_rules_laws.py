@@ -15,12 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from etl.rules import lazy_literals, program, seen
-from etl.rules.conditions import All, Condition, Leaf, Some, both, either
-from etl.rules.engine import Engine, Matches, Switches
-from etl.rules.literals import all_required, exactly_required, required
-from etl.rules.needles import forms_of
-from etl.rules.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
+from etl.rules.conditions.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
+from etl.rules.conditions.tree import All, Condition, Leaf, Some, both, either
+from etl.rules.engine import program
+from etl.rules.engine import text_memory as seen
+from etl.rules.engine.batch_engine import Engine, Matches, Switches
+from etl.rules.search import deferred_literals as lazy_literals
+from etl.rules.search.literal_search import forms_of
+from etl.rules.search.regex_literals import all_required, exactly_required, required
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
 

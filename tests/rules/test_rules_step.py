@@ -12,9 +12,9 @@ import pytest
 
 from etl.api import NOTICE
 from etl.expressions import compile_expression
-from etl.rules.conditions import Leaf
-from etl.rules.engine import Engine
-from etl.rules.predicates import Text
+from etl.rules.conditions.predicates import Text
+from etl.rules.conditions.tree import Leaf
+from etl.rules.engine.batch_engine import Engine
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("user_name", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
@@ -386,7 +386,7 @@ def test_a_bad_file_that_was_never_good_has_no_rules(folder: Path) -> None:
 
 def test_another_process_knows_the_old_rules_too(folder: Path) -> None:
     # given
-    from etl.rules import published
+    from etl.rules.reload import current_rules as published
     from etl.steps import rules as module
 
     publish(folder, "a.yml", "{name: a, where: n = 1}", 1)

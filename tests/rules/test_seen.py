@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.rules import seen
-from etl.rules.seen import TELLING, Hits, Seen
+from etl.rules.engine import text_memory as seen
+from etl.rules.engine.text_memory import TELLING, Hits, Seen
 
 WORDS = ["a", "bb", "ccc", "", "dddd", "é" * 5, "x" * 30, "y" * 31]
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from etl.rules.compiled_rules import InForce, in_force
 from etl.rules.files import read_rules, rule_files
-from etl.rules.in_force import InForce, in_force
 from etl.rules.rule import Rule, RuleSet
 from etl.rules.taxonomy import Taxonomy, read_taxonomy
 

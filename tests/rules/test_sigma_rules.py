@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from etl.rules.conditions import TRUE
-from etl.rules.engine import Engine
+from etl.rules.compiled_rules import in_force
+from etl.rules.conditions.tree import TRUE
+from etl.rules.engine.batch_engine import Engine
 from etl.rules.files import read_rules
-from etl.rules.in_force import in_force
 from etl.rules.rule import Rule, RuleSet
 from etl.rules.taxonomy import Taxonomy, read_taxonomy
 

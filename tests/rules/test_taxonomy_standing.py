@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from etl.api import ComponentError
+from etl.rules.reload.current_taxonomy import standing_taxonomy
 from etl.rules.taxonomy import TaxonomyError
-from etl.rules.taxonomy_standing import standing_taxonomy
 from etl.steps.rules import Rules
 
 GOOD = "fields: {Image: process}\n"

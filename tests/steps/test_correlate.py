@@ -20,7 +20,7 @@ from etl.config.problems import ConfigError
 from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
-from etl.rules.correlation_names import PART, parted
+from etl.rules.correlation.encoding import PART, parted
 from etl.segment import preopened_steps
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents, _compiled

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules import backtracking
+from etl.rules.search import backtracking
 from etl.tables import literal_index
 from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 

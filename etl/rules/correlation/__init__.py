@@ -1,0 +1,1 @@
+"""Sigma's correlation rules: what they count, their windows and their alerts."""

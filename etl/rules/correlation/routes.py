@@ -1,0 +1,96 @@
+"""Which rules' events go to which correlations, and with which fields: groups, parts of chains, values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from etl.rules.correlation.model import Correlation
+from etl.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from etl.rules.correlation.families import Family
+    from etl.rules.taxonomy import Taxonomy
+
+COUNTS = "counts"
+"""The field with what an event counts for: of each correlation a text with `PARTS`."""
+
+PARTS = ("group", "member", "order", "rule", "value", "sample")
+"""``group`` is the correlation that gives the alert and the values of its group; ``member`` is the one of its family that counts
+the event and, where that is another one, the values of its own group: both are names. ``value`` and ``sample`` may be null."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way of some rules' events to a correlation."""
+
+    head: str
+    member: str
+    rules: tuple[str, ...]
+    """Ids; an event that several of them match goes once."""
+
+    orders: tuple[int, ...]
+    group: tuple[str, ...]
+    part: tuple[str, ...]
+    values: tuple[str, ...]
+    numeric: bool
+
+
+def routes(family: Family, rules: Sequence[Rule], taxonomy: Taxonomy) -> list[Route]:
+    """Where the events of each rule go. Rules whose events go with the same fields to a count share a route."""
+    found: dict[Any, dict[str, int]] = {}
+    for member, names in _below(family, family.head, family.head.group_by):
+        for rule in rules:
+            if rule.id not in member.rules:
+                continue
+            apart = rule.id if member.kind.startswith("temporal") else ""
+            group = _columns(member, names, rule.id, taxonomy)
+            part = _columns(member, member.group_by, rule.id, taxonomy)
+            key = (member, apart, group, part, _columns(member, member.values, rule.id, taxonomy))
+            found.setdefault(key, {})[rule.id] = member.rules.index(rule.id)
+    return [
+        Route(family.head.id, member.id, tuple(some), tuple(some.values()), group, part, values, numeric=_is_numeric(member))
+        for (member, _, group, part, values), some in found.items()
+    ]
+
+
+def _is_numeric(one: Correlation) -> bool:
+    return bool(one.values) and one.kind != "value_count"
+
+
+def _below(family: Family, upper: Correlation, names: tuple[str, ...]) -> Iterator[tuple[Correlation, tuple[str, ...]]]:
+    """Each member, and what it calls the head's group fields."""
+    yield upper, names
+    for member in family.members:
+        if member.id in upper.rules:
+            yield from _below(family, member, tuple(upper.field_of(name, member.id) for name in names))
+
+
+def _columns(one: Correlation, names: Sequence[str], rule: str, taxonomy: Taxonomy) -> tuple[str, ...]:
+    fields = (one.field_of(name, rule) for name in names)
+    return tuple(taxonomy.fields.get(field, field) for field in fields)
+
+
+def groupable(type_: pa.DataType) -> bool:
+    """Whether values of a type have one text each, by which events are grouped."""
+    return not pa.types.is_nested(type_) and not pa.types.is_binary(type_) and not pa.types.is_null(type_)
+
+
+def group_types(
+    heads: Sequence[Correlation], ways: Mapping[str, Sequence[Route]], taxonomy: Taxonomy, known: pa.Schema
+) -> pa.Schema:
+    """The fields of alerts that hold groups, by the stream's names or aliases: of the type that all their fields have."""
+    found: dict[str, set[pa.DataType]] = {}
+    for head in heads:
+        for place, name in enumerate(head.group_by):
+            types = found.setdefault(shown(head, name, taxonomy), set())
+            types |= {known.field(way.group[place]).type for way in ways[head.id] if way.group[place] in known.names}
+    return pa.schema([(name, types.pop() if len(types) == 1 else pa.string()) for name, types in found.items()])
+
+
+def shown(one: Correlation, name: str, taxonomy: Taxonomy) -> str:
+    """What alerts call a name of ``group_by``."""
+    return name if name in one.aliases else taxonomy.fields.get(name, name)

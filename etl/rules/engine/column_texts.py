@@ -1,0 +1,37 @@
+"""The columns of a batch as predicates read them: values as texts, and the row of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.rules.conditions.column_types import TEXTS, is_list
+
+
+@dataclass
+class Column:
+    """A column of a batch."""
+
+    array: pa.Array
+
+    @cached_property
+    def values(self) -> pa.Array:
+        """Its values as texts: numbers and truth values as they are written in JSON; of a list, the items."""
+        array = self.array.flatten() if is_list(self.array.type) else self.array
+        return array if array.type in TEXTS else array.cast(pa.string())
+
+    @cached_property
+    def rows(self) -> Any:
+        """The row of each value."""
+        if is_list(self.array.type):
+            return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
+        return np.arange(len(self.array))
+
+    def values_in(self, rows: Any) -> Any:
+        """The values of some rows, by their place."""
+        return np.flatnonzero(np.isin(self.rows, rows)) if is_list(self.array.type) else rows

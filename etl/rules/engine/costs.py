@@ -1,0 +1,65 @@
+"""What each rule's predicates cost: time by field and by expression, shared out among the rules that have them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from etl.rules.conditions.predicates import Predicate
+from etl.rules.conditions.tree import Condition, leaves
+
+
+class Costs:
+    """Nanoseconds since they were last taken.
+
+    Predicates on one field are decided together, so each has an equal part of the field's time; expressions that are tried on
+    texts are timed alone. A predicate's time is that of its rules in equal parts, and so is the time of the conditions.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
+        self._groups = groups
+        self.alone: dict[int, int] = {}
+        """Predicates that are timed alone; that time is part of their group's."""
+        self._spent, self._last = [0] * (len(groups) + 1), 0
+        self._of: list[Any] | None = None
+        """The predicates of each rule, once somebody asks."""
+
+    def begin(self) -> None:
+        """The clock runs from here."""
+        self._last = time.perf_counter_ns()
+
+    def lap(self, group: int) -> None:
+        """The time since the last lap is this group's; that of group -1 are the conditions."""
+        now = time.perf_counter_ns()
+        self._spent[group] += now - self._last
+        self._last = now
+
+    def taken(self, conditions: Sequence[Condition], numbers: Sequence[Mapping[Predicate, int]]) -> Any:
+        """Seconds of each rule (float64[n]); the clocks stand at zero again."""
+        predicates = self._by_predicate()
+        if self._of is None:
+            self._of = [_predicates(condition, known) for condition, known in zip(conditions, numbers, strict=True)]
+        of = self._of
+        shared = np.bincount(np.concatenate([np.empty(0, np.int64), *of]), minlength=len(predicates))
+        each = predicates / np.maximum(shared, 1)
+        rules = np.array([each[mine].sum() for mine in of]) + self._spent[-1] / max(len(of), 1)
+        self._spent = [0] * len(self._spent)
+        self.alone.clear()
+        return rules / 1e9
+
+    def _by_predicate(self) -> Any:
+        nanoseconds = np.zeros(max((number for group in self._groups for number in group), default=-1) + 1)
+        for group, spent in zip(self._groups, self._spent, strict=False):
+            alone = sum(self.alone.get(number, 0) for number in group)
+            nanoseconds[list(group)] = max(spent - alone, 0) / max(len(group), 1)
+        for number, spent in self.alone.items():
+            nanoseconds[number] += spent
+        return nanoseconds
+
+
+def _predicates(condition: Condition, known: Mapping[Predicate, int]) -> Any:
+    """The numbers of a condition's predicates, each once."""
+    return np.array(sorted({known[leaf.predicate] for leaf in leaves(condition)}), np.int64)

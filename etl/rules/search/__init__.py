@@ -1,0 +1,1 @@
+"""Searching texts for thousands of literals and regular expressions at once."""
