@@ -38,7 +38,7 @@ def file(path: Path, text: str | bytes, **options: Any) -> FileTable:
         ("t.csv", "\ufeff" + CSV, {}),
         ("t.csv", CSV.replace("\n", "\r\n"), {}),
         ("t.data", CSV.replace(",", ";"), {"format": "csv", "delimiter": ";"}),
-        ("t.csv.gz", gzip.compress(CSV.encode()), {}),
+        ("t.csv.gz", gzip.compress(CSV.encode(), mtime=0), {}),
         ("t.txt", CSV.partition("\n")[2], {"header": ["ip", "category", "score"]}),
         ("t.jsonl", '{"ip":"192.0.2.7","score":90}\n{"score":"x","ip":"198.51.100.1"}', {}),
     ],
@@ -79,7 +79,7 @@ WRONG = 'ip,score,note\n\na,1,\nb, ,\n"c\nd",2,\nshort\ne,x\x1b[31m' + "y" * 50 
     ("name", "text", "options", "line"),
     [
         ("t.csv", WRONG, {}, 8),
-        ("t.csv.gz", gzip.compress(WRONG.encode()), {}, 8),
+        ("t.csv.gz", gzip.compress(WRONG.encode(), mtime=0), {}, 8),
         ("t.csv", WRONG.partition("\n")[2], {"header": ["ip", "score", "note"]}, 7),
         ("t.jsonl", '{"ip":"a"}\n\nbroken\n{"ip":"e","score":"x\\u001b[31m' + "y" * 50 + '"}\n{"ip":"g","score":"z"}', {}, 4),
     ],
