@@ -15,6 +15,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 if TYPE_CHECKING:
     from etl.running.messages import Message
     from etl.running.service import RunService
@@ -73,6 +75,19 @@ class Etl:
         return self(*base, *words, stdin=stdin)
 
 
+def wait_for_orphans(folder: Path) -> None:
+    """Wait until the children of a run that was killed in this folder have ended: its JVM needs a moment to see that, in which
+    Spark refuses a second query on its checkpoint. A process of its own takes longer to start."""
+    wait_for(lambda: not any(_is_orphan_in(folder, process) for process in psutil.process_iter()), what="the killed run's JVM")
+
+
+def _is_orphan_in(folder: Path, process: psutil.Process) -> bool:
+    try:
+        return process.ppid() == 1 and process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder
+    except psutil.Error:
+        return False
+
+
 class Engine:
     """Runs inside the test's process, on the session that all tests share."""
 
@@ -91,6 +106,7 @@ class Engine:
         from etl.running.planning import RunRequest
         from etl.running.service import RunService
 
+        wait_for_orphans(self.etl.folder)
         request = RunRequest(**{"state": str(self.etl.folder / "state"), "master": self.shared.master} | asked)
         path = pipeline if isinstance(pipeline, Path) else self.etl.pipeline(pipeline)
         one = load(path, environment(str(env_file) if env_file else None))
@@ -112,6 +128,7 @@ class Engine:
         """``etl run`` as `Etl.run` calls it, but in this process: for what it prints and its exit status."""
         from etl.cli.main import main
 
+        wait_for_orphans(self.etl.folder)
         base = ("run", pipeline, "--master", self.shared.master, "--state", self.etl.folder / "state", "--log-format", "json")
         out, err = StringIO(), StringIO()
         with chdir(self.etl.folder), redirect_stdout(out), redirect_stderr(err):

@@ -61,7 +61,7 @@ def _convert_in_pieces(values: Any, field: pa.Field, size: int) -> tuple[pa.Arra
 def _reason(piece: Any, field: pa.Field) -> str:
     value = _as_binary(piece)[0].as_py() if isinstance(piece, pa.Array) else piece[0]
     shown = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-    return f"{field.name} is {shown!r:.100}, which is not a {format_type(field.type)}"
+    return f"{field.name} is {shown!r:.100}, not {format_type(field.type)}"
 
 
 def _convert(values: Any, type_: pa.DataType) -> pa.Array:

@@ -99,17 +99,30 @@ class _DriverHandler(logging.Handler):
 
 @contextmanager
 def listening(ear: Ear) -> Iterator[None]:
-    """In the driver: forward what its own threads log while the body runs."""
+    """In the driver: forward what its own threads log while the body runs. Runs in one process may overlap."""
     logger, handler = logging.getLogger("sluice"), _DriverHandler(ear)
-    before = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
+    with _listening:
+        if not _own_handlers:
+            _logger_before[:] = [(logger.level, logger.propagate)]
+            logger.setLevel(logging.INFO)
+            logger.propagate = False
+        _own_handlers.append(handler)
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.level, logger.propagate = before
+        with _listening:
+            logger.removeHandler(handler)
+            _own_handlers.remove(handler)
+            if not _own_handlers:
+                level, logger.propagate = _logger_before.pop()
+                logger.setLevel(level)
+
+
+_listening = threading.Lock()
+_own_handlers: list[_DriverHandler] = []
+_logger_before: list[tuple[int, bool]] = []
+"""Level and propagation of the logger ``sluice`` before the first of the runs at work."""
 
 
 @contextmanager

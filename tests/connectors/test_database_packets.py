@@ -169,7 +169,7 @@ def test_bits_are_booleans_and_what_is_unreadable_is_told(mariadb_database: Data
 
     assert found.to_pylist() == [{"gone": True, "score": 7}, {"gone": False, "score": None}, {"gone": None, "score": None}]
     assert bad is not None
-    assert (bad.rows, bad.reasons) == ([1], ["score is 'many', which is no int"])
+    assert (bad.rows, bad.reasons) == ([1], ["score is 'many', not int"])
 
 
 @pytest.mark.servers

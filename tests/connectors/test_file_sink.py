@@ -600,13 +600,13 @@ def test_a_remote_file_system_that_is_down_keeps_events_for_later(
     bucket.write_text("no folder")
 
     run.committer.tick()
-    with pytest.raises(ComponentError, match="are kept"):
+    with pytest.raises(ComponentError, match="are stored in"):
         run.committer.close()
     bucket.unlink()
     (tmp_path / "away").rename(bucket)
     Run(tmp_path, run.sink)
 
-    assert "are kept" in caplog.text
+    assert "are stored in" in caplog.text
     assert numbers(bucket) == [1]
 
 

@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+import subprocess
+import sys
 
-import pytest
+from running import ROOT
 
 from etl.spark import relay
 
+WORKER = """
+import logging
+from etl.spark import relay
 
-@pytest.fixture
-def logger() -> Iterator[logging.Logger]:
-    """The logger of a process that has sent nothing yet."""
-    found = logging.getLogger("sluice")
-    before, found.handlers = found.handlers, []
-    state = found.level, found.propagate
-    yield found
-    found.handlers = before
-    found.level, found.propagate = state
-    relay._worker_pipeline["pipeline"] = ""
+relay.send("one")
+opened = logging.LogRecord("sluice.rules", logging.WARNING, "", 0, "a rule is refused", (), None)
+opened.pipeline = "two"
+logging.getLogger("sluice").handle(opened)
+logging.getLogger("sluice").warning("of its own")
+"""
 
 
-def test_a_message_of_what_was_opened_for_another_pipeline_keeps_its_name(
-    logger: logging.Logger, capsys: pytest.CaptureFixture[str]
-) -> None:
-    relay.send("one")
-    opened = logging.LogRecord("sluice.rules", logging.WARNING, "", 0, "a rule is refused", (), None)
-    opened.pipeline = "two"
+def test_a_message_of_what_was_opened_for_another_pipeline_keeps_its_name() -> None:
+    """In a process of its own, as a worker is: in this one the logger may serve a run of another test."""
+    ran = subprocess.run([sys.executable, "-c", WORKER], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    logger.handle(opened)
-    logger.warning("of its own")
-
-    lines = [json.loads(line.removeprefix(relay.MARK)) for line in capsys.readouterr().err.split("\n")[:-1]]
+    lines = [json.loads(line.removeprefix(relay.MARK)) for line in ran.stderr.split("\n")[:-1]]
     assert [(line["pipeline"], line["text"]) for line in lines] == [("two", "a rule is refused"), ("one", "of its own")]
+
+
+def test_runs_that_overlap_leave_the_logger_as_it_was() -> None:
+    logger = logging.getLogger("sluice")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    heard: list[str] = []
+    first, second = (relay.listening(relay.Ear(logging.INFO, lambda level, text, name: heard.append(text))) for _ in range(2))
+
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    logging.getLogger("sluice.sink").warning("one is still at work")
+    second.__exit__(None, None, None)
+
+    assert heard == ["one is still at work"]
+    assert (logger.level, logger.propagate, logger.handlers) == before
