@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import mmap
 import os
 import sys
@@ -66,6 +67,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         item.add_marker(pytest.mark.xdist_group("servers" if asked(item) else str(item.path.relative_to(ROOT))))
     items.sort(key=lambda item: 0 if asked(item) else 1 if item.path in runs else 2)
+
+
+@pytest.fixture(autouse=True)
+def own_logger() -> Iterator[None]:
+    """The logger ``sluice`` is as it was before: a test that does in this process what a worker does adds a worker's handler."""
+    logger = logging.getLogger("sluice")
+    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers = handlers
+    logger.propagate = propagate
+    if logger.level != level:
+        logger.setLevel(level)
+    if relay := sys.modules.get("etl.spark.relay"):
+        relay._worker_pipeline["pipeline"] = ""
 
 
 @pytest.fixture(scope="session")
