@@ -25,15 +25,19 @@ def folder() -> Path:
     return next(ours, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
-@cache
 def code_version(*packages: Path) -> str:
     """A name for the content of all Python files below these folders: what other code made is of no use to this one."""
+    return hashlib.sha256(b"".join(_content_hash(package) for package in sorted(set(packages)))).hexdigest()[:12]
+
+
+@cache
+def _content_hash(package: Path) -> bytes:
+    """Read once a process: every kind of step asks for the engine's code and that of its own package."""
     content = hashlib.sha256()
-    for package in packages:
-        for path in sorted(package.rglob("*.py")):
-            content.update(str(path.relative_to(package)).encode())
-            content.update(path.read_bytes())
-    return content.hexdigest()[:12]
+    for path in sorted(package.rglob("*.py")):
+        content.update(str(path.relative_to(package)).encode())
+        content.update(path.read_bytes())
+    return content.digest()
 
 
 def kernels() -> Path:

@@ -28,7 +28,7 @@ from etl.spark import session as spark
 from etl.spark.batch_commit import SinkCommitters
 from etl.spark.limits import allow_files
 from etl.spark.masters import check_reachable
-from etl.spark.relay import Ear, follow, listening, working_for
+from etl.spark.relay import LogRelay, driver_logs_forwarded, follow, working_for
 from etl.spark.run import PipelineRun
 from etl.spark.streams import Turns
 from etl.spark.totals import Totals
@@ -75,10 +75,10 @@ class RunService:
 
     def work(self, on_message: OnMessage, on_totals: OnTotals = lambda _: None) -> None:
         """Run to the end. Raises EtlError for the first pipeline that fails; the others end after their micro-batch."""
-        relay = Ear(self.request.log_level, lambda level, text, name: on_message(Message("component", text, level, name)))
+        relay = LogRelay(self.request.log_level, lambda level, text, name: on_message(Message("component", text, level, name)))
         with ExitStack() as stack:
             stack.enter_context(private_files())
-            stack.enter_context(listening(relay))
+            stack.enter_context(driver_logs_forwarded(relay))
             try:
                 _Start(self, self._master, self._shared, on_message, relay, stack).work(on_totals)
             except RunStopping as error:
@@ -94,7 +94,7 @@ class _Start:
         master: str,
         shared: SharedSession | None,
         on_message: OnMessage,
-        relay: Ear,
+        relay: LogRelay,
         stack: ExitStack,
     ) -> None:
         self._service, self._runs, self._several = service, service.runs, service.several

@@ -61,7 +61,7 @@ def send(pipeline: str = "") -> None:
 
 
 @dataclass
-class Ear:
+class LogRelay:
     """Forwards messages of all processes, from a level on, to ``say(level name, text, pipeline)``.
 
     Notices about a lasting failure are limited by a `NoticeLimiter`.
@@ -73,7 +73,7 @@ class Ear:
     """Pipeline → its limiter; two pipelines may have sources of the same name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, level: int, text: str, notice: Notice | None = None, process: int = 0, pipeline: str = "") -> None:
+    def forward(self, level: int, text: str, notice: Notice | None = None, process: int = 0, pipeline: str = "") -> None:
         """Forward a message of a process, unless its level is too low or its notice is limited."""
         with self._lock:
             limiter = self.limiters.setdefault(pipeline, NoticeLimiter())
@@ -89,19 +89,19 @@ def _should_show(limiter: NoticeLimiter, text: str, notice: Notice | None, proce
 class _DriverHandler(logging.Handler):
     """Forwards messages of the driver itself."""
 
-    def __init__(self, ear: Ear) -> None:
+    def __init__(self, log_relay: LogRelay) -> None:
         super().__init__()
-        self._ear = ear
+        self._log_relay = log_relay
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._ear.hear(record.levelno, record.getMessage(), getattr(record, "notice", None), pipeline=_pipeline.get())
+        self._log_relay.forward(record.levelno, record.getMessage(), getattr(record, "notice", None), pipeline=_pipeline.get())
 
 
 @contextmanager
-def listening(ear: Ear) -> Iterator[None]:
+def driver_logs_forwarded(log_relay: LogRelay) -> Iterator[None]:
     """In the driver: forward what its own threads log while the body runs. Runs in one process may overlap."""
-    logger, handler = logging.getLogger("sluice"), _DriverHandler(ear)
-    with _listening:
+    logger, handler = logging.getLogger("sluice"), _DriverHandler(log_relay)
+    with _logger_lock:
         if not _own_handlers:
             _logger_before[:] = [(logger.level, logger.propagate)]
             logger.setLevel(logging.INFO)
@@ -111,7 +111,7 @@ def listening(ear: Ear) -> Iterator[None]:
     try:
         yield
     finally:
-        with _listening:
+        with _logger_lock:
             logger.removeHandler(handler)
             _own_handlers.remove(handler)
             if not _own_handlers:
@@ -119,17 +119,17 @@ def listening(ear: Ear) -> Iterator[None]:
                 logger.setLevel(level)
 
 
-_listening = threading.Lock()
+_logger_lock = threading.Lock()
 _own_handlers: list[_DriverHandler] = []
 _logger_before: list[tuple[int, bool]] = []
 """Level and propagation of the logger ``sluice`` before the first of the runs at work."""
 
 
 @contextmanager
-def follow(log: Path, ear: Ear, start: int = 0) -> Iterator[None]:
+def follow(log: Path, log_relay: LogRelay, start: int = 0) -> Iterator[None]:
     """In the driver: pass on what Spark's processes mark in their log while the body runs; from its byte ``start`` on."""
     done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(log, ear, done, start), daemon=True)
+    thread = threading.Thread(target=_follow, args=(log, log_relay, done, start), daemon=True)
     thread.start()
     try:
         yield
@@ -138,7 +138,7 @@ def follow(log: Path, ear: Ear, start: int = 0) -> Iterator[None]:
         thread.join()
 
 
-def _follow(log: Path, ear: Ear, done: threading.Event, start: int) -> None:
+def _follow(log: Path, log_relay: LogRelay, done: threading.Event, start: int) -> None:
     with log.open("rb") as file:
         file.seek(start)
         rest = b""
@@ -148,10 +148,10 @@ def _follow(log: Path, ear: Ear, done: threading.Event, start: int) -> None:
             rest += file.read()
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                _forward_line(line, ear)
+                _forward_line(line, log_relay)
 
 
-def _forward_line(line: bytes, ear: Ear) -> None:
+def _forward_line(line: bytes, log_relay: LogRelay) -> None:
     mark = MARK.encode()
     if not line.startswith(mark):
         return
@@ -161,4 +161,4 @@ def _forward_line(line: bytes, ear: Ear) -> None:
         return
     notice = message.get("notice")
     about = Notice(**notice) if notice else None
-    ear.hear(message["level"], message["text"], about, message["process"], message["pipeline"])
+    log_relay.forward(message["level"], message["text"], about, message["process"], message["pipeline"])

@@ -169,10 +169,10 @@ def test_few_texts_are_remembered() -> None:
 
 
 def test_a_message_without_trouble_is_always_heard() -> None:
-    from etl.spark.relay import Ear, listening
+    from etl.spark.relay import LogRelay, driver_logs_forwarded
 
     heard: list[tuple[str, str]] = []
-    with listening(Ear(logging.WARNING, lambda level, text, _: heard.append((level, text)))):
+    with driver_logs_forwarded(LogRelay(logging.WARNING, lambda level, text, _: heard.append((level, text)))):
         log = logging.getLogger("sluice.test")
         log.warning("one")
         log.info("too low")

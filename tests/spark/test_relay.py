@@ -35,7 +35,9 @@ def test_runs_that_overlap_leave_the_logger_as_it_was() -> None:
     logger = logging.getLogger("sluice")
     before = logger.level, logger.propagate, list(logger.handlers)
     heard: list[str] = []
-    first, second = (relay.listening(relay.Ear(logging.INFO, lambda level, text, name: heard.append(text))) for _ in range(2))
+    first, second = (
+        relay.driver_logs_forwarded(relay.LogRelay(logging.INFO, lambda level, text, name: heard.append(text))) for _ in range(2)
+    )
 
     first.__enter__()
     second.__enter__()
