@@ -12,8 +12,8 @@ import yaml
 
 from etl.scanner import tree as nodes
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Node, captures
-from etl.scanner.written import regex_text
 from parsers.grok.compiler import compiled
 
 NAMED = re.compile(r"(?<=:)(\[[^:}]+\])(?=[:}])|(?<=[:<])([\w.]+)(?=>)|(?<=:)([\w.]+)(?=[:}])")
@@ -78,8 +78,8 @@ def _written(grok: str, plain: str, foreign: str) -> Iterator[tuple[str, Any]]:
     fields = [plain_name(capture.field) for capture in captures(tree)]
     names = iter(fields)
     yield "fields", fields
-    yield "re2", f"\\A(?:{regex_text(loosened(tree))})"  # at the beginning, where all these logs match and RE2 is fastest
-    yield "re", regex_text(tree, backtracking=True)
+    yield "re2", f"\\A(?:{format_regex(loosened(tree))})"  # at the beginning, where all these logs match and RE2 is fastest
+    yield "re", format_regex(tree, backtracking=True)
     yield "plain", plain
     yield "named", GROUP.sub(lambda _: f"(?P<{next(names)}>", plain)
     yield "grok", CAST.sub(r"\1}", NAMED.sub(lambda found: plain_name(found[0]), foreign))

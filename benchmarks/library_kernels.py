@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from benchmarks.places import acceptance
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Node, backtracking_reason, captures
-from etl.scanner.written import regex_text
 from parsers.grok.compiler import compiled
 from parsers.grok.parser import Grok
 
@@ -74,7 +74,7 @@ def _best(runs: Mapping[str, Run], column: pa.StringArray) -> Iterator[tuple[str
 
 
 def _re2(tree: Node) -> Run:
-    expression = regex_text(tree)
+    expression = format_regex(tree)
     if not captures(tree):
         return lambda column: pc.match_substring_regex(column, expression)
     return lambda column: pc.extract_regex(column, expression)
@@ -83,7 +83,7 @@ def _re2(tree: Node) -> Run:
 def _regex(tree: Node) -> Run:
     import regex
 
-    search = regex.compile(regex_text(tree, backtracking=True), regex.VERSION1 | regex.ASCII).search
+    search = regex.compile(format_regex(tree, backtracking=True), regex.VERSION1 | regex.ASCII).search
     names = [f"c{number}" for number in range(len(captures(tree)))]
 
     def run(column: pa.StringArray) -> object:

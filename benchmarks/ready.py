@@ -17,7 +17,7 @@ ABOUT = (
     "A fresh process each time, with a worker's settings and numba imported: the grok of a pipeline is opened and parses "
     "one row, then a batch of 2,000. *Cold* begins with an empty cache folder; *cached* is the next process with that folder. "
     "Importing numba (`etl.columns.kernels`) and what numba sets up at the first kernel of a process are rows of their own: "
-    "Spark's worker daemon does both before it forks workers (`etl.scanner.warm`), so the target is for a process that has "
+    "Spark's worker daemon does both before it forks workers (`etl.scanner.warm_up`), so the target is for a process that has "
     "them behind it. Wall clock."
 )
 LIMIT_SECONDS = 0.1

@@ -16,7 +16,7 @@ from benchmarks.contenders import PIPELINES
 from benchmarks.expressions import grok_patterns
 from etl.api import OFFSET, ArrowStep
 from etl.catalogue import installed
-from etl.scanner.warm import warm
+from etl.scanner.warm_up import warm_up
 
 ROWS = 2_000
 LOGS = {"w1": data.OPENSSH, "apache": data.APACHE, "sshd": data.OPENSSH}
@@ -31,7 +31,7 @@ def main() -> None:
 
     imported = time.perf_counter()
     if sys.argv[2:]:
-        warm()
+        warm_up()
     set_up = time.perf_counter()
     lines = LOGS[pipeline].once()[:ROWS]
     batch = pa.record_batch({"message": pa.array(lines), OFFSET: pa.array(range(len(lines)), pa.int64())})

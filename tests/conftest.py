@@ -38,7 +38,7 @@ LONG = {
     "test_hostile_lines",
     "test_infer",
     "test_learning",
-    "test_machine",
+    "test_codegen",
     "test_named_patterns",
     "test_recipes",
     "test_rules_step",

@@ -14,12 +14,12 @@ from connectors.file.charset import is_wide
 from connectors.file.line_grouping import LineGrouping, transition_table
 from connectors.file.multiline_presets import PRESETS, Name, Preset
 from etl.api import Duration, Finding, Size
-from etl.scanner.engines import prove
+from etl.scanner.engine_choice import choose_engine
+from etl.scanner.engines import check_compiles
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
-from etl.scanner.ways import way
 
 RULES = ("start", "continue", "end", "preset")
 """Options of which exactly one defines how lines are grouped."""
@@ -132,10 +132,10 @@ def _findings(name: str, pattern: str) -> Iterator[Finding]:
     except PatternError as error:
         yield Finding(error.code, error.message, (name,), error.hint, at=error.at)
         return
-    engine, reason = way(tree)
+    engine, reason = choose_engine(tree)
     if reason is not None:
         try:
-            prove(tree)
+            check_compiles(tree)
         except ValueError as error:
             yield Finding("bad-pattern", f"the pattern does not compile: {error}", (name,))
         slow = "it runs on RE2 and" if engine == "RE2" else "some lines or all run one by one and"

@@ -1,13 +1,20 @@
-"""Kernels over Arrow columns: machine code that reads and makes texts, numbers, times and JSON, a column at a time.
+"""Compiled kernels over Arrow columns of texts, numbers, times and JSON lines: the library that engine and components share.
 
-Engine, connectors and parsers import from here; nothing here knows of pipelines or patterns. The modules by use:
+Every package of this repository may import these modules; they import none of its other packages. Parsers and connectors use:
 
-- Texts: `texts` (address and length of each text of any text column, and columns made of them), `views` (kernels for
-  Arrow's string views), `lines` (a block of bytes → its lines), `layout`, `addresses`.
-- Values: `numbers` and `times` (texts → values), `digits` and `days` (values → texts).
-- JSON lines: `json_lines` writes the rows of a batch; `json_nulls` leaves null members out; the others are its parts.
-- Kernels of your own: `kernels` compiles a function, `intrinsics` has loads, stores and searches of 16 bytes, `same_bytes`
-  compares; `cache_folder` and `cache_files` keep what was compiled or learned; `compile_events` tells that a kernel is compiled.
+- `texts`: `Texts` (address and length of each text of a string, large_string or string_view column), and functions on
+  columns that may be views: `owned` (views → strings), `taken`, `filtered`, `joined`, `views_of`, `gathered`.
+- `lines`: a block of bytes → views of its lines.
+- `numbers`, `times`: texts → numbers and timestamps. `ip_addresses`: a text → an IPv4 or IPv6 address, for kernels.
+- `json_lines`: columns → JSON lines; `json_nulls` removes null members from them.
+- To write a kernel: `kernels` (`kernel`, `part`, `inlined`: compile a function with numba and cache its machine code),
+  `intrinsics` (loads, stores and searches at an address), `same_bytes` (comparing runs of bytes), `views` (writing a string
+  view), `digits` and `days` (writing numbers and dates), `prefetching`.
+- `disk_cache`: values that are stored between runs.
 
-Modules with kernels import numba (0.2 s): import them in the function that runs them.
+The other modules belong to the engine: `layout` and `addresses` locate texts and `distinct` deduplicates them; `json_kernel`,
+`json_table`, `json_cells` and `json_texts` are parts of `json_lines`, `time_kernel` of `times`; `kernel_fingerprint`,
+`cache_folder`, `compile_events` and `compiler_memory` belong to compiling and caching.
+
+Modules with kernels import numba (0.2 s), so import them inside the function that runs them.
 """

@@ -1,4 +1,4 @@
-"""Finding the texts of a column: the address and length of each, whatever type of text it has."""
+"""Locates the texts of a column: the address and length of each, for every text type."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 Located: TypeAlias = tuple[Any, Any, pa.Buffer | None, int, pa.Array]
-"""Addresses, lengths, the buffer of all and its address, and what must live as long: the fields of `Texts`."""
+"""Addresses, lengths, the buffer of all texts and its address, and the owner of the memory: the fields of `Texts`."""
 
 
 def located(array: pa.Array) -> Located:
-    """The texts of a string, large_string, string_view or null array, sliced or not."""
+    """Locate the texts of a string, large_string, string_view or null array, sliced or not."""
     return _LOCATE[array.type](array)
 
 
 def truth(mask: pa.BooleanArray) -> Any:
-    """bool[n], null as the array has it."""
+    """bool[n] of an array without nulls."""
     return mask.to_numpy(zero_copy_only=False)
 
 
 def address_of(buffer: pa.Buffer | None) -> Any:
-    """As kernels take it; 0 without a buffer."""
+    """The address of a buffer as uint64, which kernels take; 0 for None."""
     import numpy as np
 
     return np.uint64(0 if buffer is None else buffer.address)
@@ -57,7 +57,7 @@ def _located_strings(width: str) -> Callable[[pa.Array], Located]:
             return address, length, None, 0, array
         offsets = np.frombuffer(bounds, width)[array.offset : array.offset + len(array) + 1]
         locate_strings(offsets, np.uint64(data.address), address_of(bits), np.int64(array.offset), address, length)
-        used = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))  # so that a batch of a huge column is reachable
+        used = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))  # a slice of a huge column may be within 2 GiB
         return address, length, used, used.address, array
 
     return locate

@@ -1,4 +1,4 @@
-"""Where compiled kernels and scanners are kept between runs: a folder that is surely writable and only ours."""
+"""The folder of compiled kernels and scanners: writable, and not writable by other users."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 @cache
 def folder() -> Path:
-    """``$SLUICE_CACHE``, else the user's cache folder, else one under the temporary folder; exists, owned by this user.
+    """``$SLUICE_CACHE``, else the user's cache folder, else one below the temporary folder; created if missing.
 
-    What lies there is executed and unpickled, so a folder that others may write is passed over; so is one on a full disk.
+    Its files are executed and unpickled, so a folder that other users own or may write to is not used; nor is one on a full disk.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
@@ -26,13 +26,13 @@ def folder() -> Path:
 
 
 def code_version(*packages: Path) -> str:
-    """A name for the content of all Python files below these folders: what other code made is of no use to this one."""
+    """A hash of all Python files below these folders: the key of values that this code computed."""
     return hashlib.sha256(b"".join(_content_hash(package) for package in sorted(set(packages)))).hexdigest()[:12]
 
 
 @cache
 def _content_hash(package: Path) -> bytes:
-    """Read once a process: every kind of step asks for the engine's code and that of its own package."""
+    """Computed once a process, because every type of step needs the hash of the engine and of its own package."""
     content = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         content.update(str(path.relative_to(package)).encode())
@@ -41,17 +41,17 @@ def _content_hash(package: Path) -> bytes:
 
 
 def kernels() -> Path:
-    """Where compiled kernels lie, a file each."""
+    """The folder of compiled kernels, a file for each signature."""
     return folder() / "kernels"
 
 
 def compiled_mark(name: str, *packages: Path) -> Path:
-    """An empty file that says that all kernels which ``name`` calls, with this code in ``packages``, have been compiled."""
+    """An empty file that exists once all kernels which ``name`` calls are compiled, for the present code of ``packages``."""
     return folder() / "compiled" / f"{name}-{code_version(*packages)}"
 
 
 def tidy() -> None:
-    """Remove what nobody has used for a month: kernels, marks, scanners and archives of earlier versions."""
+    """Remove files that were not used for a month: kernels, marker files, scanners, and archives of the JVM."""
     kinds = ("kernels-*", "kernels/*", "compiled/*", "scanners/*", "jvm/*")
     for old in (old for kind in kinds for old in folder().glob(kind)):
         with suppress(OSError):
@@ -78,4 +78,4 @@ def _ours(place: str) -> bool:
 
 
 ROOM = 16 << 20
-"""Bytes that kernels and scanners take: numba fails where it cannot keep what it compiled."""
+"""Free bytes that the folder needs for kernels and scanners."""

@@ -1,22 +1,22 @@
-"""Who is told that a kernel is being compiled, which takes seconds, once on a machine."""
+"""Callbacks for the compilation of kernels, which takes seconds, once on a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Watcher = Callable[[str | None], None]
-"""Takes the name of the kernel that is compiled now, and None when it is done."""
+"""Takes the name of the kernel whose compilation begins, and None when it ends."""
 
 watchers: list[Watcher] = []
 
 
 def begin_compiling(name: str) -> None:
-    """Tell the watchers that a kernel is compiled."""
+    """Call the watchers with the name of the kernel."""
     for watch in watchers:
         watch(name)
 
 
 def end_compiling() -> None:
-    """Tell the watchers that it is done."""
+    """Call the watchers with None."""
     for watch in watchers:
         watch(None)

@@ -1,6 +1,6 @@
-"""Dates as days since 1970-01-01 and back, counted in years that begin in March, so that the leap day is their last.
+"""Converts dates to days since 1970-01-01 and back, in the proleptic Gregorian calendar.
 
-The calendar is the Gregorian one, carried back to before it was made.
+Years are counted from March, so that the leap day is the last day of a year.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FIRST_DAY, LAST_DAY = np.int64(-719_528), np.int64(2_932_896)
 """0000-01-01 and 9999-12-31."""
 
 _DAYS_BEFORE_1970 = np.int64(719_468)
-"""From 0000-03-01."""
+"""Days from 0000-03-01 to 1970-01-01."""
 
 _DAYS_IN_400_YEARS = np.int64(146_097)
 U = np.uint64
@@ -46,7 +46,7 @@ def days_of(year: Any, month: Any, day: Any) -> Any:
 
 @part
 def month_length(year: Any, month: Any) -> Any:
-    """Days of a month from 1 to 12."""
+    """The number of days of a month (1 to 12)."""
     if month == 2:
         return np.int64(29) if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else np.int64(28)
     return np.int64(30) + ((month + (month >> 3)) & 1)

@@ -1,4 +1,4 @@
-"""Numbers and dates written as text by kernels. Addresses, values and lengths are ``uint64``."""
+"""Writes numbers as decimal digits, for kernels. Addresses, values and lengths are ``uint64``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FOUR_DIGITS = np.uint64(10**4)
 
 @part
 def eight_digits(value: Any) -> Any:
-    """A number below 10**8 → its eight ASCII digits as one word, the first digit in the lowest byte.
+    """A number below 10**8 → its eight ASCII digits as a uint64, the first digit in the lowest byte.
 
-    Halves, then quarters of the number are divided side by side, a multiplication for each size.
+    Divides the number's halves, then their halves, in parallel within one word, with one multiplication for each step.
     """
     halves = value // FOUR_DIGITS | (value % FOUR_DIGITS) << np.uint64(32)
     hundreds = (halves * np.uint64(10486) >> np.uint64(20)) & np.uint64(0x7F_0000_007F)
@@ -30,7 +30,7 @@ def eight_digits(value: Any) -> Any:
 
 @part
 def write_whole(out: Any, value: Any) -> Any:
-    """The digits of a uint64; up to 24 bytes are touched."""
+    """Write the digits of a uint64; writes to up to 24 bytes; returns the address after the digits."""
     if value >= EIGHT_DIGITS:
         out = _write_up_to_16(out, value // EIGHT_DIGITS)
         store_long(out, eight_digits(value % EIGHT_DIGITS))
@@ -40,7 +40,7 @@ def write_whole(out: Any, value: Any) -> Any:
 
 @part
 def _write_up_to_16(out: Any, value: Any) -> Any:
-    """The digits of a number below 10**16."""
+    """Write the digits of a number below 10**16."""
     if value >= EIGHT_DIGITS:
         out = _write_up_to_8(out, value // EIGHT_DIGITS)
         store_long(out, eight_digits(value % EIGHT_DIGITS))
@@ -61,7 +61,7 @@ def _write_up_to_8(out: Any, value: Any) -> Any:
 
 @part
 def write_fraction(out: Any, value: Any, count: Any) -> Any:
-    """The last ``count`` digits (at most nine), with zeros in front."""
+    """Write the last ``count`` digits (at most nine), with leading zeros."""
     if count > EIGHT:
         store_byte(out, np.uint8(DIGIT + value // EIGHT_DIGITS))
         store_long(out + ONE, eight_digits(value % EIGHT_DIGITS))
@@ -72,7 +72,7 @@ def write_fraction(out: Any, value: Any, count: Any) -> Any:
 
 @part
 def write_two(out: Any, value: Any) -> Any:
-    """Two digits."""
+    """Write two digits."""
     store_byte(out, np.uint8(DIGIT + value // TEN))
     store_byte(out + ONE, np.uint8(DIGIT + value % TEN))
     return out + np.uint64(2)

@@ -1,4 +1,4 @@
-"""The kernel that finds the different texts of each row."""
+"""The kernel that deduplicates the texts of each row of list columns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from etl.columns.same_bytes import same_bytes
 
 @kernel
 def distinct(address: Any, length: Any, first: Any, ends: Any, found_address: Any, found_length: Any, offsets: Any) -> Any:
-    """Lay the texts of each row behind one another, each once and without null and empty ones; returns how many there are.
+    """Write the distinct texts of each row to ``found_address`` and ``found_length``, without null and empty ones; returns their
+    number.
 
-    The texts of all columns lie in ``address`` and ``length``, those of column c from ``first[c]`` on. Of these, row r has
-    those from ``ends[c, r]`` up to ``ends[c, r + 1]``. ``offsets`` (int32[rows + 1]) are where each row begins in what is found.
+    ``address`` and ``length`` have the texts of all columns, those of column c from ``first[c]`` on; row r has those from
+    ``ends[c, r]`` to ``ends[c, r + 1]``. ``offsets`` (int32[rows + 1]) are the offsets of the rows in the result.
     """
     count = 0
     offsets[0] = 0

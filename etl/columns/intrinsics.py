@@ -1,6 +1,6 @@
-"""What kernels do with memory that Python has no words for: loads, stores and searches of 16 bytes at an address.
+"""LLVM intrinsics for kernels: loads, stores, and searches of 16 or 32 bytes at an address.
 
-Addresses are ``uint64``. A load or store of 16 bytes touches 16 bytes, whatever of them is wanted.
+Addresses are ``uint64``. All bytes of a load or store must be valid memory, even if the caller uses only some of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numba import types
 from numba.extending import intrinsic as _intrinsic
 
 intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = _intrinsic
-"""Its own type hints are those of what it wraps, which takes a context that callers do not give."""
+"""numba's `intrinsic` without its type hints, which include a context argument that callers do not pass."""
 
 BYTE, HALF, WORD, LONG, BIT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.IntType(1)
 BLOCK = ir.VectorType(BYTE, 16)
-"""Sixteen bytes: what every CPU that Spark runs on compares at once."""
+"""Sixteen bytes, which every supported CPU compares at once."""
 WIDE = ir.VectorType(BYTE, 32)
-"""What newer ones do, and others in two steps."""
+"""Thirty-two bytes, which newer CPUs compare at once and others in two steps."""
 
 
 def _at(builder: Any, address: Any, type_: Any) -> Any:
@@ -54,7 +54,7 @@ def _splat(builder: Any, byte: Any) -> Any:
 
 
 def _mask(builder: Any, bits: Any) -> Any:
-    """Sixteen truth values → a number whose bit n is the n-th."""
+    """Sixteen booleans → a number whose bit n is the n-th."""
     return builder.zext(builder.bitcast(bits, HALF), WORD)
 
 
@@ -78,7 +78,7 @@ def load_long(context: Any, address: Any) -> Any:
 
 @intrinsic
 def prefetch(context: Any, address: Any) -> Any:
-    """Begin to load the line of the cache that an address is in. Any address will do."""
+    """Prefetch the cache line of an address, which may be invalid."""
 
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], BYTE.as_pointer())
@@ -100,19 +100,19 @@ def _storing(type_: Any) -> Any:
 
 @intrinsic
 def store_byte(context: Any, address: Any, value: Any) -> Any:
-    """Put a uint8 at an address."""
+    """Store a uint8 at an address."""
     return _storing(types.uint8)
 
 
 @intrinsic
 def store_word(context: Any, address: Any, value: Any) -> Any:
-    """Put a uint32 at an address."""
+    """Store a uint32 at an address."""
     return _storing(types.uint32)
 
 
 @intrinsic
 def store_long(context: Any, address: Any, value: Any) -> Any:
-    """Put a uint64 at an address."""
+    """Store a uint64 at an address."""
     return _storing(types.uint64)
 
 
@@ -129,7 +129,7 @@ def copy_block(context: Any, target: Any, source: Any) -> Any:
 
 @intrinsic
 def copy_block_for_json(context: Any, target: Any, source: Any) -> Any:
-    """Copy 16 bytes; bit n of the answer says that byte n must be escaped in a JSON string."""
+    """Copy 16 bytes; bit n of the result is set if byte n must be escaped in a JSON string."""
 
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         block = _load(builder, args[1], BLOCK)
@@ -141,7 +141,7 @@ def copy_block_for_json(context: Any, target: Any, source: Any) -> Any:
 
 @intrinsic
 def json_specials(context: Any, address: Any) -> Any:
-    """Which of **32** bytes must be escaped in a JSON string, as bits 0 to 31."""
+    """Which of 32 bytes must be escaped in a JSON string, as bits 0 to 31."""
 
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.bitcast(_for_json(builder, _load(builder, args[0], WIDE)), WORD)
@@ -184,7 +184,7 @@ def any_of_three(context: Any, address: Any, first: Any, second: Any, third: Any
 
 @intrinsic
 def trailing_zeros(context: Any, bits: Any) -> Any:
-    """How many low bits of a uint32 that is not 0 are 0, as int64."""
+    """The number of trailing zero bits of a uint32 that is not 0, as int64."""
 
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.zext(builder.cttz(args[0], ir.Constant(BIT, 1)), LONG)
@@ -194,5 +194,5 @@ def trailing_zeros(context: Any, bits: Any) -> Any:
 
 @intrinsic
 def ones(context: Any, bits: Any) -> Any:
-    """How many bits of a uint32 are 1, as int64."""
+    """The number of one bits of a uint32, as int64."""
     return types.int64(types.uint32), lambda ctx, builder, sig, args: builder.zext(builder.ctpop(args[0]), LONG)

@@ -1,7 +1,7 @@
-"""Values of a row as JSON text: what the kernel of `json_kernel` writes between its literals.
+"""Writes the values of a row as JSON, between the literals of `json_kernel`.
 
-A column is a row of the kernel's table (`json_table`). Each part takes the address to write to and gives the one behind
-what it wrote.
+``column`` is the address of the column's row in the table (`json_table`). Functions take the address to write to and return
+the address after what they wrote.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from etl.columns.kernels import part
 
 BLOCK = np.uint64(16)
 ROOM = np.uint64(96)
-"""Bytes beyond texts and literals that must be free: any other value, and what a copy in blocks touches too much."""
+"""Bytes that must be free besides those of texts and literals: for any other value, and for copies in blocks."""
 
 WORD = np.uint64(4)
 HUNDRED, _SIXTY = np.uint64(100), np.uint64(60)
@@ -49,18 +49,18 @@ _DASHES = np.uint64((ord("0") - ord("-")) * (1 << 16 | 1 << 40))
 _COLONS = np.uint64((ord(":") - ord("0")) * (1 << 16 | 1 << 40))
 _NULL, _TRUE, _FALS = (np.uint32(int.from_bytes(text, "little")) for text in (b"null", b"true", b"fals"))
 _UNITS = np.array([10**digits for digits in range(10)], np.int64)
-"""Units in a second, by how many of its digits they are."""
+"""Time units of a second, by the number of its digits."""
 
 
 @part
 def field(column: Any, name: Any) -> Any:
-    """A field of a column's row."""
+    """A field of a column."""
     return load_long(column + np.uint64(name) * EIGHT)
 
 
 @part
 def literal(column: Any, left_out: Any, out: Any) -> Any:
-    """The text in front of a value, without the ``left_out`` bytes at its beginning."""
+    """Write the literal before a value, without its first ``left_out`` bytes."""
     source, end = field(column, LITERAL) + left_out, field(column, LITERAL) + field(column, LITERAL_BYTES)
     length = end - source
     copy_block(out, source)
@@ -73,7 +73,7 @@ def literal(column: Any, left_out: Any, out: Any) -> Any:
 
 @part
 def null(out: Any) -> Any:
-    """The word that JSON has for nothing."""
+    """Write ``null``."""
     store_word(out, _NULL)
     return out + WORD
 
@@ -96,7 +96,7 @@ def _bit(bits: Any, place: Any) -> Any:
 
 @part
 def short_value(column: Any, row: Any, out: Any) -> Any:
-    """A value of bounded length."""
+    """Write a value of bounded length."""
     kind, place = field(column, KIND), field(column, FIRST) + row
     if kind == BIT:
         return _truth(out, _bit(field(column, VALUES), place))
@@ -123,7 +123,7 @@ def _truth(out: Any, value: Any) -> Any:
 
 @part
 def _date(out: Any, day: Any) -> Any:
-    """``2026-01-02``: the century, then ``26-01-02`` as one number whose zeros between become dashes."""
+    """Write ``2026-01-02``: the century, then ``26-01-02`` as one number whose zeros between the parts become dashes."""
     year, month, day_of_month = date_of(day)
     century = year // HUNDRED
     out = write_two(out, century)
@@ -135,7 +135,7 @@ def _date(out: Any, day: Any) -> Any:
 
 @part
 def _clock(out: Any, second: Any) -> Any:
-    """``03:04:05``, written as a date's end is."""
+    """Write ``03:04:05``, in the same way."""
     minute = second // _SIXTY
     hour = minute // _SIXTY
     digits = hour * _FIRST_OF_THREE + (minute - hour * _SIXTY) * _SECOND_OF_THREE + (second - minute * _SIXTY)
@@ -145,7 +145,7 @@ def _clock(out: Any, second: Any) -> Any:
 
 @part
 def _time(out: Any, value: Any, digits: Any, zoned: Any) -> Any:
-    """``2026-01-02T03:04:05.000120Z``: as many digits of a second as the unit has."""
+    """Write ``2026-01-02T03:04:05.000120Z`` with as many digits of a second as the unit has."""
     seconds, fraction = _seconds(value, digits)
     day = seconds // DAY
     out = _date(out, day)
@@ -160,7 +160,7 @@ def _time(out: Any, value: Any, digits: Any, zoned: Any) -> Any:
 
 @part
 def _seconds(value: Any, digits: Any) -> Any:
-    """Seconds and what is left. The divisors stand here one by one, for a CPU divides by what it knows much faster."""
+    """Seconds and remainder. The divisors are constants, so that the compiler turns the divisions into multiplications."""
     if digits == np.uint64(6):
         seconds = value // 1_000_000
         return seconds, np.uint64(value - seconds * 1_000_000)
@@ -175,7 +175,7 @@ def _seconds(value: Any, digits: Any) -> Any:
 
 @part
 def has_four_digits(column: Any, row: Any) -> Any:
-    """Whether a time or date lies in the years 0000 to 9999."""
+    """Whether a time or date is within the years 0000 to 9999."""
     place = field(column, FIRST) + row
     if field(column, KIND) == DATE:
         return FIRST_DAY <= np.int64(np.int32(load_word(field(column, VALUES) + place * WORD))) <= LAST_DAY

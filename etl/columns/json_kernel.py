@@ -1,9 +1,9 @@
-"""The kernel that writes JSON lines: one pass over the rows, a table that says where each column lies.
+"""The kernel that writes JSON lines, in one pass over the rows.
 
-A line is literal texts with a value between each two. The quotes around a value belong to the literals on both
-sides: a null takes back the quote in front of it and leaves out the one behind.
+A line is a sequence of literal texts with a value between each two. The quotes around a value belong to the literals on both
+sides: null removes the quote before it and skips the one after it.
 
-A row of the table describes a column (`FIELDS`, all ``uint64``); one more row holds the last literal.
+Each row of the table (`json_table`) describes a column by `FIELDS` values of ``uint64``; the last row has the last literal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROW = np.uint64(8 * FIELDS)
 
 @kernel
 def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
-    """Bytes of all lines where nothing is escaped, at most; 0 when a time is of a year that is not four digits."""
+    """Upper bound of the bytes of all lines if nothing is escaped; 0 if the year of a time does not have four digits."""
     needed = ROOM + field(table + columns * ROW, LITERAL_BYTES) * rows
     for k in range(columns):
         column = table + np.uint64(k) * ROW
@@ -39,12 +39,12 @@ def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
 
 
 _MOST_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
-"""Of a value without its text, by kind."""
+"""Most bytes of a value by kind; for texts, without the text."""
 
 
 @part
 def _bytes_of_texts(column: Any, buffers: Any, rows: Any) -> Any:
-    """Of the texts of one column; where they lie behind each other, from the first to the end of the last."""
+    """The bytes of one column's texts; for strings, from the first text to the end of the last."""
     if rows == ZERO:
         return ZERO
     if field(column, KIND) != VIEWS:
@@ -70,7 +70,7 @@ def _have_four_digits(column: Any, rows: Any) -> Any:
 
 @kernel
 def write_lines(table: Any, columns: Any, buffers: Any, row: Any, rows: Any, out: Any, limit: Any, lengths: Any) -> Any:
-    """Lines from ``row`` on, with their lengths → the row behind the last that found room, the address behind its line."""
+    """Write lines and their lengths from ``row`` on, as long as there is room; returns the next row and the next address."""
     last = table + columns * ROW
     while row < rows:
         behind = _line(table, last, buffers, row, out, limit)
@@ -84,7 +84,7 @@ def write_lines(table: Any, columns: Any, buffers: Any, row: Any, rows: Any, out
 
 @part
 def _line(column: Any, last: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
-    """The address behind the line, 0 without room."""
+    """Write a line; returns the address after it, 0 if there is no room."""
     left_out = ZERO
     while column != last:
         if out + field(column, LITERAL_BYTES) + ROOM > limit:

@@ -1,6 +1,6 @@
-"""Leaving nulls out of JSON lines: one pass over the bytes, which takes back a member when its value turns out to be null.
+"""Removes null members from JSON lines in one pass over the bytes: a member is undone when its value is null.
 
-The bytes are those of `json_lines`: sound JSON, no blanks between tokens, one value a line.
+The input is that of `json_lines`: valid JSON, no white space between tokens, one value a line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from etl.columns.kernels import kernel
 
 DEEPEST = 64
-"""Objects and lists inside each other; what lies deeper is copied as it is."""
+"""Nesting of objects and lists; nulls in deeper ones stay."""
 
 _QUOTE, _ESCAPE, _COMMA, _NEWLINE, _N = (np.uint8(ord(text)) for text in '"\\,\nn')
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (np.uint8(ord(text)) for text in "{}[]")
@@ -20,11 +20,11 @@ _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (np.uint8(ord(text)) for text in "{}[]"
 
 @kernel
 def leave_out(text: Any, out: Any, ends: Any, places: Any, marks: Any) -> Any:
-    """``text`` → ``out`` without members that are null and objects that had no others; where its lines end → ``ends``.
+    """``text`` → ``out`` without null members and without objects that had only such; the ends of its lines → ``ends``.
 
-    Gives how many bytes were written. ``places`` is int64[2, DEEPEST + 1] and ``marks`` bool[2, DEEPEST + 1], all 0.
-    ``begins`` holds where the member at work begins, its comma included, at each depth; ``firsts`` where the first one of its
-    object does.
+    Returns the number of bytes written. ``places`` is int64[2, DEEPEST + 1] and ``marks`` bool[2, DEEPEST + 1], all 0: for each
+    depth, ``begins`` is where the current member begins, its comma included, and ``firsts`` where the first member of its
+    object begins.
     """
     begins, firsts, is_object, shortened = places[0], places[1], marks[0], marks[1]
     depth, at, to, line = 0, 0, 0, 0

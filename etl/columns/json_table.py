@@ -1,4 +1,4 @@
-"""Where the columns of a batch lie: the table that the JSON kernel reads. See `json_kernel`."""
+"""The table that the JSON kernel reads: types and addresses of a batch's columns. See `json_kernel`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     Table: TypeAlias = NDArray[np.uint64]
 
 KIND, QUOTED, RAW, LITERAL, LITERAL_BYTES, VALIDITY, FIRST, VALUES, DATA, END, DETAIL, ZONED = range(12)
-"""Fields of a column: what it is; whether quotes stand around it; whether it is JSON already; the literal in front;
-its null bitmap or 0; the place of the first row in its buffers; addresses of its values (bits, numbers, offsets or
-views), of its texts, and behind what may be read of them; its first data buffer (views) or digits of a second
+"""Fields of a column: its kind; whether it is quoted; whether it is JSON already; address and length of the literal before it;
+address of its validity bitmap, or 0; index of the first row in its buffers; addresses of its values (bits, numbers, offsets or
+views), of its texts, and of the end of what may be read; number of its first data buffer (views) or digits of a second
 (times); whether a Z follows."""
 
 FIELDS = 12
@@ -38,17 +38,17 @@ _QUOTED = (VIEWS, STRINGS, WIDE_STRINGS, TIME, DATE)
 
 
 def kind_of(type_: pa.DataType) -> np.uint64 | None:
-    """How the kernel reads such a column, or None when it cannot."""
+    """The kind of a column of this type, or None if the kernel does not read it."""
     return next((kind for is_type, kind in _KINDS if is_type(type_)), None)
 
 
 def is_quoted(type_: pa.DataType) -> bool:
-    """Whether its values stand in quotes."""
+    """Whether values of this type are quoted."""
     return kind_of(type_) in _QUOTED
 
 
-def described(type_: pa.DataType, raw: bool) -> Table:
-    """The fields of a column that are the same for all batches."""
+def describe_column(type_: pa.DataType, raw: bool) -> Table:
+    """The row of a column, with the fields that are equal for all batches."""
     column = np.zeros(FIELDS, np.uint64)
     kind = kind_of(type_)
     if kind is None:
@@ -59,10 +59,10 @@ def described(type_: pa.DataType, raw: bool) -> Table:
     return column
 
 
-def located(table: Table, columns: Sequence[pa.Array]) -> tuple[Table, Table]:
-    """The table with the places of these columns, and the data buffers of views: address and end of each.
+def add_addresses(table: Table, columns: Sequence[pa.Array]) -> tuple[Table, Table]:
+    """The table with the addresses of these columns, and address and end of each data buffer of views.
 
-    The addresses hold as long as the columns do.
+    The addresses are valid as long as the columns exist.
     """
     table = table.copy()
     buffers: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Texts of a row as JSON: copied in blocks of 16 bytes, with what must be escaped found by the same instructions."""
+"""Writes texts as JSON strings: copies blocks of 16 bytes and finds characters to escape with the same instructions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ESCAPED = np.uint64(6)
 _U00 = np.uint32(int.from_bytes(b"u00 ", "little"))
 _LETTERS = np.zeros(256, np.uint8)
 _LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf', np.uint8)
-"""What follows the backslash, 0 where it is the number of the character."""
+"""The letter after the backslash; 0 for characters written as ``\\u00xx``."""
 
 
 @part
 def text_of(column: Any, buffers: Any, row: Any) -> Any:
-    """Address, length and end of what may be read."""
+    """The address and length of a text, and the end of the memory that may be read."""
     kind, place = field(column, KIND), field(column, FIRST) + row
     if kind == VIEWS:
         view = field(column, VALUES) + place * BLOCK
@@ -53,7 +53,7 @@ def text_of(column: Any, buffers: Any, row: Any) -> Any:
 
 @part
 def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
-    """A text, escaped if it is not JSON already; 0 when there is no room for it."""
+    """Write a text, escaped unless it is JSON already; returns the address after it, 0 if there is no room."""
     source, length, end = text_of(column, buffers, row)
     if out + length + ROOM > limit:
         return ZERO
@@ -79,7 +79,7 @@ def _copied(source: Any, length: Any, end: Any, out: Any) -> Any:
 
 @part
 def _escaped(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
-    """A text with what JSON must escape; 0 when escapes need more room than there is."""
+    """Write a text with escapes; returns the address after it, 0 if there is no room for the escapes."""
     behind = source + length
     while source < behind:
         left = behind - source

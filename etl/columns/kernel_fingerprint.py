@@ -1,8 +1,8 @@
-"""A kernel's fingerprint: a hash of all that its machine code is made of.
+"""A kernel's fingerprint: a hash of everything that determines its machine code.
 
-Numba bakes the values of global names into machine code, its own cache sees changes of the kernel's file only. The fingerprint
-covers the kernel's byte code, the values of the globals and closures that it names, and the same of every function that it calls.
-Invariant: two kernels with one fingerprint compile to the same machine code, whatever files they come from.
+Numba compiles the values of globals into machine code, but its own cache notices changes of the kernel's file only. The
+fingerprint covers the kernel's byte code, the values of the globals and closures that it uses, and the same for every function
+that it calls. Invariant: two kernels with the same fingerprint compile to the same machine code, whatever files they are in.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
 COMPILERS = tuple(version(name) for name in ("numba", "llvmlite", "numpy"))
-"""Other versions of these make other machine code."""
+"""Versions of the libraries that determine the machine code."""
 
 
 def fingerprint(function: Callable[..., Any], options: dict[str, Any]) -> str:
     """32 hexadecimal digits for a Python function that is compiled with these options.
 
-    Raises TypeError for a global whose value has no stable description, such as an object of a class of its own.
+    Raises TypeError for a global whose value has no stable description, such as an object of a user-defined class.
     """
     walk = _Walk()
     walk.put(("kernel", function.__name__, COMPILERS, platform.python_version(), tuple(sorted(options.items()))))
@@ -36,7 +36,7 @@ def fingerprint(function: Callable[..., Any], options: dict[str, Any]) -> str:
 
 
 class _Walk:
-    """Hashes values in the order in which code names them; a function that was met before is hashed by its number."""
+    """Hashes values in the order in which code uses them; a function that occurs again is hashed by its number."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -52,7 +52,7 @@ class _Walk:
             if isinstance(value, types):
                 way(value)
                 return
-        raise TypeError(f"a kernel names {value!r}, whose value has no stable description")
+        raise TypeError(f"a kernel uses {value!r}, whose value has no stable description")
 
     def _ways(self) -> Iterator[tuple[Any, Callable[[Any], None]]]:
         yield (type(None), bool, int, float, complex, str, bytes, enum.Enum, type(...)), lambda value: self._text(repr(value))
@@ -114,21 +114,21 @@ class _Walk:
         self._items([*code.co_consts, *code.co_names, *code.co_varnames, *code.co_freevars])
 
     def _foreign(self, value: Any) -> None:
-        """Types and constants of LLVM, and functions of libraries: described by their text or name, under `COMPILERS`."""
+        """Hash types and constants of LLVM and functions of numba by their text or name; `COMPILERS` covers their content."""
         library = type(value).__module__.split(".")[0]
         if library not in _COMPILING:
-            raise TypeError(f"a kernel names {value!r}, whose value has no stable description")
+            raise TypeError(f"a kernel uses {value!r}, whose value has no stable description")
         text = str(value)
         self._text(getattr(value, "__qualname__", type(value).__qualname__) if " at 0x" in text else text)
 
 
 _COMPILING = frozenset({"numba", "llvmlite"})
 _VERSIONED = frozenset({*_COMPILING, "numpy", "builtins", "collections", "typing", "math"})
-"""Libraries whose content their version tells."""
+"""Libraries whose version stands for their content."""
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Names that code and the functions within it ask for, in order."""
+    """The global names that code and the functions within it use, in order."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):

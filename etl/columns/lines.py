@@ -1,4 +1,4 @@
-"""Cutting lines out of a block of bytes: views of them, in two passes that compare 16 bytes at a time."""
+"""Cuts a block of bytes into views of its lines, in two passes that compare 16 bytes at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEWLINE, _RETURN = np.uint8(10), np.uint8(13)
 
 
 class Survey(NamedTuple):
-    """What a block of bytes holds."""
+    """The result of `survey`."""
 
     newlines: int
     ascii: bool
@@ -29,21 +29,21 @@ class Lines(NamedTuple):
     """string_view[n] into the block."""
 
     starts: np.ndarray[Any, Any]
-    """int64[n]: where each line begins, counted from the ``at`` of the block's first byte."""
+    """int64[n]: the offset at which each line begins; the block's first byte has the offset ``at``."""
 
     longest: int
-    """Bytes of the longest line, a return at its end included."""
+    """Bytes of the longest line, including a carriage return at its end."""
 
 
 def survey(block: pa.Buffer) -> Survey:
-    """One look at all bytes."""
+    """Count the newlines of a block, and find out whether it is ASCII."""
     newlines, high = _survey(np.uint64(block.address), np.int64(block.size))
     return Survey(int(newlines), not high)
 
 
 def cut(block: pa.Buffer, newlines: int, last: bool, skip: int = 0, at: int = 0) -> Lines:
-    """Valid UTF-8 with so many newlines → its lines. ``last``: a line without newline stands behind them, even if it has
-    no bytes. The first ``skip`` bytes are none of the first line's text."""
+    """Cut valid UTF-8 with this number of newlines into lines. ``last``: the bytes after the last newline are a line, even if
+    there are none. The first ``skip`` bytes do not belong to the first line's text."""
     count = newlines + last
     views, starts = np.empty((count, 4), np.uint32), np.empty(count, np.int64)
     bounds = np.uint64(block.address), np.int64(block.size), np.int64(skip), last, np.int64(at)
@@ -68,7 +68,7 @@ def _survey(block: Any, size: Any) -> Any:
 
 @part
 def _put_line(block: Any, begin: Any, end: Any, view: Any) -> None:
-    """The view of a line that ends before ``end``, without a return there."""
+    """Write the view of a line that ends before ``end``, without a carriage return at its end."""
     if end > begin and load_byte(block + np.uint64(end - 1)) == _RETURN:
         end -= 1
     put_view(view, block + np.uint64(begin), end - begin, begin)

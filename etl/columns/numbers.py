@@ -1,7 +1,7 @@
-"""Texts → numbers: what begins like one, as Logstash reads it (``12ms`` is 12); null where nothing does or it does not fit.
+"""Parses numbers at the beginning of texts, as Logstash does (``12ms`` is 12); null if there is none or it does not fit.
 
-A number may have white space (blank, tab, line feed, form feed, carriage return) and a ``+`` in front. A whole number is
-``-?[0-9]+``, a real one ``-?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?``; neither ``0x1F`` nor ``nan`` is one (the first is 0).
+White space (blank, tab, line feed, form feed, carriage return) and a ``+`` may precede a number. A whole number is ``-?[0-9]+``,
+a real one ``-?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?``; ``0x1F`` is 0 and ``nan`` is no number.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from etl.columns.texts import Texts, owned_array, taken
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 
 _MOST_WHOLE = np.uint64(2**53)
-"""Up to here a float64 holds every whole number, so that one multiplication or division rounds correctly."""
+"""Up to this a float64 holds every whole number exactly, so that one multiplication or division rounds correctly."""
 
 _POWERS = np.array([10.0**power for power in range(23)])
-"""Those a float64 holds exactly."""
+"""Powers of ten that a float64 holds exactly."""
 
 _FULL = np.uint64((2**64 - 10) // 10)
-"""A number up to this takes another digit."""
+"""Largest number that can take another digit without overflow."""
 
 _MOST_EXPONENT = np.int64(100_000)
-"""Where an exponent is big enough to stop counting."""
+"""Larger exponents are clamped to this."""
 
 NUMBER, NONE, HARD = np.uint8(1), np.uint8(0), np.uint8(2)
-"""What a text is: a number, none, or one that needs more care."""
+"""Kinds of texts: a number, no number, a number that Arrow parses because float64 arithmetic would not round it correctly."""
 
 _ONE = np.uint64(1)
 _DIGIT = np.uint8(ord("0"))
 
 
 def whole_numbers(texts: pa.Array) -> pa.Int64Array:
-    """Texts of any kind → int64."""
+    """Texts of any text type → int64."""
     found = Texts.of(texts)
     values, kinds = np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8)
     missing = read_whole(found.address, found.length, values, kinds)
@@ -46,7 +46,7 @@ def whole_numbers(texts: pa.Array) -> pa.Int64Array:
 
 
 def real_numbers(texts: pa.Array) -> pa.DoubleArray:
-    """Texts of any kind → float64, each the nearest there is."""
+    """Texts of any text type → float64, correctly rounded."""
     found = Texts.of(texts)
     values, kinds = np.empty(len(texts), np.float64), np.empty(len(texts), np.uint8)
     missing, hard = read_real(found.address, found.length, values, kinds)
@@ -58,10 +58,10 @@ def real_numbers(texts: pa.Array) -> pa.DoubleArray:
 
 
 def _nearest(texts: pa.StringArray) -> Any:
-    """Numbers of many digits or far from 1, which Arrow rounds correctly."""
+    """Parse numbers of many digits or with large exponents with Arrow, which rounds correctly."""
     try:
         return pc.cast(texts, pa.float64()).to_numpy()
-    except pa.ArrowInvalid:  # something stands around a number
+    except pa.ArrowInvalid:  # a text has other characters around its number
         return pc.cast(pc.struct_field(pc.extract_regex(texts, _REAL), [0]), pa.float64()).to_numpy()
 
 
@@ -75,7 +75,7 @@ def _array(type_: pa.DataType, values: Any, valid: Any) -> pa.Array:
 
 @kernel
 def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
-    """Whole numbers; the answer is how many texts are none."""
+    """Read whole numbers; returns how many texts have none."""
     missing = 0
     for row in range(len(address)):
         end = address[row] + np.uint64(max(length[row], 0))
@@ -91,7 +91,7 @@ def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
 
 @part
 def _begin(at: Any, end: Any) -> Any:
-    """Behind white space, plus and minus, and whether there was a minus."""
+    """Skip white space and a sign; returns the address after them, and whether the sign is a minus."""
     while at < end and _is_space(load_byte(at)):
         at += _ONE
     if at < end and load_byte(at) == np.uint8(ord("+")):
@@ -108,7 +108,7 @@ def _is_space(byte: Any) -> Any:
 
 @part
 def _digits(at: Any, end: Any, number: Any) -> Any:
-    """Digits added to a number, the address behind them, and whether they fit a uint64."""
+    """Append digits to a number; returns the number, the address after the digits, and whether it fits a uint64."""
     fits = True
     while at < end:
         digit = load_byte(at) - _DIGIT
@@ -122,7 +122,7 @@ def _digits(at: Any, end: Any, number: Any) -> Any:
 
 @kernel
 def read_real(address: Any, length: Any, values: Any, kinds: Any) -> Any:
-    """Real numbers; the answer is how many texts are none and how many are hard."""
+    """Read real numbers; returns how many texts have none and how many are `HARD`."""
     missing, hard = 0, 0
     for row in range(len(address)):
         end = address[row] + np.uint64(max(length[row], 0))
@@ -156,7 +156,7 @@ def _real(at: Any, end: Any) -> Any:
 
 @part
 def _exponent(at: Any, end: Any) -> Any:
-    """The number behind an ``e``; 0 where there is none."""
+    """The exponent after an ``e``; 0 if there is none."""
     if at >= end or load_byte(at) | np.uint8(0x20) != np.uint8(ord("e")):
         return np.int64(0)
     at += _ONE

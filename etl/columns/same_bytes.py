@@ -1,4 +1,4 @@
-"""Whether two runs of bytes of one size are the same, for kernels."""
+"""Comparing runs of bytes, for kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 
 @part
 def same_bytes(one: Any, other: Any, size: Any) -> Any:
-    """Eight at a time, the last eight once more where they are not full."""
+    """Whether two runs of ``size`` bytes are equal. Compares eight bytes at a time; the last eight may overlap those before."""
     end = one + np.uint64(size)
     if size >= 8:
         last = end - _EIGHT

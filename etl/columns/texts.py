@@ -1,7 +1,7 @@
-"""Where the texts of a column lie: the form in which kernels read any text column, and make others of its bytes.
+"""Columns of texts: `Texts` is the form in which kernels read them; functions here take, filter and copy them.
 
-Inside a segment a text column may travel as ``string_view``: its values point into the block that a source read, and
-nothing is copied until somebody needs ordinary strings (`owned`). A schema says ``string`` all the same.
+Inside a segment a text column may be a ``string_view``: its values point into the block that a source read, and texts are
+copied only when a step needs ordinary strings (`owned`). The schema says ``string`` in both cases.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST = (1 << 31) - 1
-"""Bytes that offsets of 32 bits reach."""
+"""Largest offset, in bytes, of 32 bits with a sign."""
 
 _SLACK = 16
-"""Bytes behind a buffer's texts that a copy in blocks may overwrite."""
+"""Bytes after a buffer's texts that a copy in blocks may overwrite."""
 
 
 class Texts(NamedTuple):
-    """The texts of a column, by address."""
+    """The addresses and lengths of a column's texts."""
 
     address: np.ndarray[Any, Any]
-    """uint64[n]: of each text's first byte."""
+    """uint64[n]: the address of each text's first byte."""
 
     length: np.ndarray[Any, Any]
     """int64[n]: bytes; -1 for null."""
 
     buffer: pa.Buffer | None
-    """Where all texts lie that do not lie inside their views, when that is one buffer."""
+    """The buffer of all texts that are not inline in their views; None if there are several such buffers, or none."""
 
     base: int
     """The address of ``buffer``; 0 without one."""
 
     owner: pa.Array
-    """What must live as long as the addresses are used."""
+    """Keeps the memory alive: must exist as long as the addresses are used."""
 
     @classmethod
     def of(cls, array: pa.Array) -> Texts:
@@ -49,7 +49,7 @@ class Texts(NamedTuple):
         return cls(*located(array))
 
     def have(self, byte: int) -> np.ndarray[Any, Any]:
-        """bool[n]: which of them hold a byte."""
+        """bool[n]: which texts contain a byte."""
         import numpy as np
 
         from etl.columns.views import have_byte
@@ -59,14 +59,14 @@ class Texts(NamedTuple):
         return found.view(bool)
 
     def at(self, rows: np.ndarray[Any, Any]) -> Texts:
-        """Some of them."""
+        """The texts of these rows."""
         return self._replace(address=self.address[rows], length=self.length[rows])
 
 
 def reachable(array: pa.Array) -> list[pa.Array]:
-    """A text column in pieces whose texts one buffer holds, within the 2 GiB that views reach.
+    """Split a text column into pieces with one buffer of at most 2 GiB, which is what views can address.
 
-    Texts of several buffers are copied. A text longer than that is in a piece of its own, as null.
+    Texts of several buffers are copied. A text of more than 2 GiB becomes null, in a piece of its own.
     """
     if array.type == pa.string_view():
         data = array.buffers()[2:]
@@ -87,9 +87,9 @@ def _pieces(array: pa.Array) -> list[pa.Array]:
 
 
 def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) -> pa.Array:
-    """Spans (int32[n], relative to each text's beginning; a start below 0 is null) → string_view, into the same buffer.
+    """Spans (int32[n], relative to each text's beginning; a start below 0 is null) → string_view into the same buffer.
 
-    Where one view cannot reach all texts, for they lie in several buffers or beyond 2 GiB, they are copied.
+    The spans are copied if the texts are in several buffers or in one of more than 2 GiB.
     """
     import numpy as np
 
@@ -104,20 +104,20 @@ def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) 
 
 
 def view_array(views: Any, valid: Any, buffer: pa.Buffer | None) -> pa.Array:
-    """uint32[n, 4] and truth values (None: all valid) → string_view array into one buffer."""
+    """Views (uint32[n, 4]) and their validity (None: all valid) → string_view array into one buffer."""
     data = [] if buffer is None else [buffer]
     return pa.Array.from_buffers(pa.string_view(), len(views), [_bitmap(valid), pa.py_buffer(views), *data])
 
 
 def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its views copied into ordinary strings; the same object when it has none."""
+    """The batch with its views copied into ordinary strings; the same object if it has no views."""
     if not _has_views(batch):
         return batch
     return pa.RecordBatch.from_arrays([owned_array(column) for column in batch.columns], names=batch.schema.names)
 
 
 def owned_array(array: pa.Array) -> pa.Array:
-    """A view column as ``string`` (beyond 2 GiB as ``large_string``), any other as it is."""
+    """A view column as ``string`` (``large_string`` beyond 2 GiB), any other column unchanged."""
     if array.type != pa.string_view():
         return array
     if array.null_count == len(array):
@@ -127,7 +127,7 @@ def owned_array(array: pa.Array) -> pa.Array:
 
 
 def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """`RecordBatch.filter` for batches with views, of which only the 16 bytes are copied."""
+    """`RecordBatch.filter` for batches with views: copies the 16 bytes of a view, not its text."""
     import numpy as np
 
     if not _has_views(batch):
@@ -139,15 +139,17 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
 
 
 def taken(array: pa.Array, rows: Any) -> pa.Array:
-    """`Array.take` with row numbers (int64[m]); of views only the 16 bytes are copied, and of a column of nulls nothing is."""
+    """`Array.take` with row numbers (int64[m]): copies the 16 bytes of a view, not its text; a column of nulls is sliced."""
     if array.type == pa.string_view():
         return _chosen_views(array, rows)
     return array.slice(0, len(rows)) if array.null_count == len(array) >= len(rows) else array.take(pa.array(rows))
 
 
 def joined(pieces: Sequence[tuple[int, pa.Array | None]]) -> pa.Array:
-    """Arrays of one type, behind one another; where there is none, so many nulls. Of views that point into one buffer only the
-    16 bytes are copied; texts are a view column only where all pieces are one. At least one is an array."""
+    """Concatenate pieces: arrays of one type, or None for a number of nulls; at least one is an array.
+
+    The result is a view column if all pieces are views into one buffer; otherwise texts are copied.
+    """
     given = [piece for _, piece in pieces if piece is not None]
     if len(pieces) == 1:
         return given[0]
@@ -174,7 +176,7 @@ def _joined_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buff
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Bytes of all texts together."""
+    """The total length of all texts in bytes."""
     if array.type != pa.string_view():
         return pc.sum(pc.binary_length(array)).as_py() or 0
     lengths = _views(array)[:, 0]
@@ -182,12 +184,12 @@ def text_bytes(array: pa.Array) -> int:
 
 
 def _has_views(batch: pa.RecordBatch) -> bool:
-    """Whether a column of the batch travels as views."""
+    """Whether a column of the batch is a string_view."""
     return any(type_ == pa.string_view() for type_ in batch.schema.types)
 
 
 def _reachable(texts: Texts) -> bool:
-    """Whether offsets of 32 bits from ``base`` lead to every text that is too long for its view."""
+    """Whether 32-bit offsets from ``base`` reach every text that is not inline in its view."""
     if texts.buffer is not None:
         return texts.buffer.size <= LARGEST
     return not len(texts.length) or int(texts.length.max()) <= INLINE
@@ -203,7 +205,7 @@ def _copied_spans(starts: Any, ends: Any, texts: Texts, empty_is_null: bool) -> 
 
 
 def gathered(address: Any, length: Any) -> pa.Array:
-    """Texts at addresses, copied end to end."""
+    """Copy texts at addresses into a new string array."""
     import numpy as np
 
     from etl.columns.views import gather, text_ends
@@ -218,7 +220,7 @@ def gathered(address: Any, length: Any) -> pa.Array:
 
 
 def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
-    """The values at row numbers."""
+    """The views at these rows."""
     import numpy as np
 
     from etl.columns.views import choose_views

@@ -1,8 +1,8 @@
-"""The kernel that runs the programs of `times`.
+"""The kernel that runs the programs of `times` over texts.
 
-An instruction is five ``int64``: what to do (with the field it fills in the bits from 8 on), how many bytes it reads,
-and three numbers: the bytes of a literal; the first name and the end of the names; what a number is multiplied with,
-divided by, and added to.
+An instruction is five ``int64``: the opcode (from bit 8 on, the field that it sets), the number of bytes that it reads, and
+three operands: the bytes of a literal; the index of the first name and the end of the names; for a number the factor, the
+divisor and the summand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from etl.columns.kernels import kernel, part
 
 LITERAL, POINT, NUMBER, NAME, OFFSET = range(5)
 UNREAD, INSTANT, WALL_CLOCK = np.uint8(0), np.uint8(1), np.uint8(2)
-"""A text that no layout reads, one that names its offset from UTC, one that does not."""
+"""A text that no layout reads, one with an offset from UTC, one without."""
 
 YEAR, MONTH, DAY, HOUR, HALF_DAY_HOUR, HALF_DAY, MINUTE, SECOND, MICROS, ZONE, SKIP, ROOM = range(12)
 FIELDS = {
@@ -35,7 +35,7 @@ FIELDS = {
 }
 
 ABSENT = np.int64(-(2**62))
-"""In a field that the text does not fill."""
+"""The value of a field that the text does not set."""
 
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _ZERO = np.uint8(ord("0"))
@@ -47,8 +47,9 @@ def read_times(  # type: ignore[no-untyped-def]
 ) -> None:
     """Texts by address and length → microseconds and kinds.
 
-    ``first`` has the first layout of each length, ``bounds`` the first instruction of each layout. The addresses of the
-    instructions, of the names and of room for the fields are ``uint64``.
+    ``first`` is the index of the first layout of each length, ``bounds`` that of the first instruction of each layout.
+    ``program``, ``names`` and ``fields`` (room to work in) are addresses, ``uint64``. A text equal to the one before it, as when
+    many lines are written within one second, gets the same result.
     """
     for row in range(len(address)):
         kinds[row] = UNREAD
@@ -109,7 +110,7 @@ def _clear(fields: Any) -> None:
 
 @part
 def _run(at: Any, end: Any, names: Any, address: Any, fields: Any) -> Any:
-    """Fill the fields; False where the text has another layout."""
+    """Set the fields; False if the text does not match the layout."""
     good = True
     while at < end and good:
         what, width, one, other = _get(at, 0), _get(at, 1), _get(at, 2), _get(at, 3)
@@ -149,7 +150,7 @@ def _is_literal(address: Any, width: Any, text: Any) -> Any:
 
 @part
 def _number(address: Any, width: Any) -> Any:
-    """Digits; below 0 where there is something else."""
+    """The number of ``width`` digits; below 0 if a byte is no digit."""
     value = np.int64(0)
     strange: Any = False
     for _ in range(width):
@@ -162,7 +163,7 @@ def _number(address: Any, width: Any) -> Any:
 
 @part
 def _name(names: Any, start: Any, end: Any, address: Any, width: Any) -> Any:
-    """The place of a name from 1; 0 for none."""
+    """The index of a name, from 1; 0 if there is none."""
     code = np.int64(0)
     for _ in range(width):
         code = code << 8 | np.int64(load_byte(address) | np.uint8(0x20))
@@ -175,7 +176,7 @@ def _name(names: Any, start: Any, end: Any, address: Any, width: Any) -> Any:
 
 @part
 def _offset(address: Any, width: Any) -> Any:
-    """Z, +hh, +hhmm, +hh:mm by the width → seconds from UTC."""
+    """Z, +hh, +hhmm or +hh:mm, by its width → seconds east of UTC."""
     sign = load_byte(address)
     if width == 1:
         return np.int64(0) if sign | np.uint8(0x20) == np.uint8(ord("z")) else ABSENT
@@ -194,7 +195,7 @@ def _offset(address: Any, width: Any) -> Any:
 
 @part
 def _time(fields: Any, year: Any, years: Any, latest: Any) -> Any:
-    """Microseconds on the clock that the text was read from; `ABSENT` where the date or the time of day does not exist."""
+    """The wall-clock time in microseconds since 1970; `ABSENT` if the date or the time of day does not exist."""
     hour, minute, second = _get(fields, HOUR), _get(fields, MINUTE), _get(fields, SECOND)
     half_day_hour = _get(fields, HALF_DAY_HOUR)
     if half_day_hour != ABSENT:

@@ -1,7 +1,7 @@
-"""Texts of fixed layouts → times: a layout is a small program that one kernel runs over each text of its length.
+"""Parses times of fixed layouts: a layout is compiled to a program, which one kernel runs over each text of the layout's length.
 
-A text is read by the first layout that fits it and gives a date that exists; what no layout reads is left to others.
-A time whose text names no offset from UTC is the time of a wall clock.
+The first layout that matches a text and gives an existing date reads it; texts that no layout reads are marked as unread.
+A time whose text has no offset from UTC is a wall-clock time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from etl.columns.time_kernel import (
 )
 
 LITERAL_BYTES = 8
-"""Of one instruction."""
+"""Most bytes of a literal in one instruction; a longer one takes several instructions."""
 
 
 Instruction = tuple[int, int, int, int, int]
@@ -45,18 +45,20 @@ class Part(NamedTuple):
 
 
 class Year(NamedTuple):
-    """The year of texts without one: the last in which the date exists and does not come after ``latest``."""
+    """The year for texts without one: the latest in which the date exists and is not after ``latest``."""
 
     first: int
-    """Tried first, and then the years before it."""
+    """The first year to try; then the years before it."""
 
     tries: int
+    """How many years to try."""
+
     latest: int
-    """Microseconds on the wall clock."""
+    """Microseconds since 1970 on the wall clock."""
 
 
 class Times(NamedTuple):
-    """What the kernel read."""
+    """The kernel's results."""
 
     micros: Any
     """int64[n]: microseconds since 1970, in UTC or on the wall clock."""
@@ -66,7 +68,7 @@ class Times(NamedTuple):
 
 
 class TimeReader:
-    """Layouts as a program. ``names`` gives the names of a kind, in lower case and order (``month_name``: jan, feb …)."""
+    """Layouts, compiled to a program. ``names``: the names of a kind, in lower case and in order (``month_name``: jan, feb …)."""
 
     def __init__(self, layouts: Sequence[Sequence[Part]], names: Mapping[str, Sequence[str]]) -> None:
         self._names: list[int] = []
@@ -94,7 +96,7 @@ class TimeReader:
         return times
 
     def _add(self, names: Sequence[str]) -> tuple[int, int]:
-        """Names are compared as numbers of their first three letters, or of both when they have two."""
+        """Add names; they are compared by their first three letters (two, if a name has only two), as a number."""
         start = len(self._names)
         self._names.extend(int.from_bytes(name[:3].encode(), "big") for name in names)
         return start, len(self._names)

@@ -1,6 +1,6 @@
-"""Kernels over texts at addresses: where they lie, views that point to them, and copies of them.
+"""Kernels over texts at addresses: locating them, writing views of them, copying them.
 
-A view's buffer is always number 0 here. Addresses are ``uint64``; a null text has the length -1.
+The views written here always refer to buffer 0. Addresses are ``uint64``; a null text has the length -1.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _PAGE = np.uint64(4096)
 _BLOCK = np.uint64(16)
 
 _FIRST_EIGHT = np.array([(1 << 8 * min(length, 8)) - 1 for length in range(INLINE + 1)] + [0xFFFFFFFF], np.uint64)
-"""What stays of a text's first 8 bytes in its view, by length; the last is for all that are longer than `INLINE`."""
+"""Mask for a text's first 8 bytes in its view, by length; the last is for texts longer than `INLINE`."""
 
 _NEXT_FOUR = np.array([(1 << 8 * max(length - 8, 0)) - 1 for length in range(INLINE + 1)] + [0], np.uint64)
-"""What stays of the 4 bytes behind those."""
+"""Mask for the next 4 bytes."""
 
 
 @part
 def loads_safely(address: Any) -> Any:
-    """Whether 16 bytes may be loaded where one may: within a page of memory, what lies behind a text can be read."""
+    """Whether 16 bytes may be loaded where one may: memory after a text can be read up to the end of the page."""
     return (address & (_PAGE - np.uint64(1))) <= _PAGE - _BLOCK
 
 
 @part
 def _gently(source: Any, count: Any) -> Any:
-    """Up to 8 bytes, one by one, as a little-endian number."""
+    """Up to 8 bytes, read one by one, as a little-endian number."""
     number = np.uint64(0)
     for at in range(count):
         number |= np.uint64(load_byte(source + np.uint64(at))) << np.uint64(8 * at)
@@ -40,7 +40,7 @@ def _gently(source: Any, count: Any) -> Any:
 
 @part
 def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
-    """Write the view of the ``length`` bytes at ``source``, which lie at ``offset`` of the buffer."""
+    """Write the view of ``length`` bytes at ``source``, which is at ``offset`` in the buffer."""
     kind = min(length, np.int64(INLINE + 1))
     if length > 0 and loads_safely(source):
         eight, four = load_long(source), np.uint64(load_word(source + np.uint64(8)))
@@ -57,13 +57,13 @@ def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
 
 @part
 def _is_null(bits: Any, row: Any) -> Any:
-    """Whether a bit of a validity bitmap is 0; there is no bitmap at address 0."""
+    """Whether a row's bit in a validity bitmap is 0; an address of 0 means that there is no bitmap."""
     return bits != np.uint64(0) and (load_byte(bits + np.uint64(row >> 3)) >> np.uint8(row & 7)) & np.uint8(1) == np.uint8(0)
 
 
 @kernel
 def locate_views(views: Any, buffers: Any, bits: Any, first: Any, address: Any, length: Any) -> None:
-    """Where the texts of a view column lie, from row ``first`` on; ``buffers`` are the addresses of its data buffers."""
+    """Addresses and lengths of a view column's texts, from row ``first`` on; ``buffers``: addresses of its data buffers."""
     for row in range(address.shape[0]):
         view = views + np.uint64(16) * np.uint64(first + row)
         size = np.int64(np.int32(load_word(view)))
@@ -78,7 +78,7 @@ def locate_views(views: Any, buffers: Any, bits: Any, first: Any, address: Any, 
 
 @kernel
 def locate_strings(offsets: Any, base: Any, bits: Any, first: Any, address: Any, length: Any) -> None:
-    """The same for a column of strings: ``offsets`` (int32 or int64) are those of its rows, relative to ``base``."""
+    """Addresses and lengths of a string column's texts; ``offsets`` (int32 or int64) are relative to ``base``."""
     for row in range(address.shape[0]):
         begin = np.int64(offsets[row])
         address[row] = base + np.uint64(begin)
@@ -87,7 +87,7 @@ def locate_strings(offsets: Any, base: Any, bits: Any, first: Any, address: Any,
 
 @kernel
 def span_views(starts: Any, ends: Any, address: Any, base: Any, empty_is_null: Any, views: Any, valid: Any) -> Any:
-    """Views of a span of each text; ``valid`` (uint8) says which are not null. Returns how many are null."""
+    """Write the view of a span of each text, and to ``valid`` (uint8) whether it is not null; returns the number of nulls."""
     nulls = 0
     for row in range(starts.shape[0]):
         length = np.int64(ends[row]) - np.int64(starts[row])
@@ -101,8 +101,8 @@ def span_views(starts: Any, ends: Any, address: Any, base: Any, empty_is_null: A
 
 @kernel
 def choose_views(views: Any, bits: Any, first: Any, rows: Any, target: Any, valid: Any) -> Any:
-    """Copy the views of ``rows`` (int64[m], counted from row ``first`` on) to ``target``, and their validity to the bitmap
-    ``valid`` (uint8, all 0). Returns how many are null."""
+    """Copy the views of ``rows`` (int64[m], relative to row ``first``) to ``target``, and their validity to the bitmap ``valid``
+    (uint8, all 0); returns the number of nulls."""
     nulls = 0
     for n in range(rows.shape[0]):
         place = first + rows[n]
@@ -116,7 +116,7 @@ def choose_views(views: Any, bits: Any, first: Any, rows: Any, target: Any, vali
 
 @kernel
 def text_ends(length: Any, offsets: Any) -> Any:
-    """Lengths → offsets of the texts laid end to end; returns how many are null."""
+    """Lengths → offsets of the concatenated texts; returns the number of nulls."""
     total, nulls = np.int64(0), 0
     offsets[0] = 0
     for row in range(length.shape[0]):
@@ -128,7 +128,7 @@ def text_ends(length: Any, offsets: Any) -> Any:
 
 @kernel
 def gather(address: Any, length: Any, target: Any) -> None:
-    """Lay the texts end to end at ``target``, behind which 16 bytes more may be written."""
+    """Concatenate the texts at ``target``; up to 16 bytes after them may be overwritten."""
     for row in range(length.shape[0]):
         source, left = address[row], length[row]
         while left >= 16:
@@ -146,7 +146,7 @@ def gather(address: Any, length: Any, target: Any) -> None:
 
 @kernel
 def have_byte(address: Any, length: Any, byte: Any, found: Any) -> None:
-    """Which texts hold a byte: answers go to ``found`` (uint8[n]); a null text holds none."""
+    """Write to ``found`` (uint8[n]) whether each text contains a byte; 0 for null."""
     for row in range(address.shape[0]):
         source, left = address[row], length[row]
         found[row] = 0

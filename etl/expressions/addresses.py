@@ -16,14 +16,14 @@ _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """Raises ValueError that names the text that is no network."""
+    """Parse networks. Raises ValueError that quotes the invalid text."""
     return tuple(_network(text) for text in texts)
 
 
 def contains(networks: Sequence[Network]) -> Callable[[Any], Any]:
-    """texts → inside or not; null stays null, and what is no address is inside nothing.
+    """A function: texts → whether they are inside a network; null for null, false for what is no address.
 
-    IPv4 is one regular expression over the column. Texts with a colon go through `ipaddress`, each distinct one once.
+    One regular expression matches IPv4 addresses; each distinct text with a colon is parsed by `ipaddress`.
     """
     shapes = [_ipv4_pattern(network) for network in networks if isinstance(network, ipaddress.IPv4Network)]
     pattern = rf"\A(?:{'|'.join(shapes)})\z" if shapes else None
@@ -31,7 +31,7 @@ def contains(networks: Sequence[Network]) -> Callable[[Any], Any]:
 
 
 def ip_in(address: str | None, *networks: str) -> bool | None:
-    """The same for one address: what Spark calls."""
+    """Whether one address is inside a network, for Spark."""
     if address is None:
         return None
     return _is_inside(address, parse_networks(networks))

@@ -1,4 +1,4 @@
-"""Numbers and comparisons with Spark's ANSI meaning: overflow and division by zero fail the row, NaN is the largest."""
+"""Arithmetic and comparisons in Spark's ANSI mode: overflow and division by zero fail the row, NaN is the largest number."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import bound as b
-from etl.expressions.bound import Bound
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.number_casts import bounds
 from etl.expressions.rows import Rows
@@ -28,8 +28,8 @@ _PLAIN = {
 }
 
 
-def compare(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bound:
-    """``left operator right`` after both became ``type_``."""
+def compare(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
+    """``left operator right``, after casting both to ``type_``."""
     if is_decimal(type_):
         return _compare_decimals(operator, left, right, type_)
     left, right = cast(left, type_), cast(right, type_)
@@ -38,8 +38,8 @@ def compare(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bou
     return b.apply(BOOLEAN, _WITH_NAN[operator] if with_nan else _PLAIN[operator], left, right)
 
 
-def _compare_decimals(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bound:
-    """A whole number against a decimal literal; decimals in fields are left to Spark."""
+def _compare_decimals(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
+    """Compare whole numbers with a decimal literal; decimal fields are left to Spark."""
     for side in (left, right):
         if is_decimal(side.type) and not side.is_literal:
             return b.spark_only("decimals are computed by Spark", BOOLEAN)
@@ -73,8 +73,8 @@ _WRAPPING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _EXACT_INT64 = pa.decimal256(20, 0)
 
 
-def add_like(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bound:
-    """``+``, ``-`` and ``*`` of two values that both become ``type_``."""
+def add_like(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
+    """``+``, ``-`` and ``*`` of two values, after casting both to ``type_``."""
     left, right = cast(left, type_), cast(right, type_)
     if type_ in FLOATS:
         return b.apply(type_, _WRAPPING[operator], left, right)
@@ -97,8 +97,8 @@ def type_name(type_: pa.DataType) -> str:
     return format_type(type_)
 
 
-def divide(left: Bound, right: Bound) -> Bound:
-    """``/``: doubles, and a zero divisor fails."""
+def divide(left: BoundNode, right: BoundNode) -> BoundNode:
+    """``/`` of doubles; a zero divisor fails."""
     return b.apply_failing(DOUBLE, _divided, cast(left, DOUBLE), cast(right, DOUBLE), backwards=True)
 
 
@@ -107,8 +107,8 @@ def _divided(rows: Rows, x: Any, y: Any) -> Any:
     return pc.divide(x, y if zero is None else pc.if_else(zero, 1.0, y))
 
 
-def whole_divide(left: Bound, right: Bound) -> Bound:
-    """``div``: whole numbers, toward zero."""
+def whole_divide(left: BoundNode, right: BoundNode) -> BoundNode:
+    """``div``: whole numbers, rounded toward zero."""
     return b.apply_failing(INT64, _whole_divided, cast(left, INT64), cast(right, INT64), backwards=True)
 
 
@@ -120,8 +120,8 @@ def _whole_divided(rows: Rows, x: Any, y: Any) -> Any:
     return pc.if_else(negating, pc.negate(quotient), quotient)
 
 
-def remainder(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
-    """``%`` of whole numbers, with the sign of the left one."""
+def remainder(left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
+    """``%`` of whole numbers, with the sign of the left operand."""
     if type_ not in INTEGERS:
         return b.spark_only("'%' of fractions has no Arrow form", type_)
     return b.apply_failing(type_, partial(_remaining, type_), cast(left, type_), cast(right, type_), backwards=True)
@@ -143,8 +143,8 @@ def _zero_divisor(rows: Rows, x: Any, y: Any, reason: str) -> Any:
     return zero
 
 
-def negate(value: Bound) -> Bound:
-    """Unary minus; the least number of a type has none."""
+def negate(value: BoundNode) -> BoundNode:
+    """Unary minus; fails for the least number of an integer type."""
     if value.is_literal and not isinstance(value.value, str | None):
         return b.literal(-value.value, value.type)
     if value.type in FLOATS:
@@ -152,7 +152,7 @@ def negate(value: Bound) -> Bound:
     return b.apply_failing(value.type, partial(_sign_changed, pc.negate, "-"), value)
 
 
-def absolute(value: Bound) -> Bound:
+def absolute(value: BoundNode) -> BoundNode:
     """``abs``."""
     if value.type in FLOATS:
         return b.apply(value.type, pc.abs, value)
@@ -164,8 +164,8 @@ def _sign_changed(kernel: Callable[[Any], Any], name: str, rows: Rows, x: Any) -
     return kernel(x)
 
 
-def whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
-    """``floor`` and ``ceil``: whole numbers as bigint, which must hold them; NaN is 0."""
+def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
+    """``floor`` and ``ceil`` as bigint; fails for numbers beyond its range; NaN becomes 0."""
     if value.type in INTEGERS:
         return cast(value, INT64)
     return b.apply_failing(INT64, partial(_rounded_whole, kernel), value)
@@ -179,7 +179,7 @@ def _rounded_whole(kernel: Callable[[Any], Any], rows: Rows, x: Any) -> Any:
     return pc.cast(pc.if_else(outside, 0.0, rounded), INT64)
 
 
-def rounded(value: Bound) -> Bound:
+def rounded(value: BoundNode) -> BoundNode:
     """``round(x)`` to whole numbers, halves away from zero."""
     if value.type in INTEGERS:
         return value

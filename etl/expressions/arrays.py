@@ -1,4 +1,4 @@
-"""Arrays: making them of values, taking nulls out, cutting a text into them."""
+"""Binds array functions: ``array``, ``array_compact``, ``split``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import ATOMIC, STRING, common_type_of
 
 _PLAIN = re.compile(r"(?:[^\\^$.|?*+()\[\]{}]|\\[^0-9A-Za-z])+")
-"""A regular expression that stands for a text: characters, and punctuation behind a backslash."""
+"""A regular expression without operators: characters, and punctuation after a backslash."""
 
 
-def array(*parts: Bound) -> Bound:
-    """``array(a, b)``: its elements meet in one type, and nulls stay in it."""
+def array(*parts: BoundNode) -> BoundNode:
+    """``array(a, b)``: elements are cast to their common type; nulls are kept."""
     type_ = common_type_of([part.type for part in parts])
     if type_ is None:
         raise MisuseError("array() takes values of one type")
@@ -39,7 +39,7 @@ def array(*parts: Bound) -> Bound:
 
 
 def _woven(columns: Sequence[pa.Array]) -> pa.ListArray:
-    """Columns of one length → lists of a value of each."""
+    """Columns of one length → for each row, the list of their values."""
     import numpy as np
 
     width, length = len(columns), len(columns[0])
@@ -48,8 +48,8 @@ def _woven(columns: Sequence[pa.Array]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(columns).take(pa.array(order)))
 
 
-def array_compact(value: Bound) -> Bound:
-    """``array_compact(a)``: without its nulls; a null array stays one."""
+def array_compact(value: BoundNode) -> BoundNode:
+    """``array_compact(a)``: removes nulls; a null array stays null."""
     if not pa.types.is_list(value.type):
         if value.unknown:
             return no_form("array_compact() of this", pa.null())
@@ -71,8 +71,8 @@ def _compact(value: Any) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), items.drop_null(), mask=mask)
 
 
-def split(text: Bound, pattern: Bound) -> Bound:
-    """``split(text, ',')`` at a plain text; other patterns are Spark's."""
+def split(text: BoundNode, pattern: BoundNode) -> BoundNode:
+    """``split(text, ',')`` at a plain text; other patterns are left to Spark."""
     literal = text_literal(pattern)
     if literal is None or not _PLAIN.fullmatch(literal):
         return no_form("split() at a pattern", pa.list_(STRING))

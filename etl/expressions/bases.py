@@ -1,7 +1,7 @@
-"""``conv``: whole numbers as texts in another base.
+"""``conv``: converts whole numbers, as texts, to another base.
 
-Source: Spark SQL's documentation of ``conv``: digits up to the first that the base lacks, 64 bits without sign; "0" where
-no digit is one, null for an empty text, an error beyond 64 bits.
+Source: Spark SQL's documentation of ``conv``: it reads digits up to the first that the base lacks, as 64 bits without sign;
+"0" if there are none, null for an empty text, an error beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import as_text, no_form, whole_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import STRING
 
@@ -22,8 +22,8 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BEYOND = 1 << 64
 
 
-def conv(text: Bound, from_base: Bound, to_base: Bound) -> Bound:
-    """``conv(text, 16, 10)``. Bases are written in the expression; a negative one, for numbers with signs, is Spark's."""
+def conv(text: BoundNode, from_base: BoundNode, to_base: BoundNode) -> BoundNode:
+    """``conv(text, 16, 10)``. Bases must be literals; a negative one, for numbers with signs, is left to Spark."""
     old, new = whole_literal(from_base), whole_literal(to_base)
     if old is None or new is None or not (2 <= old <= len(DIGITS) and 2 <= new <= len(DIGITS)):
         return no_form("conv() with computed or negative bases", STRING)
@@ -31,7 +31,7 @@ def conv(text: Bound, from_base: Bound, to_base: Bound) -> Bound:
 
 
 def _converted(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
-    """A loop over distinct texts: Arrow has no function for it."""
+    """Loops over distinct texts, because Arrow has no function for it."""
     encoded = pc.dictionary_encode(broadcast(texts, rows.length))
     numbers = [_number(text, old) for text in encoded.dictionary.to_pylist()]
     too_large = pa.array([number is not None and number >= BEYOND for number in numbers], pa.bool_())
@@ -40,7 +40,7 @@ def _converted(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
 
 
 def _number(text: str, base: int) -> int | None:
-    """The number that a text begins with; beyond 64 bits it is as large as it is, with a sign two's complement."""
+    """The number at the beginning of a text, of any size; with a minus, its two's complement."""
     text = text.strip(" ")
     if not text:
         return None

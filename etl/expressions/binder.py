@@ -1,4 +1,4 @@
-"""Syntax tree → bound nodes: names resolved against the schema, types derived, Arrow forms chosen."""
+"""Binds a syntax tree: resolves names against the schema, derives types, chooses Arrow forms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from etl.api import Finding, Schema, format_type, visible
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions import hints, lambdas, logic, signatures
 from etl.expressions.arguments import MisuseError
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast, is_truth
 from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 
 MOST_FINDINGS = 20
-"""Of one expression: more is no help."""
+"""Findings of one expression; binding stops after these."""
 
 
 class EnoughError(Exception):
-    """There are so many findings that the rest of the expression is not looked at."""
+    """More than `MOST_FINDINGS`: the rest of the expression is not bound."""
 
 
 class Binder:
-    """Binds one expression; what it finds on the way is kept."""
+    """Binds one expression, and collects its findings, fields and edits."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.findings: list[Finding] = []
         self.fields: set[str] = set()
         self.edits: list[tuple[int, int, str]] = []
-        """Spans of the text (end included) and the names Spark reads there."""
+        """Spans of the text (end included) and the quoted names that replace them for Spark."""
         self._reads = 0
-        """How many fields and variables were looked at so far."""
+        """Number of fields and variables read so far."""
         self._variables: dict[str, pa.DataType] = {}
-        """Of the lambdas around the node, in lower case."""
+        """Types of the variables of the enclosing lambdas, by name in lower case."""
 
-    def bind(self, node: Node) -> Bound:
-        """The node with everything below it."""
+    def bind(self, node: Node) -> BoundNode:
+        """Bind a node and its descendants."""
         build = NODES.get(type(node).__name__)
         before = self._reads
         try:
@@ -62,8 +62,8 @@ class Binder:
         bound = logic.negated(bound) if node.args.get("negate") else bound
         return bound if bound.constant or self._reads > before else replace(bound, constant=True)
 
-    def foreign(self, node: Node) -> Bound:
-        """A node that only Spark knows: its parts are looked at for the names in them."""
+    def foreign(self, node: Node) -> BoundNode:
+        """Bind a node that only Spark computes: its parts are bound for the names in them."""
         for child in node.iter_expressions():
             self.bind(child)
         return b.spark_only(f"{_shown(node)} has no Arrow form")
@@ -76,8 +76,8 @@ class Binder:
     def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node), severity="warning"))
 
-    def condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> Bound:
-        """A node where Spark wants a boolean; ``and``, ``or`` and ``not`` take a text or null too."""
+    def condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> BoundNode:
+        """Bind a node where Spark requires a boolean; operands of ``and``, ``or`` and ``not`` may be texts or null too."""
         bound = self.bind(node)
         if bound.is_literal and bound.type == STRING and not is_truth(bound.value):
             self.report("wrong-type", f"{bound.value!r} is a text and no condition", node, hints.lone_text(node))
@@ -89,7 +89,7 @@ class Binder:
 
     # ── Names ─────────────────────────────────────────────────────────────────────────────────────
 
-    def column(self, node: Node) -> Bound:
+    def column(self, node: Node) -> BoundNode:
         self._reads += 1
         parts = list(_path(node))
         for count in range(len(parts), 0, -1):
@@ -107,13 +107,13 @@ class Binder:
             return b.spark_only(_WHY_SPARK.get(name.lower(), f"{name} has no Arrow form"))
         return self._unknown_field(name, node)
 
-    def variable(self, node: Node) -> Bound:
-        """A name that a lambda gives, or a member behind one."""
+    def variable(self, node: Node) -> BoundNode:
+        """A variable of a lambda, or a member of one."""
         self._reads += 1
         return b.spark_only("a lambda has no Arrow form", self._variables.get(node.name.lower(), NULL))
 
-    def body(self, node: Node, types: list[pa.DataType]) -> Bound:
-        """What a lambda gives whose variables have these types."""
+    def body(self, node: Node, types: list[pa.DataType]) -> BoundNode:
+        """Bind the body of a lambda whose variables have these types."""
         names = [variable.name.lower() for variable in node.expressions]
         outer = self._variables
         self._variables = outer | dict(zip_longest(names, types[: len(names)], fillvalue=NULL))
@@ -123,22 +123,22 @@ class Binder:
             self._variables = outer
 
     def resolve(self, name: str) -> str | None:
-        """The field of this name: as written, else in another case."""
+        """The field of this name, as written or else in another case."""
         return name if self.schema.get_field_index(name) >= 0 else self._lower.get(name.lower())
 
     @cached_property
     def _lower(self) -> dict[str, str]:
-        """Names of fields in small letters → the first that is so written: made where a name is in another case."""
+        """Names of fields in lower case → the first such field."""
         return {name.lower(): name for name in reversed(self.schema.names)}
 
-    def _unknown_field(self, name: str, node: Node) -> Bound:
+    def _unknown_field(self, name: str, node: Node) -> BoundNode:
         hint = hints.field_hint(name, node, visible(self.schema).names, self.schema)
         self.report("unknown-field", f"there is no field {name!r} here", node, hint)
         return b.spark_only(f"there is no field {name!r}")
 
     # ── Calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def call(self, node: Node) -> Bound:
+    def call(self, node: Node) -> BoundNode:
         name = str(node.this).lower()
         if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
             return lambdas.call(self, name, node)
@@ -147,8 +147,8 @@ class Binder:
             return b.spark_only(f"{name}() has no Arrow form")
         return self.function(name, node, args)
 
-    def function(self, name: str, node: Node, args: list[Bound]) -> Bound:
-        """A call of a function by its name."""
+    def function(self, name: str, node: Node, args: list[BoundNode]) -> BoundNode:
+        """Bind a call of a function by its name."""
         if name in signatures.many_rows():
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
         if name in CODE_RUNNERS:
@@ -170,8 +170,8 @@ class Binder:
         built = function.build(*args)
         return replace(built, type=type_) if built.unknown else built
 
-    def checked(self, node: Node, args: list[Bound], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
-        """The type that signatures tell, ``null`` where they do not know; None where Spark refuses it, which is reported."""
+    def checked(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
+        """The type by the signatures, ``null`` if unknown; if Spark refuses the call, a finding is reported and it is None."""
         try:
             return ask()
         except MisuseError as error:
@@ -182,16 +182,16 @@ class Binder:
 _FUNCTIONS_WITHOUT_BRACKETS = frozenset(
     ("current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "current_user")
 )
-"""Words that Spark takes for calls where no field has the name."""
+"""Names that Spark takes for function calls if no field has the name."""
 
 _NAMED = ("Kwarg", "PropertyEQ")
-"""Arguments that are given by name."""
+"""Node kinds of named arguments."""
 
 _UNIT_FIRST = frozenset(("dateadd", "date_add", "timestampadd", "datediff", "date_diff", "timestampdiff"))
 
 
 def _units(name: str, node: Node) -> int:
-    """How many arguments are words of the grammar: the first of ``datediff(hour, a, b)``."""
+    """How many arguments are units and not expressions, such as the first of ``datediff(hour, a, b)``."""
     first = node.expressions[0] if len(node.expressions) == 3 and name in _UNIT_FIRST else None
     return int(type(first).__name__ in ("Column", "Var") and "." not in first.sql()) if first is not None else 0
 

@@ -1,4 +1,4 @@
-"""Spark's ANSI casts on Arrow arrays: ``cast`` fails rows it cannot convert, ``try_cast`` makes them null."""
+"""Spark's ANSI casts on Arrow arrays: ``cast`` fails rows that it cannot convert, ``try_cast`` makes them null."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, format_type
-from etl.expressions import bound as b
-from etl.expressions.bound import Bound
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.number_casts import (
     BLANKS,
     Converted,
@@ -34,8 +34,8 @@ _REASON_LIMIT = 100
 _MICROS = 1_000_000
 
 
-def cast(value: Bound, target: pa.DataType, *, safe: bool = False) -> Bound:
-    """The node's value as another type; ``safe`` is ``try_cast``."""
+def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundNode:
+    """Cast a node to another type; ``safe`` is ``try_cast``."""
     if value.type == target or value.unknown:
         return value if value.type == target else b.spark_only(value.reason or "", target)
     if value.type == NULL:
@@ -48,15 +48,15 @@ def cast(value: Bound, target: pa.DataType, *, safe: bool = False) -> Bound:
     return converted(value, target, convert, format_type(target), safe=safe or (value.type, target) in _NEVER_FAIL)
 
 
-def converted(value: Bound, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> Bound:
-    """The node after a conversion: null where that fails when it is ``safe``, else a failed row."""
+def converted(value: BoundNode, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> BoundNode:
+    """Apply a conversion to a node: a value that cannot be converted is null if ``safe``, else a failed row."""
     if safe:
         return b.apply(target, partial(_convert_or_null, convert, target), value)
     return b.apply_failing(target, partial(_convert_or_fail, convert, name), value)
 
 
 def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
-    """How values of one type become another, or None when there is no Arrow form."""
+    """The function that converts values of one type to another, or None if there is no Arrow form."""
     if source == target:
         return lambda values: (values, None)
     if source in INTEGERS and target in INTEGERS:

@@ -1,7 +1,7 @@
 """``community_id(source ip, destination ip, source port, destination port, transport)``: the Community ID of a flow.
 
 Version 1 of the specification (github.com/corelight/community-id-spec): ``1:`` and the SHA-1 of seed, addresses, protocol and
-ports in Base64, with the smaller end first, so that both directions of a flow have one id.
+ports in Base64. The smaller endpoint comes first, so that both directions of a flow have the same id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROTOCOLS = {
     "icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58, "ipv6-icmp": 58, "icmp6": 58,
     "eigrp": 88, "ospf": 89, "pim": 103, "vrrp": 112, "sctp": 132,
 }  # fmt: skip
-"""Names of protocols and IANA's numbers; a number may also stand for itself."""
+"""IANA's protocol numbers by name; a transport may also be a number."""
 
 _ICMP, _ICMP6 = 1, 58
 
@@ -40,22 +40,22 @@ _ANSWERS = {
         140: 139,
     },
 }
-"""Types of ICMP messages, and the type that answers each: such a pair is a flow with two directions."""
+"""Types of ICMP messages and of their replies: such a pair is a flow with two directions."""
 
 _SIGNS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _LENGTH = 30
-"""Bytes of an id: the version, a colon and 28 of Base64."""
+"""Bytes of an id: the version, a colon and 28 characters of Base64."""
 
 
 def community_ids(
     source: pa.Array, destination: pa.Array, source_port: pa.Array, destination_port: pa.Array, transport: pa.Array, seed: int = 0
 ) -> pa.StringArray:
-    """Ids; null where an address is none, the protocol is unknown or ports (of ICMP: type and code) are missing.
+    """Ids; null if an address is invalid, the protocol unknown, or a port (for ICMP: type or code) missing.
 
     Addresses and transport are texts, ports whole numbers, all of one length.
     """
     from etl.columns.texts import Texts
-    from etl.expressions.community_kernel import flow_ids
+    from etl.expressions.community_id_kernel import flow_ids
 
     one, other, protocols = Texts.of(source), Texts.of(destination), _protocols(transport)
     ids, valid = np.zeros((len(protocols), _LENGTH), np.uint8), np.empty(len(protocols), bool)
@@ -75,7 +75,7 @@ def community_id(
     transport: str | None,
     seed: int = 0,
 ) -> str | None:
-    """The same for one event: what Spark calls."""
+    """The id of one flow, for Spark."""
     texts = [pa.array([text], pa.string()) for text in (source, destination, transport)]
     ports = [pa.array([port], pa.int64()) for port in (source_port, destination_port)]
     found: str | None = community_ids(texts[0], texts[1], ports[0], ports[1], texts[2], seed)[0].as_py()
@@ -83,7 +83,7 @@ def community_id(
 
 
 def _ports(numbers: pa.Array) -> Array:
-    """-1 for null."""
+    """Ports as int64, -1 for null."""
     ports: Array = pc.fill_null(pc.cast(numbers, pa.int64()), -1).to_numpy(zero_copy_only=False)
     return ports
 

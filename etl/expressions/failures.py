@@ -1,4 +1,4 @@
-"""Events whose expression failed, as the dead letters they become."""
+"""Turns rows whose expression failed into rejects."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Rejects
-from etl.expressions.rows import Evaluated
+from etl.expressions.rows import Evaluation
 
 CODE = "expression-failed"
 
 
-def failures(results: Iterable[Evaluated]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
-    """Where one of several expressions over a batch failed, and the first reason of each row; None where none did."""
+def failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
+    """The rows in which one of several expressions failed, with the first reason of each; None if no row failed."""
     failed: pa.BooleanArray | None = None
     reasons: pa.StringArray | None = None
     for result in results:
@@ -26,5 +26,5 @@ def failures(results: Iterable[Evaluated]) -> tuple[pa.BooleanArray, pa.StringAr
 
 
 def rejected(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
-    """The failed rows of a batch with their reasons."""
+    """The failed rows of a batch as rejects."""
     return Rejects(batch.filter(failed), code, reasons.filter(failed))

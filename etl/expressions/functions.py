@@ -1,4 +1,4 @@
-"""The functions that have an Arrow form: Spark's name → how a call becomes a bound node."""
+"""The functions with an Arrow form: Spark's name → the function that binds a call."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from etl.api import parse_type
-from etl.expressions import arithmetic, arrays, bases, choices, logic, number_calls, regex_calls, text_calls, texts, time_calls
+from etl.expressions import (
+    arithmetic,
+    arrays,
+    bases,
+    conditional_calls,
+    logic,
+    number_calls,
+    regex_calls,
+    text_calls,
+    texts,
+    time_calls,
+)
 from etl.expressions.arguments import no_form
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.widening import BOOLEAN, FLOATS, INT32
 
 
 class Function(NamedTuple):
-    """How many arguments a function takes (None: any number), and how they become a node."""
+    """Least and most arguments (None: any number), and the function that makes a node of them."""
 
     least: int
     most: int | None
-    build: Callable[..., Bound]
+    build: Callable[..., BoundNode]
 
 
 _CASTS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "string")
@@ -84,11 +95,11 @@ FUNCTIONS: dict[str, Function] = {
     "ceil": Function(1, 1, number_calls.number(partial(number_calls.whole, pc.ceil))),
     "ceiling": Function(1, 1, number_calls.number(partial(number_calls.whole, pc.ceil))),
     "round": Function(1, 2, number_calls.round_),
-    "coalesce": Function(1, None, choices.coalesce),
-    "nvl": Function(2, 2, choices.coalesce),
-    "ifnull": Function(2, 2, choices.coalesce),
-    "nvl2": Function(3, 3, choices.nvl2),
-    "nullif": Function(2, 2, choices.nullif),
+    "coalesce": Function(1, None, conditional_calls.coalesce),
+    "nvl": Function(2, 2, conditional_calls.coalesce),
+    "ifnull": Function(2, 2, conditional_calls.coalesce),
+    "nvl2": Function(3, 3, conditional_calls.nvl2),
+    "nullif": Function(2, 2, conditional_calls.nullif),
     "isnull": Function(1, 1, logic.is_null),
     "isnotnull": Function(1, 1, lambda value: logic.negated(logic.is_null(value))),
     "isnan": Function(1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_form("isnan() of this", BOOLEAN)),

@@ -1,4 +1,4 @@
-"""What a user most likely meant, told from the syntax tree around a mistake."""
+"""Hints: what the user most likely meant, from the syntax tree around a mistake."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTHER_NAMES = {
 
 
 def field_hint(name: str, node: Node, names: Collection[str], schema: Schema) -> str | None:
-    """What to write for a field that is not there."""
+    """What to write for a field that does not exist."""
     members = [other for other in names if other.lower().startswith(f"{name.lower()}.")]
     if members:
         return f"its members are fields: {', '.join(members[:5])}"
@@ -51,7 +51,7 @@ def field_hint(name: str, node: Node, names: Collection[str], schema: Schema) ->
 
 
 def _beside_text(node: Node, schema: Schema) -> bool:
-    """Whether the node is compared with a field that holds texts."""
+    """Whether the node is compared with a text field."""
     parent = node.parent
     if parent is None or type(parent).__name__ not in _BESIDE_TEXTS or "." in node.sql():
         return False
@@ -65,7 +65,7 @@ def _type(column: Node, schema: Schema) -> pa.DataType | None:
 
 
 def function_hint(name: str, names: Collection[str]) -> str | None:
-    """The function of Spark that is called so elsewhere, or has nearly this name."""
+    """Spark's function that has this name in other languages, or the one with the nearest name."""
     other = _OTHER_NAMES.get(name)
     if other is not None and other.isidentifier():
         return f"Spark's name is {other!r}" if other != "ip_in" else "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"
@@ -73,7 +73,7 @@ def function_hint(name: str, names: Collection[str]) -> str | None:
 
 
 def method_hint(node: Node, names: Collection[str]) -> str | None:
-    """``level.startswith('x')`` → ``startswith(level, 'x')``; None for a node that is no such call."""
+    """``level.startswith('x')`` → ``startswith(level, 'x')``; None for other nodes."""
     call = node.expression if type(node).__name__ == "Dot" else None
     if call is None or type(call).__name__ != "Anonymous":
         return None
@@ -95,7 +95,7 @@ def joined_conditions(node: Node) -> Node | None:
 
 
 def chain_hint(node: Node) -> str | None:
-    """``1 < n < 5`` → how a range is written; None for other nodes."""
+    """How to write the range ``1 < n < 5``; None for other nodes."""
     inner = node.this if type(node).__name__ in COMPARISONS else None
     if inner is None or type(inner).__name__ not in _SIGNS:
         return None
@@ -110,7 +110,7 @@ _SIGNS = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 
 
 def lone_text(node: Node) -> str | None:
-    """``level = 'a' or 'b'`` → how that is written; None for other nodes."""
+    """How to write ``level = 'a' or 'b'``; None for other nodes."""
     parent = node.parent
     if type(node).__name__ != "Literal" or not node.args.get("is_string") or parent is None:
         return None

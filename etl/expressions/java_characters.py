@@ -1,4 +1,4 @@
-"""Reading characters of a Java regular expression: escapes, and classes in brackets."""
+"""Parses the characters of a Java regular expression: escapes, and classes in brackets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from etl.scanner.char_class import CharClass, between, one_of
 from etl.scanner.pattern_error import PatternError
 
 LINE_ENDS = one_of("\n\r\x85\u2028\u2029")
-"""Where Java's dot stops."""
+"""Characters that Java's dot does not match."""
 
 _SURROGATES = (0xD800, 0xDFFF)
 _HEX = re.compile(r"\\x(?P<two>[0-9A-Fa-f]{2})|\\x\{(?P<any>[0-9A-Fa-f]{1,8})\}|\\u(?P<four>[0-9A-Fa-f]{4})")
 _PROPERTY = re.compile(r"\\(?P<sign>[pP])\{(?P<name>\w+)\}")
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _UNKNOWN = frozenset("CEFIJKLMOTUYgijlmoqy")
-"""Letters that mean nothing behind a backslash; the letters that are left mean what only Java does."""
+"""Letters without a meaning after a backslash; those missing here and elsewhere have one that only Java supports."""
 
 _BLANKS = one_of(" \t\xa0\u1680\u180e\u202f\u205f\u3000").union(between("\u2000", "\u200a"))
 _UPRIGHT = one_of("\v\f").union(LINE_ENDS)
@@ -26,15 +26,15 @@ _SHORTHANDS = {name: char_class.ESCAPES[name] for name in "dDwWsS"} | {
 _PROPERTIES = {
     name.capitalize(): CharClass(of.ascii) for name, of in char_class.POSIX.items() if name not in ("ascii", "word", "xdigit")
 } | {"ASCII": CharClass(char_class.ASCII), "XDigit": char_class.HEX}
-"""POSIX classes, which are ASCII in Java. All other properties are Unicode's, of which each Java has another version."""
+"""POSIX classes, which are ASCII in Java. All other properties are Unicode's, whose version depends on that of Java."""
 
 
 class NoFormError(ValueError):
-    """The pattern is right for Java, and beyond what is translated; the message names the construct."""
+    """The pattern is valid in Java, but a construct of it is not supported here; the message names the construct."""
 
 
 class CharacterReader:
-    """Reads one character or class; ``at`` moves over the text."""
+    """Parses one character or class; ``at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -42,18 +42,18 @@ class CharacterReader:
         self.fold = False
 
     def take(self, literal: str) -> bool:
-        """Move past ``literal`` if it is here."""
+        """Move past ``literal`` if it is next."""
         if self.text.startswith(literal, self.at):
             self.at += len(literal)
             return True
         return False
 
     def folded(self, of: CharClass) -> CharClass:
-        """With both cases of its letters where ``(?i)`` asks for them: in Java those of ASCII."""
+        """Add the other case of ASCII letters if ``(?i)`` is set."""
         return of.ignoring_case() if self.fold else of
 
     def escape(self) -> CharClass | str:
-        """What the escape at hand stands for: a character, or a class that has no single one."""
+        """Parse an escape: a character, or a class."""
         at = self.at
         if found := _HEX.match(self.text, at):
             self.at = found.end()
@@ -78,7 +78,7 @@ class CharacterReader:
         return of.inverted() if found["sign"] == "P" else of
 
     def char_class(self) -> CharClass:
-        """``[…]`` with ranges and escapes; classes inside of it are left to Java."""
+        """``[…]`` with ranges and escapes; classes inside a class are left to Java."""
         start = self.at
         self.at += 1
         negated = self.take("^")
@@ -108,7 +108,7 @@ class CharacterReader:
         return self.folded(between(first, last))
 
     def _member(self, start: int) -> CharClass | str:
-        """A character, or the class of an escape."""
+        """Parse a character, or the class of an escape."""
         if self.at >= len(self.text):
             raise PatternError(f"the character class at {start} is not closed", start)
         char = self.text[self.at]

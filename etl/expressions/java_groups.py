@@ -1,17 +1,17 @@
-"""What Java's groups hold when a match is found, which is not always what the match put there."""
+"""Whether a capturing group of a Java pattern holds the same text as in Perl."""
 
 from __future__ import annotations
 
-from etl.scanner.demands import first_bytes
 from etl.scanner.tree import Atomic, Group, Look, Node, Repeat, children, walk
+from etl.scanner.tree_analysis import first_bytes
 
 
-def is_sure(node: Node, number: int) -> bool:
-    """Whether a group holds what Perl's would, 0 always.
+def has_perl_semantics(node: Node, number: int) -> bool:
+    """Whether a group holds the same text as in Perl; always true for group 0.
 
-    Java leaves what a group found in an attempt that failed, if the group is in a part that is matched on its own: a loop's
-    turn, an atomic group, a look-around. Only a loop's own group is put back, and what is in an option. And where a turn may
-    be empty, Java ends the loop, whatever its count.
+    Java does not reset a group that matched in a failed attempt, if the group is inside a part that is matched on its own: the
+    iteration of a loop, an atomic group, a look-around. It resets only the group of the loop itself, and groups inside an
+    option. And if an iteration may be empty, Java ends the loop at an empty one, whatever its count.
     """
     if isinstance(node, Group) and node.number == number:
         return True
@@ -19,13 +19,13 @@ def is_sure(node: Node, number: int) -> bool:
         return _is_sure_in_repeat(node, number)
     if isinstance(node, Repeat | Atomic | Look):
         return not _holds(node.part, number)
-    return all(is_sure(part, number) for part in children(node))
+    return all(has_perl_semantics(part, number) for part in children(node))
 
 
 def _is_sure_in_repeat(node: Repeat, number: int) -> bool:
     if isinstance(node.part, Group) and node.part.number == number:
         return not first_bytes(node.part)[1]
-    return is_sure(node.part, number) if (node.least, node.most) == (0, 1) else not _holds(node.part, number)
+    return has_perl_semantics(node.part, number) if (node.least, node.most) == (0, 1) else not _holds(node.part, number)
 
 
 def _holds(node: Node, number: int) -> bool:

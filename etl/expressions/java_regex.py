@@ -1,8 +1,8 @@
-"""Java regular expressions → the scanner's trees, with Java's meaning.
+"""Parses Java regular expressions to the scanner's trees, with Java's semantics.
 
-Source: java.util.regex.Pattern (Java 17). The dot stops at five line ends, ``$`` stands in front of a last line end,
-``(?i)`` folds ASCII only, each turn of a possessive loop is taken once and for all. ``\\b`` has the ASCII meaning that Java
-gives it from version 19 on. Of the flags ``i`` and ``s`` are translated.
+Source: java.util.regex.Pattern (Java 17). The dot excludes five line ends, ``$`` also matches before a last line end, ``(?i)``
+folds the case of ASCII only, each iteration of a possessive loop is atomic. ``\\b`` is ASCII only, as in Java from version 19
+on. The flags ``i`` and ``s`` are supported.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Literal
 
 from etl.expressions.java_characters import LINE_ENDS, CharacterReader, NoFormError
 from etl.scanner.char_class import ANY, one_of
-from etl.scanner.demands import first_bytes
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Atomic, Chars, Choice, Edge, Group, Look, Node, Repeat, sequence
+from etl.scanner.tree_analysis import first_bytes
 
 _CR, _LF = Chars(one_of("\r")), Chars(one_of("\n"))
 _LAST_LINE_END = Choice(
@@ -28,10 +28,10 @@ _LAST_LINE_END = Choice(
     )
 )
 LAST = Look(sequence([Repeat(_LAST_LINE_END, 0, 1), Edge("\\z")]), ahead=True, negative=False)
-"""``$``: in front of nothing but a line end."""
+"""``$``: at the end, or before a line end at the end."""
 
 MOST_DEPTH = 100
-"""Nested groups; deeper ones are left to Java before Python's stack ends."""
+"""Nested groups; deeper ones are left to Java, before Python's stack overflows."""
 
 _EDGES: Mapping[str, Node] = {"A": Edge("\\A"), "z": Edge("\\z"), "b": Edge("\\b"), "B": Edge("\\B"), "Z": LAST}
 _SIGNS: Mapping[str, Node] = {"^": Edge("\\A"), "$": LAST}
@@ -46,7 +46,7 @@ _KINDS: Mapping[str, Literal["greedy", "lazy", "possessive"]] = {"?": "lazy", "+
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern's tree, with every capturing group a plain numbered one, and how many of these it has."""
+    """A pattern's tree, whose capturing groups are numbered `Group` nodes, and their number."""
 
     tree: Node
     groups: int
@@ -54,7 +54,7 @@ class Regex:
 
 @lru_cache(maxsize=256)
 def parse(pattern: str) -> Regex:
-    """Raises PatternError where the pattern is wrong, NoFormError where only Java reads it."""
+    """Raises PatternError for an invalid pattern, NoFormError for one that only Java supports."""
     reader = _Reader(_QUOTED.sub(_unquoted, pattern))
     tree = reader.choice(0)
     if reader.at < len(reader.text):
@@ -67,7 +67,7 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 class _Reader(CharacterReader):
-    """A recursive-descent parser: ``at`` moves over the text."""
+    """A recursive-descent parser; ``at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -130,7 +130,7 @@ class _Reader(CharacterReader):
     # ── Groups ────────────────────────────────────────────────────────────────────────────────────
 
     def _flags(self) -> bool:
-        """Flags that hold up to the end of the group."""
+        """Parse flags that apply up to the end of the group."""
         found = _FLAGS.match(self.text, self.at)
         if found is None or found["end"] == ":":
             return False
@@ -212,5 +212,7 @@ class _Reader(CharacterReader):
 def _must_repeat(node: Node, least: int, most: int | None) -> None:
     if isinstance(node, Edge | Look):
         raise NoFormError("a repeated boundary or look-around")
-    if first_bytes(node)[1] and (least > 1 or most not in (1, None)):  # in Java an empty turn is the last, whatever the count
+    if first_bytes(node)[1] and (
+        least > 1 or most not in (1, None)
+    ):  # Java ends a loop at an empty iteration, whatever the count
         raise NoFormError("a count of what may be empty")

@@ -1,4 +1,4 @@
-"""Functions that take functions: ``transform(tags, x -> upper(x))``."""
+"""Higher-order functions, whose arguments are lambdas: ``transform(tags, x -> upper(x))``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import MisuseError
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.widening import BOOLEAN, INT32, NULL, STRING
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ Types = list[pa.DataType]
 
 
 class _Function(NamedTuple):
-    """What a lambda gets of the arguments in front of it, and what the call gives by these and the lambda's result."""
+    """The types of the lambda's variables, by the arguments before it; the type of the call, by these and the lambda's type."""
 
     variables: Callable[[Types], Types]
     result: Callable[[Types, pa.DataType], pa.DataType]
     condition: bool = False
-    """Whether the lambda has to be true or false."""
+    """Whether the lambda must be boolean."""
 
 
 def _item(type_: pa.DataType) -> pa.DataType:
@@ -68,8 +68,8 @@ _FUNCTIONS = {
 }
 
 
-def call(binder: Binder, name: str, node: Node) -> Bound:
-    """A call with lambdas among its arguments."""
+def call(binder: Binder, name: str, node: Node) -> BoundNode:
+    """Bind a call with lambdas among its arguments."""
     args = [part for part in node.expressions if type(part).__name__ != "Lambda"]
     lambdas = [part for part in node.expressions if type(part).__name__ == "Lambda"]
     types = [binder.bind(part).type for part in args]

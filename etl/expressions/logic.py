@@ -1,4 +1,4 @@
-"""Three-valued logic and everything that Spark evaluates only where it is taken."""
+"""Three-valued logic, and the expressions whose branches Spark evaluates only for the rows that take them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions.arithmetic import compare
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.rows import Rows
 from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, common_type_of, is_decimal
 
 
-def both(*parts: Bound) -> Bound:
-    """``and``: a part is evaluated where the ones before it are not false."""
+def both(*parts: BoundNode) -> BoundNode:
+    """``and``: a part is evaluated for rows in which no earlier part is false."""
     return _connected(parts, pc.and_kleene, undecided=lambda value: pc.fill_null(value, True))
 
 
-def either(*parts: Bound) -> Bound:
-    """``or``: a part is evaluated where the ones before it are not true."""
+def either(*parts: BoundNode) -> BoundNode:
+    """``or``: a part is evaluated for rows in which no earlier part is true."""
     return _connected(parts, pc.or_kleene, undecided=lambda value: pc.invert(pc.fill_null(value, False)))
 
 
-def _connected(parts: Sequence[Bound], kernel: Any, undecided: Any) -> Bound:
+def _connected(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> BoundNode:
     runs = [part.run for part in parts if part.run is not None]
     fails = [part.fails for part in parts]
 
@@ -41,16 +41,16 @@ def _connected(parts: Sequence[Bound], kernel: Any, undecided: Any) -> Bound:
     return b.lazily(BOOLEAN, run, *parts)
 
 
-def negated(value: Bound) -> Bound:
+def negated(value: BoundNode) -> BoundNode:
     """``not``."""
     return b.apply(BOOLEAN, pc.invert, value)
 
 
-def is_null(value: Bound) -> Bound:
+def is_null(value: BoundNode) -> BoundNode:
     return b.apply(BOOLEAN, pc.is_null, value)
 
 
-def same(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
+def same(left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
     """``<=>``: equal, or both null; never null itself."""
     if not is_decimal(type_):
         left, right = cast(left, type_), cast(right, type_)
@@ -69,13 +69,13 @@ def same(left: Bound, right: Bound, type_: pa.DataType) -> Bound:
     return b.lazily(BOOLEAN, run, left, right)
 
 
-def _slot(name: str, side: Bound) -> Bound:
-    """The side of a pair, computed before."""
+def _slot(name: str, side: BoundNode) -> BoundNode:
+    """A node that reads an operand already computed."""
     return replace(side, run=lambda rows: rows.columns[name], fails=False) if side.run else side
 
 
-def one_of(value: Bound, items: Sequence[Bound]) -> Bound | None:
-    """``in``; None when Spark refuses these types together."""
+def one_of(value: BoundNode, items: Sequence[BoundNode]) -> BoundNode | None:
+    """``in``; None if Spark refuses these types together."""
     type_ = common_type_of([value.type, *(item.type for item in items)])
     if type_ is None:
         return None
@@ -97,7 +97,7 @@ def _membership(items: list[Any], type_: pa.DataType) -> Any:
     return contained
 
 
-def case(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound, type_: pa.DataType) -> Bound:
+def case(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default: BoundNode, type_: pa.DataType) -> BoundNode:
     """``case when``: the value of the first condition that is true."""
     results = [cast(value, type_) for value in (*values, default)]
     careful = any(part.fails for part in (*conditions, *results))
@@ -120,8 +120,8 @@ def case(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound, t
     return b.lazily(type_, run, *conditions, *results)
 
 
-def coalesce(parts: Sequence[Bound], type_: pa.DataType) -> Bound:
-    """The first value that is not null; the ones behind it are not evaluated."""
+def coalesce(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode:
+    """The first value that is not null; later ones are not evaluated."""
     parts = [cast(part, type_) for part in parts]
 
     careful = any(part.fails for part in parts[1:])
@@ -139,7 +139,7 @@ def coalesce(parts: Sequence[Bound], type_: pa.DataType) -> Bound:
     return b.lazily(type_, run, *parts)
 
 
-def is_nan(value: Bound) -> Bound:
+def is_nan(value: BoundNode) -> BoundNode:
     """``isnan``, which is false for null."""
     return b.apply(
         BOOLEAN, lambda x: pc.fill_null(pc.is_nan(x), False) if x.type in FLOATS else pc.and_(pc.is_valid(x), False), value

@@ -1,4 +1,4 @@
-"""One function a kind of node in the syntax tree: how it becomes a bound one."""
+"""Binds the nodes of a syntax tree: one function for each kind of node."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions import arithmetic, choices, hints, logic, regex_calls, text_calls, texts
-from etl.expressions import bound as b
+from etl.expressions import arithmetic, conditional_calls, hints, logic, regex_calls, text_calls, texts
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import MisuseError, as_text
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
-from etl.expressions.likes import like
+from etl.expressions.like_patterns import like
 from etl.expressions.signatures import castable, operator_type
 from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.widening import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from etl.expressions.binder import Binder
 
 
-def _dot(binder: Binder, node: Node) -> Bound:
+def _dot(binder: Binder, node: Node) -> BoundNode:
     inner = node
     while type(inner).__name__ == "Dot" and type(inner.expression).__name__ == "Identifier":
         inner = inner.this
@@ -49,11 +49,11 @@ def _dot(binder: Binder, node: Node) -> Bound:
     return binder.foreign(node)
 
 
-def _literal(binder: Binder, node: Node) -> Bound:
+def _literal(binder: Binder, node: Node) -> BoundNode:
     return b.literal(node.this, STRING) if node.args.get("is_string") else _number_literal(node.this)
 
 
-def _number_literal(text: str) -> Bound:
+def _number_literal(text: str) -> BoundNode:
     if "e" in text.lower():
         return b.literal(float(text), DOUBLE)
     if "." not in text:
@@ -70,8 +70,8 @@ def _number_literal(text: str) -> Bound:
     return b.literal(value, pa.decimal128(max(digits, scale), scale))
 
 
-def _check_plus(node: Node, left: Bound, right: Bound) -> None:
-    """``'a' + n``: a number is read from the text, which is hardly meant where the text is a constant that is none."""
+def _check_plus(node: Node, left: BoundNode, right: BoundNode) -> None:
+    """Raise MisuseError for ``'a' + n``: Spark casts the text to a number, which always fails if it is none."""
     for side, bound in ((node.this, left), (node.expression, right)):
         if bound.is_literal and bound.type == STRING and not _is_number_text(bound.value):
             hint = f"to join texts: {node.this.sql(dialect='spark')} || {node.expression.sql(dialect='spark')}"
@@ -86,7 +86,7 @@ def _is_number_text(text: str) -> bool:
     return True
 
 
-def _negative(binder: Binder, node: Node) -> Bound:
+def _negative(binder: Binder, node: Node) -> BoundNode:
     if type(node.this).__name__ == "Literal" and not node.this.args.get("is_string"):
         return _number_literal(f"-{node.this.this}")
     value = binder.bind(node.this)
@@ -95,8 +95,8 @@ def _negative(binder: Binder, node: Node) -> Bound:
     return b.spark_only("minus of this type has no Arrow form", operator_type("operator negative", value))
 
 
-def _comparison(operator: str) -> Callable[[Binder, Node], Bound]:
-    def bind(binder: Binder, node: Node) -> Bound:
+def _comparison(operator: str) -> Callable[[Binder, Node], BoundNode]:
+    def bind(binder: Binder, node: Node) -> BoundNode:
         joined = hints.joined_conditions(node)
         if joined is not None:
             binder.report("bad-expression", "'||' joins texts in Spark SQL", joined, "between conditions write or")
@@ -104,13 +104,13 @@ def _comparison(operator: str) -> Callable[[Binder, Node], Bound]:
         left, right = binder.bind(node.this), binder.bind(node.expression)
         if operator != "<=>":
             _warn_of_constants(binder, node, left, right)
-        return choices.compare(operator, left, right)
+        return conditional_calls.compare(operator, left, right)
 
     return bind
 
 
-def _warn_of_constants(binder: Binder, node: Node, left: Bound, right: Bound) -> None:
-    """A comparison with null is never true, and one of two constants looks at no field."""
+def _warn_of_constants(binder: Binder, node: Node, left: BoundNode, right: BoundNode) -> None:
+    """Warn of a comparison with null, which is never true, and of one of two constants, which reads no field."""
     for side, other in ((node.this, node.expression), (node.expression, node.this)):
         if type(other).__name__ == "Null":
             shown = side.sql(dialect="spark")
@@ -121,8 +121,10 @@ def _warn_of_constants(binder: Binder, node: Node, left: Bound, right: Bound) ->
             return
 
 
-def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operator: str) -> Callable[[Binder, Node], Bound]:
-    def bind(binder: Binder, node: Node) -> Bound:
+def _arithmetic(
+    build: Callable[[str, BoundNode, BoundNode, pa.DataType], BoundNode], operator: str
+) -> Callable[[Binder, Node], BoundNode]:
+    def bind(binder: Binder, node: Node) -> BoundNode:
         left, right = binder.bind(node.this), binder.bind(node.expression)
         known = operator_type(f"operator {operator}", left, right)
         if operator == "+" and STRING in (left.type, right.type):
@@ -139,7 +141,7 @@ def _arithmetic(build: Callable[[str, Bound, Bound, pa.DataType], Bound], operat
     return bind
 
 
-def _no_arithmetic(operator: str, left: Bound, right: Bound) -> str:
+def _no_arithmetic(operator: str, left: BoundNode, right: BoundNode) -> str:
     if left.reason or right.reason:
         return left.reason or right.reason or ""
     if is_decimal(left.type) or is_decimal(right.type):
@@ -147,26 +149,26 @@ def _no_arithmetic(operator: str, left: Bound, right: Bound) -> str:
     return f"{format_type(left.type)} {operator} {format_type(right.type)} has no Arrow form"
 
 
-def _whole_division(operator: str, left: Bound, right: Bound, type_: pa.DataType) -> Bound:
+def _whole_division(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
     return (
         arithmetic.whole_divide(left, right) if type_ in INTEGERS else b.spark_only("'div' of fractions has no Arrow form", INT64)
     )
 
 
-def _connective(combine: Callable[..., Bound]) -> Callable[[Binder, Node], Bound]:
+def _connective(combine: Callable[..., BoundNode]) -> Callable[[Binder, Node], BoundNode]:
     return lambda binder, node: combine(*(binder.condition(part) for part in node.flatten()))
 
 
-def _is(binder: Binder, node: Node) -> Bound:
+def _is(binder: Binder, node: Node) -> BoundNode:
     value, wanted = binder.bind(node.this), type(node.expression).__name__
     if wanted == "Null":
         return logic.is_null(value)
     if wanted == "Boolean":
-        return choices.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
+        return conditional_calls.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
     return binder.foreign(node)
 
 
-def _in(binder: Binder, node: Node) -> Bound:
+def _in(binder: Binder, node: Node) -> BoundNode:
     if not node.expressions:
         return binder.foreign(node)
     value, items = binder.bind(node.this), [binder.bind(item) for item in node.expressions]
@@ -177,14 +179,14 @@ def _in(binder: Binder, node: Node) -> Bound:
     return logic.one_of(value, items) or b.spark_only("'in' of values of these types has no Arrow form", BOOLEAN)
 
 
-def _between(binder: Binder, node: Node) -> Bound:
+def _between(binder: Binder, node: Node) -> BoundNode:
     value, low, high = (binder.bind(node.args[name]) for name in ("this", "low", "high"))
     if node.args.get("symmetric"):
         return b.spark_only("between symmetric has no Arrow form", BOOLEAN)
-    return logic.both(choices.compare(">=", value, low), choices.compare("<=", value, high))
+    return logic.both(conditional_calls.compare(">=", value, low), conditional_calls.compare("<=", value, high))
 
 
-def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
+def _like(binder: Binder, node: Node, escape: str = "\\") -> BoundNode:
     value = binder.bind(node.this)
     operator_type("operator like", value, b.literal("", STRING))
     if type(node.expression).__name__ not in ("Literal", "RawString"):
@@ -204,37 +206,37 @@ def _like(binder: Binder, node: Node, escape: str = "\\") -> Bound:
     return b.apply_failing(BOOLEAN, kernel, as_text(value))
 
 
-def _escape(binder: Binder, node: Node) -> Bound:
+def _escape(binder: Binder, node: Node) -> BoundNode:
     if type(node.this).__name__ not in ("Like", "ILike") or len(node.expression.name) != 1:
         return binder.foreign(node)
     found = _like(binder, node.this, node.expression.name)
     return logic.negated(found) if node.this.args.get("negate") else found
 
 
-def _joined(binder: Binder, node: Node) -> Bound:
+def _joined(binder: Binder, node: Node) -> BoundNode:
     left, right = binder.bind(node.this), binder.bind(node.expression)
     operator_type("operator ||", left, right)
     return text_calls.concat(left, right)
 
 
-def _case(binder: Binder, node: Node) -> Bound:
+def _case(binder: Binder, node: Node) -> BoundNode:
     subject = binder.bind(node.this) if node.this else None
     conditions, values = [], []
     for branch in node.args["ifs"]:
         when = binder.bind(branch.this) if subject else binder.condition(branch.this, accepted=(BOOLEAN,))
-        conditions.append(choices.compare("=", subject, when) if subject else when)
+        conditions.append(conditional_calls.compare("=", subject, when) if subject else when)
         values.append(binder.bind(branch.args["true"]))
     default = node.args.get("default")
-    return choices.choose(conditions, values, binder.bind(default) if default else b.literal(None, NULL))
+    return conditional_calls.choose(conditions, values, binder.bind(default) if default else b.literal(None, NULL))
 
 
-def _if(binder: Binder, node: Node) -> Bound:
+def _if(binder: Binder, node: Node) -> BoundNode:
     condition = binder.condition(node.this, accepted=(BOOLEAN, NULL))
     taken, other = node.args["true"], node.args.get("false")
-    return choices.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
+    return conditional_calls.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
 
 
-def _cast(binder: Binder, node: Node) -> Bound:
+def _cast(binder: Binder, node: Node) -> BoundNode:
     value = binder.bind(node.this)
     try:
         target = parse_type(node.args["to"].sql(dialect="spark").lower())
@@ -245,19 +247,19 @@ def _cast(binder: Binder, node: Node) -> Bound:
     return cast(value, target, safe=bool(node.args.get("safe")))
 
 
-def _trim(binder: Binder, node: Node) -> Bound:
+def _trim(binder: Binder, node: Node) -> BoundNode:
     if node.args.get("expression") or node.args.get("collation"):
         return binder.foreign(node)
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
     return binder.function(name, node, [binder.bind(node.this)])
 
 
-def _substring(binder: Binder, node: Node) -> Bound:
+def _substring(binder: Binder, node: Node) -> BoundNode:
     args = [node.args.get(name) for name in ("this", "start", "length")]
     return binder.function("substring", node, [binder.bind(argument) for argument in args if argument is not None])
 
 
-def _extract(binder: Binder, node: Node) -> Bound:
+def _extract(binder: Binder, node: Node) -> BoundNode:
     name = node.this.name.lower()
     value = binder.bind(node.expression)
     if name not in ("year", "quarter", "month", "day", "hour", "minute"):
@@ -265,13 +267,13 @@ def _extract(binder: Binder, node: Node) -> Bound:
     return binder.function(name, node, [value])
 
 
-def _rlike(binder: Binder, node: Node) -> Bound:
+def _rlike(binder: Binder, node: Node) -> BoundNode:
     value, pattern = binder.bind(node.this), binder.bind(node.expression)
     operator_type("operator rlike", value, pattern)
     return regex_calls.rlike(value, pattern)
 
 
-def _element(binder: Binder, node: Node) -> Bound:
+def _element(binder: Binder, node: Node) -> BoundNode:
     """``tags[0]``, ``labels['app']``."""
     value, *index = [binder.bind(part) for part in node.iter_expressions()]
     if len(index) != 1:
@@ -281,17 +283,17 @@ def _element(binder: Binder, node: Node) -> Bound:
     return b.spark_only("reading an element has no Arrow form", value.type.item_type if pa.types.is_map(value.type) else type_)
 
 
-def _operator(sign: str) -> Callable[[Binder, Node], Bound]:
+def _operator(sign: str) -> Callable[[Binder, Node], BoundNode]:
     """An operator that only Spark computes."""
 
-    def bind(binder: Binder, node: Node) -> Bound:
+    def bind(binder: Binder, node: Node) -> BoundNode:
         operands = [binder.bind(part) for part in node.iter_expressions()]
         return b.spark_only(f"{sign!r} has no Arrow form", operator_type(f"operator {sign}", *operands))
 
     return bind
 
 
-NODES: dict[str, Callable[[Binder, Node], Bound]] = {
+NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "Column": lambda binder, node: binder.column(node),
     "Dot": _dot,
     "Literal": _literal,

@@ -1,4 +1,4 @@
-"""Calls of functions of numbers."""
+"""Binds calls of number functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from etl.api import TIMESTAMP
 from etl.expressions import arithmetic
 from etl.expressions.arguments import MisuseError, no_form, whole_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, is_number
 
 
-def number(build: Callable[[Bound], Bound]) -> Callable[[Bound], Bound]:
-    def checked(value: Bound) -> Bound:
+def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], BoundNode]:
+    def checked(value: BoundNode) -> BoundNode:
         if value.type in (*INTEGERS, *FLOATS):
             return build(value)
         if value.type in (BOOLEAN, DATE, TIMESTAMP):
@@ -23,13 +23,13 @@ def number(build: Callable[[Bound], Bound]) -> Callable[[Bound], Bound]:
     return checked
 
 
-def whole(kernel: Callable[[Any], Any], value: Bound) -> Bound:
+def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
     if value.type == FLOAT:
         return no_form("floor() or ceil() of a float, which Spark casts first,", INT64)
     return arithmetic.whole(kernel, value)
 
 
-def round_(value: Bound, digits: Bound | None = None) -> Bound:
+def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
     places = 0 if digits is None else whole_literal(digits)
     if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
         return no_form("round() to digits of a fraction", value.type)

@@ -1,4 +1,4 @@
-"""Numbers from texts and from wider numbers, with the mask of those that are none or do not fit."""
+"""Casts of texts and wider numbers to numbers, with a mask of the rows that fail."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from etl.expressions.widening import DOUBLE, FLOAT, INT64
 
 Converted: TypeAlias = tuple[Any, Any]
-"""Values, and the mask of rows that could not be converted (None when all could)."""
+"""Values, and the mask of rows that failed (None if none did)."""
 
 BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
-"""What Spark trims from a text before it converts it: ASCII control characters and the space."""
+"""Characters that Spark trims from a text before it casts it: ASCII control characters and the space."""
 
 
 def where_any(mask: Any) -> Any:
-    """The mask, or None when it holds nowhere."""
+    """The mask, or None if no row is true."""
     return mask if pc.any(mask).as_py() else None
 
 
@@ -57,7 +57,7 @@ def text_to_integer(values: Any, target: pa.DataType) -> Converted:
 
 
 def _unruly_integers(values: Any, target: pa.DataType) -> Converted:
-    """Blanks around, a plus sign, leading zeros, and texts that are no integers or too large."""
+    """Texts with surrounding blanks, a plus sign or leading zeros, and texts that are no integers or too large."""
     trimmed = pc.utf8_trim(values, BLANKS)
     well_formed = pc.match_substring_regex(trimmed, r"\A[+-]?0*[0-9]{1,19}\z")
     plain = pc.replace_substring_regex(trimmed, r"\A\+", "")

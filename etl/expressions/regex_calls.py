@@ -1,4 +1,4 @@
-"""Calls of functions of regular expressions, and LIKE."""
+"""Binds calls of regular expression functions."""
 
 from __future__ import annotations
 
@@ -8,68 +8,68 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions import java_regex, searches
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_groups import is_sure
+from etl.expressions.java_groups import has_perl_semantics
 from etl.expressions.java_regex import Regex
 from etl.expressions.replacements import re2_pattern, re2_replacement
 from etl.expressions.widening import BOOLEAN, INT32, STRING
-from etl.scanner.demands import first_bytes
+from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Edge, Node, walk
-from etl.scanner.ways import way
+from etl.scanner.tree_analysis import first_bytes
 
 
-def rlike(text: Bound, pattern: Bound) -> Bound:
+def rlike(text: BoundNode, pattern: BoundNode) -> BoundNode:
     """``rlike``."""
     return _searched(BOOLEAN, searches.matches, text, pattern, None)
 
 
-def regexp_extract(text: Bound, pattern: Bound, group: Bound | None = None) -> Bound:
+def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None = None) -> BoundNode:
     number = 1 if group is None else whole_literal(group)
     if number is None:
         return no_form("regexp_extract() of a computed group", STRING)
     return _searched(STRING, partial(searches.group_text, group=number), text, pattern, number)
 
 
-def regexp_substr(text: Bound, pattern: Bound) -> Bound:
+def regexp_substr(text: BoundNode, pattern: BoundNode) -> BoundNode:
     return _searched(STRING, searches.found_text, text, pattern, 0)
 
 
-def regexp_instr(text: Bound, pattern: Bound) -> Bound:
+def regexp_instr(text: BoundNode, pattern: BoundNode) -> BoundNode:
     regex = _regex(pattern, INT32)
     if isinstance(regex, Regex) and first_bytes(regex.tree)[1]:
         return no_form("regexp_instr() of a pattern that can match nothing", INT32)
-    return _searched(INT32, searches.place, text, pattern, None)
+    return _searched(INT32, searches.match_position, text, pattern, None)
 
 
 def _searched(
-    type_: pa.DataType, kernel: Callable[[Node], searches.Kernel], text: Bound, pattern: Bound, group: int | None
-) -> Bound:
+    type_: pa.DataType, kernel: Callable[[Node], searches.Kernel], text: BoundNode, pattern: BoundNode, group: int | None
+) -> BoundNode:
     regex = _regex(pattern, type_)
-    if isinstance(regex, Bound):
+    if isinstance(regex, BoundNode):
         return regex
     if group is not None and not 0 <= group <= regex.groups:
         raise MisuseError(f"the pattern has {regex.groups} groups, and group {group} is asked for", "bad-regex")
-    if group and not is_sure(regex.tree, group):
+    if group and not has_perl_semantics(regex.tree, group):
         return no_form(f"group {group} of {pattern.value!r}, in a part of which Java may leave something,", type_)
-    if reason := _beyond(searches.trees(regex.tree, group)):
+    if reason := _beyond(searches.search_tree(regex.tree, group)):
         return b.spark_only(f"{reason} in {pattern.value!r} has no Arrow form", type_)
     return b.apply_failing(type_, kernel(regex.tree), as_text(text))
 
 
 def _beyond(tree: Node) -> str | None:
-    """Why the scanner cannot run the tree over all texts, or None. The engines behind it do not backtrack as Java does."""
-    engine, reason = way(tree)
+    """Why automata cannot run the tree over all texts, or None. The fallback engines do not backtrack as Java does."""
+    engine, reason = choose_engine(tree)
     if engine == "scanner" and reason is None:
         return None
     return "'$' in front of the end" if java_regex.LAST in walk(tree) else reason
 
 
-def _regex(pattern: Bound, type_: pa.DataType) -> Regex | Bound:
+def _regex(pattern: BoundNode, type_: pa.DataType) -> Regex | BoundNode:
     text = text_literal(pattern)
     if text is None:
         return no_form("a computed regular expression", type_)
@@ -84,18 +84,18 @@ def _regex(pattern: Bound, type_: pa.DataType) -> Regex | Bound:
 # ── All matches: by RE2, for the scanner finds the first ────────────────────────────────────────────────────
 
 
-def regexp_count(text: Bound, pattern: Bound) -> Bound:
+def regexp_count(text: BoundNode, pattern: BoundNode) -> BoundNode:
     searched = _re2(pattern, "regexp_count", INT32)
-    if isinstance(searched, Bound):
+    if isinstance(searched, BoundNode):
         return searched
     if any(isinstance(node, Edge) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow begins anew at each match
         return no_form("regexp_count() with '^' or a boundary", INT32)
     return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, searched), INT32), as_text(text))
 
 
-def regexp_replace(text: Bound, pattern: Bound, new: Bound, position: Bound | None = None) -> Bound:
+def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode, position: BoundNode | None = None) -> BoundNode:
     searched, given = _re2(pattern, "regexp_replace", STRING), text_literal(new)
-    if isinstance(searched, Bound):
+    if isinstance(searched, BoundNode):
         return searched
     if given is None or position is not None:
         return no_form("regexp_replace() with a computed replacement or a position", STRING)
@@ -108,9 +108,9 @@ def regexp_replace(text: Bound, pattern: Bound, new: Bound, position: Bound | No
     return b.apply(STRING, lambda x: pc.replace_substring_regex(x, searched, rewrite), as_text(text))
 
 
-def _re2(pattern: Bound, function: str, type_: pa.DataType) -> str | Bound:
+def _re2(pattern: BoundNode, function: str, type_: pa.DataType) -> str | BoundNode:
     regex = _regex(pattern, type_)
-    if isinstance(regex, Bound):
+    if isinstance(regex, BoundNode):
         return regex
     try:
         return re2_pattern(regex)

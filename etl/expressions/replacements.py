@@ -1,4 +1,4 @@
-"""Finding and replacing every match, which RE2 does: Java's pattern and replacement as RE2 reads them."""
+"""Translates Java's patterns and replacements for RE2, which finds and replaces all matches."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions.endings import captured
 from etl.expressions.java_characters import NoFormError
 from etl.expressions.java_regex import Regex
-from etl.scanner.demands import first_bytes
+from etl.expressions.pattern_rewrites import with_capture
+from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Group, Node, Repeat, backtracking_reason, walk
-from etl.scanner.written import regex_text
+from etl.scanner.tree_analysis import first_bytes
 
 
 def re2_pattern(regex: Regex) -> str:
-    """The pattern with Java's groups, in their order. Raises NoFormError where RE2 might find anything else."""
+    """The pattern for RE2, with Java's groups in order. Raises NoFormError if RE2's matches could differ."""
     tree = regex.tree
     if reason := backtracking_reason(tree):
         raise NoFormError(f"'$' or a look-around: {reason}" if reason.startswith("look") else reason)
     if first_bytes(tree)[1] or any(_is_doubtful(node) for node in walk(tree)):
         raise NoFormError("a pattern that can match nothing, or repeats a group or what may be empty")
     for number in range(1, regex.groups + 1):
-        tree = captured(tree, number, str(number))
-    pattern = regex_text(tree)
+        tree = with_capture(tree, number, str(number))
+    pattern = format_regex(tree)
     try:
         pc.match_substring_regex(pa.nulls(1, pa.string()), pattern)
     except pa.ArrowInvalid as error:
@@ -33,14 +33,14 @@ def re2_pattern(regex: Regex) -> str:
 
 
 def _is_doubtful(node: Node) -> bool:
-    """Whether what a loop's last turn leaves in a group, or an empty turn, may differ."""
+    """Whether the node is a loop whose groups, or whose empty iterations, may differ from Java's."""
     if not isinstance(node, Repeat) or node.most == 1:
         return False
     return first_bytes(node.part)[1] or any(isinstance(inner, Group) for inner in walk(node.part))
 
 
 def re2_replacement(text: str, groups: int) -> str:
-    """Raises ValueError for groups that are not there."""
+    """The replacement for RE2. Raises NoFormError for what only Java supports, ValueError for groups that do not exist."""
     out: list[str] = []
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""What an expression is evaluated on: a batch, the rows that count, and the rows that failed so far."""
+"""The input and the result of an evaluation: columns of a batch, active rows, failed rows."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class Evaluated(NamedTuple):
-    """An expression's values over a batch, and the rows on which Spark would have raised an error."""
+class Evaluation(NamedTuple):
+    """An expression's values over a batch, and the rows for which Spark would have raised an error."""
 
     values: pa.Array
-    """As long as the batch; without meaning where a row failed."""
+    """As long as the batch; values of failed rows have no meaning."""
 
     failed: pa.BooleanArray | None = None
-    """True where evaluation failed, without nulls; None when no row did."""
+    """True for failed rows, without nulls; None if no row failed."""
 
     reasons: pa.StringArray | None = None
-    """Why, null where the row did not fail."""
+    """The reason of each failed row, null for other rows."""
 
 
 class Rows:
-    """Columns by name, all of one length, and the mask of rows whose errors count.
+    """Columns by name, all of one length, and the mask of active rows, whose errors count.
 
-    Spark evaluates the branches of ``case``, ``and``, ``or`` and ``coalesce`` only where they are taken. Here every
-    branch runs over all rows, with the mask narrowed to those where Spark would have run it.
+    Spark evaluates the branches of ``case``, ``and``, ``or`` and ``coalesce`` only for rows that take them. Here every branch
+    runs over all rows, and the mask is narrowed to the rows for which Spark would have evaluated it.
     """
 
     __slots__ = ("active", "columns", "failures", "length")
@@ -38,7 +38,7 @@ class Rows:
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
     def only(self, mask: Any) -> Rows:
-        """The same rows, where errors count only if ``mask`` is true too."""
+        """The same rows, of which those stay active for which ``mask`` is true."""
         narrowed = Rows(self.columns, self.length)
         narrowed.failures = self.failures
         mask = self.mask(mask)
@@ -46,7 +46,7 @@ class Rows:
         return narrowed
 
     def fail(self, mask: Any, reason: Any) -> None:
-        """Rows where ``mask`` is true have failed; ``reason`` is a text, a string array, or a function that gives one."""
+        """Mark rows as failed; ``reason`` is a text, a string array, or a function that returns one."""
         mask = self.mask(mask)
         if self.active is not None:
             mask = pc.and_(mask, self.active)
@@ -54,26 +54,26 @@ class Rows:
             self.failures.append((mask, reason() if callable(reason) else reason))
 
     def mask(self, value: Any) -> pa.BooleanArray:
-        """A condition as an array without nulls."""
+        """A condition as a boolean array without nulls."""
         array = broadcast(value, self.length)
         return array if array.null_count == 0 else pc.fill_null(array, False)
 
-    def outcome(self, values: Any) -> Evaluated:
-        """Values and failures put together; the first failure of a row is the one it reports."""
+    def outcome(self, values: Any) -> Evaluation:
+        """The result of an evaluation with these values; a row reports its first failure."""
         array = broadcast(values, self.length)
         if not self.failures:
-            return Evaluated(array)
+            return Evaluation(array)
         failed = pa.repeat(pa.scalar(False), self.length)
         reasons = pa.nulls(self.length, pa.string())
         for mask, reason in self.failures:
             reasons = pc.if_else(pc.and_(mask, pc.invert(failed)), reason, reasons)
             failed = pc.or_(failed, mask)
-        return Evaluated(array, failed, reasons)
+        return Evaluation(array, failed, reasons)
 
 
 def broadcast(value: Any, length: int) -> pa.Array:
-    """A scalar repeated, an array as it is."""
-    if not length:  # of a list `pa.repeat` would make an array of nulls
+    """Repeat a scalar; an array is returned as it is."""
+    if not length:  # for a list, `pa.repeat` would return an array of nulls
         return pa.array([], value.type)
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)

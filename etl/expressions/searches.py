@@ -1,6 +1,6 @@
-"""Running a scanner over the values of an expression: arrays of texts, or a scalar that stands for all rows.
+"""Regular expression searches with the scanner, over arrays of texts or a scalar for all rows.
 
-Each function here makes a kernel for `etl.expressions.bound.apply_failing`; what it scans for is compiled when texts come.
+Each function returns a kernel for `etl.expressions.bound_node.apply_failing`; its automaton is compiled at the first texts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import owned_array
-from etl.expressions.endings import at_end, captured, hasty
+from etl.expressions.pattern_rewrites import make_lazy, simplify_end, with_capture
 from etl.expressions.rows import Rows
 from etl.scanner.char_class import ANY
 from etl.scanner.scanner import Scan, Scanner
@@ -21,33 +21,35 @@ from etl.scanner.tree import Capture, Chars, Edge, Node, Repeat, sequence
 Kernel: TypeAlias = Callable[[Rows, Any], Any]
 
 ALL = "all"
-"""The name of what is captured."""
+"""The name of the capture."""
 
 
-def trees(tree: Node, group: int | None) -> Node:
-    """What is scanned for when only this group is wanted, 0 for all, None for nothing but whether it is there."""
-    return hasty(at_end(tree)) if group is None else at_end(captured(tree, group, ALL))
+def search_tree(tree: Node, group: int | None) -> Node:
+    """The pattern to scan for if this group is needed, 0 for the whole match, None for whether there is a match."""
+    return make_lazy(simplify_end(tree)) if group is None else simplify_end(with_capture(tree, group, ALL))
 
 
 def matches(tree: Node) -> Kernel:
-    """Whether it is found."""
-    return _scanning(trees(tree, None), lambda text, scan: _null_like(text, pa.array(scan.pattern >= 0)))
+    """Whether there is a match."""
+    return _scanning(search_tree(tree, None), lambda text, scan: _null_like(text, pa.array(scan.pattern >= 0)))
 
 
 def group_text(tree: Node, group: int) -> Kernel:
-    """A group's text: empty where it took no part or nothing was found."""
-    return _scanning(trees(tree, group), lambda text, scan: _null_like(text, _without_nulls(owned_array(scan.captures[ALL]))))
+    """A group's text; empty if the group took no part or there is no match."""
+    return _scanning(
+        search_tree(tree, group), lambda text, scan: _null_like(text, _without_nulls(owned_array(scan.captures[ALL])))
+    )
 
 
 def found_text(tree: Node) -> Kernel:
-    """All that is found: null where that is nothing."""
-    return _scanning(trees(tree, 0), lambda text, scan: owned_array(scan.captures[ALL]))
+    """The matched text; null if there is none, or if it is empty."""
+    return _scanning(search_tree(tree, 0), lambda text, scan: owned_array(scan.captures[ALL]))
 
 
-def place(tree: Node) -> Kernel:
-    """At which character it is found, from 1, or 0. The tree must not match the empty text."""
+def match_position(tree: Node) -> Kernel:
+    """The position of the match in characters, from 1; 0 if there is none. The tree must not match the empty text."""
     front = Capture(Repeat(Chars(ANY), 0, None, "lazy"), ALL)
-    return _scanning(sequence([Edge("\\A"), front, at_end(tree)]), _places)
+    return _scanning(sequence([Edge("\\A"), front, simplify_end(tree)]), _places)
 
 
 def _places(text: pa.Array, scan: Scan) -> pa.Array:
@@ -57,7 +59,7 @@ def _places(text: pa.Array, scan: Scan) -> pa.Array:
 
 
 def _scanning(tree: Node, answer: Callable[[pa.Array, Scan], pa.Array]) -> Kernel:
-    """A text that no automaton takes, and that other engines take too long for, fails."""
+    """A kernel that scans for a tree; texts for which a fallback engine exceeds its time limit fail."""
     scanner = Scanner([tree])
     too_long = f"a regular expression took more than {scanner.timeout.total_seconds():g} s"
 
@@ -74,10 +76,10 @@ def _scanning(tree: Node, answer: Callable[[pa.Array, Scan], pa.Array]) -> Kerne
 
 
 def _null_like(text: pa.Array, values: pa.Array) -> pa.Array:
-    """The values, null where the text is."""
+    """The values, but null where the text is null."""
     return pc.if_else(text.is_valid(), values, pa.scalar(None, values.type)) if text.null_count else values
 
 
 def _without_nulls(found: pa.Array) -> pa.Array:
-    """Nulls as empty texts: they have no bytes, so only the bitmap goes."""
+    """Replace nulls by empty texts: nulls have no bytes, so only the validity bitmap is removed."""
     return pa.Array.from_buffers(found.type, len(found), [None, *found.buffers()[1:]], offset=found.offset)

@@ -1,9 +1,9 @@
-"""Asks Spark's analyser which argument types each function, operator and cast takes and what it gives: `signatures.json`.
+"""Probes Spark's analyser for the argument and result types of each function, operator and cast: `signatures.json`.
 
 Refresh the file after an update of Spark: ``python -m etl.expressions.signature_probe etl/expressions/signatures.json``.
 
-Nothing is computed: expressions over columns and constants of known types are analysed only. One and two arguments are tried
-with every combination of types; of more arguments each is varied alone around the combinations that Spark takes.
+Nothing is computed: expressions over columns and constants of known types are analysed only. One and two arguments are probed
+with every combination of types; of more arguments, each is varied alone around the combinations that Spark accepts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FEW_TEXTS = 4
 
 
 class Probe:
-    """A Spark session that is asked about expressions."""
+    """A Spark session whose analyser is probed with expressions."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -53,7 +53,7 @@ class Probe:
         self._column = {name: f"c{at}" for at, name in enumerate(CODES)}
 
     def names(self) -> tuple[list[str], list[str]]:
-        """Names of functions of one event, and of functions of many rows."""
+        """Names of functions of one row, and of functions of several rows."""
         assert self.session._jvm is not None
         listed = self.session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
         groups = {info.getName(): info.getGroup() for info in listed if info.getName().isidentifier()}
@@ -65,13 +65,13 @@ class Probe:
         return single, many
 
     def signatures(self, name: str) -> dict[str, Any]:
-        """Number of arguments → what Spark takes and gives; nothing in it where that was not found out."""
+        """Number of arguments → accepted types and result type; empty if unknown."""
         templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(_MOST_ARGUMENTS + 1)}
         counts = [count for count, template in templates.items() if not self._arity_is_wrong(template, count)]
         found: dict[str, Any] = {}
         shorter: list[tuple[str, ...]] = []
         for count in counts:
-            if count > 3 and counts[-1] == _MOST_ARGUMENTS:  # any number: three tell how it goes on
+            if count > 3 and counts[-1] == _MOST_ARGUMENTS:  # variadic: three arguments show the rule
                 found[str(count)] = {}
                 continue
             tried = self._tried(templates[count], count, shorter)
@@ -80,7 +80,7 @@ class Probe:
         return found
 
     def operator(self, template: str) -> dict[str, Any]:
-        """The same of an operator or cast, written with ``{}`` for its operands."""
+        """The same for an operator or cast, written with ``{}`` for its operands."""
         count = template.count("{}")
         tried = self._tried(template, count, [])
         return {str(count): tried.as_json()} if tried else {}
@@ -94,7 +94,7 @@ class Probe:
         return Tried(count, results) if results else None
 
     def _note(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
-        """A type that follows from a constant's value is not known."""
+        """Record result types; a type that depends on the value of a constant is unknown."""
         for codes, type_ in answers:
             results[codes] = type_ if results.get(codes, type_) == type_ else BY_VALUE
 
@@ -117,7 +117,7 @@ class Probe:
 
     def _written(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
         ways = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
-        if len(codes) > 2:  # all constants alike: what else they are is varied by the other combinations
+        if len(codes) > 2:  # all constants are equal; the other combinations vary them
             for text in texts if CONSTANT_TEXT in codes else ("",):
                 yield tuple({CONSTANT_TEXT: text, CONSTANT_INT: "1"}.get(code) or self._column[code] for code in codes)
             return
@@ -142,7 +142,7 @@ class Probe:
         return self._analyzer.execute(self._parser.parsePlan(f"select {columns} from typed_columns"))
 
     def _resolved(self, texts: Sequence[str]) -> list[int]:
-        """Which of the expressions the analyser takes: the others print with a quote in front."""
+        """Indexes of the expressions that the analyser resolves: unresolved ones print with a leading quote."""
         shown = self._analysed(texts).output().mkString("|").split("|")
         return [at for at, name in enumerate(shown) if not name.startswith("'")]
 
@@ -154,11 +154,11 @@ class Probe:
 _GRAMMAR = frozenset(
     ("and", "or", "not", "in", "case", "when", "between", "div", "cast", "reflect", "java_method", "try_reflect")
 )
-"""Names that SHOW FUNCTIONS lists and that are operators or never allowed."""
+"""Names in SHOW FUNCTIONS that are operators or never allowed."""
 
 
 _SKETCHES = ("kll_", "tuple_", "theta_", "hll_", "st_", "approx_top_k_")
-"""Functions of sketches and geometries: no lint needs their types, and they are a fifth of all."""
+"""Prefixes of functions of sketches and geometries: a fifth of all, and not worth the time of probing."""
 
 
 def _constants() -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def _alike(count: int) -> Iterator[tuple[str, ...]]:
 
 
 def _some(combinations: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
-    """A few of them, from all over."""
+    """A sample, evenly distributed."""
     return list(combinations[:: max(1, len(combinations) // most)])
 
 
@@ -215,7 +215,7 @@ def _sql(type_: Any) -> str:
 
 
 def probe(session: SparkSession, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """The content of `signatures.json`, or of the part of it about these names."""
+    """The content of `signatures.json`, or its part for these names."""
     asked = Probe(session)
     functions, many = asked.names()
     templates = {
@@ -229,7 +229,7 @@ def probe(session: SparkSession, names: Iterable[str] | None = None) -> dict[str
 
 
 def write(found: Mapping[str, Any]) -> str:
-    """JSON with a line for each name, so that changes can be read."""
+    """JSON with a line for each name, so that differences are readable."""
     lines = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in found["signatures"].items()
     )
@@ -245,7 +245,7 @@ def _main(path: str) -> None:
         .config("spark.sql.catalogImplementation", "in-memory")
         .getOrCreate()
     )
-    logging.disable()  # each refusal is a stack trace otherwise
+    logging.disable()  # otherwise each refused expression logs a stack trace
     session.sparkContext.setLogLevel("OFF")
     Path(path).write_text(write(probe(session, sys.argv[2:] or None)), "utf-8")
     session.stop()

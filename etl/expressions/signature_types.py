@@ -1,4 +1,4 @@
-"""The types by which signatures are asked and looked up, and how a result follows from the arguments."""
+"""The types with which signatures are probed and looked up, and the rules for result types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 CONSTANT_TEXT, CONSTANT_INT = "'text'", "1"
 
 BY_VALUE = "by value"
-"""Instead of a type that follows from the value of a constant."""
+"""Instead of a type that depends on the value of a constant."""
 
 _BY_VALUE = frozenset(
     (
@@ -17,7 +17,7 @@ _BY_VALUE = frozenset(
         "variant_get", "try_variant_get", "to_number", "try_to_number", "schema_of_json",
     )
 )  # fmt: skip
-"""Functions whose result follows from names and constants."""
+"""Functions whose result type depends on names and constants."""
 
 _ATOMS = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "decimal(5,0)", "string", "binary",
@@ -33,7 +33,7 @@ CODES = (
     "struct<a:int,b:string>", "struct<a:string>",
     "interval day to second", "interval year to month", "variant",
 )  # fmt: skip
-"""Types that stand for all, in the order of the bits of a mask."""
+"""The types that are probed, in the order of the bits of a mask."""
 
 PAIRED = (
     "boolean", "tinyint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "date", "timestamp",
@@ -41,7 +41,7 @@ PAIRED = (
     "map<string,int>", "struct<a:int,b:string>", "struct<a:string>", "interval day to second", "interval year to month",
     "variant",
 )  # fmt: skip
-"""Types tried in every combination of two arguments."""
+"""Types probed in every combination of two arguments."""
 
 FEW = (
     CONSTANT_TEXT,
@@ -53,7 +53,7 @@ FEW = (
     "map<string,string>",
     "interval day to second",
 )
-"""Types tried in every combination of three arguments."""
+"""Types probed in every combination of three arguments."""
 
 LINKED = tuple(code for code in _ATOMS if f"array<{code}>" in CODES)
 """Types whose arrays are among `CODES`, too."""
@@ -71,7 +71,7 @@ OPERATORS = {
     "operator is true": "({} is true)",
     "operator between": "({} between {} and {})",
 }  # fmt: skip
-"""Operators by their name in the file, with a place for each operand."""
+"""Operators by their name in the file, with a placeholder for each operand."""
 
 CAST_TARGETS = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "date",
@@ -81,7 +81,7 @@ CAST_TARGETS = (
 
 @dataclass(frozen=True)
 class Tried:
-    """What Spark said about one number of arguments: combinations that it takes → result type."""
+    """Spark's answers for one number of arguments: accepted combinations of types → result type."""
 
     count: int
     results: Mapping[tuple[str, ...], str]
@@ -91,7 +91,7 @@ class Tried:
         found: dict[str, Any] = {"at": [_mask({codes[at] for codes in self.results}) for at in range(self.count)]}
         if self.count == 2:
             rows = {one: _mask({b for a, b in self.results if a == one and b in PAIRED}) for one in PAIRED}
-            if len({mask for mask in rows.values() if mask != "0"}) > 1:  # else each argument is free of the other
+            if len({mask for mask in rows.values() if mask != "0"}) > 1:  # else the arguments are independent
                 found["pairs"] = rows
         rule = result_rule(self.results) if name not in _BY_VALUE else None
         return found | ({"gives": rule} if rule else {})
@@ -102,7 +102,7 @@ def _mask(codes: set[str]) -> str:
 
 
 def result_rule(results: Mapping[tuple[str, ...], str]) -> Any:
-    """How the result follows from the arguments: a type, ``=0``, ``element 0``, ``array 0``, or a type by one argument's."""
+    """The rule for the result type: a type, ``=0``, ``element 0``, ``array 0``, or a type for each type of one argument."""
     plain = {tuple(_plain(code) for code in codes): type_ for codes, type_ in results.items()}
     types = set(plain.values())
     if BY_VALUE in types or "unknown" in types:

@@ -1,7 +1,7 @@
-"""What Spark's functions and operators take and give, as its own analyser said: `signatures.json`, read when first asked.
+"""The argument and result types of Spark's functions and operators, from `signatures.json`, which is read at first use.
 
-A type is told apart as far as `signature_types.CODES` do; of anything else, of constants other than texts and whole numbers, and
-where the analyser was not asked, nothing is refused.
+Types are distinguished as far as `signature_types.CODES` distinguish them. For other types, for constants other than texts and
+whole numbers, and for calls that were not probed, nothing is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from etl.api import format_type, parse_type
 from etl.expressions.arguments import MisuseError
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.signature_types import CODES, CONSTANT_INT, CONSTANT_TEXT, PAIRED
 from etl.expressions.widening import INT32, NULL, STRING
 
@@ -24,10 +24,10 @@ _FILE = Path(__file__).with_name("signatures.json")
 _ANY = (1 << len(CODES)) - 1
 _BIT = {code: 1 << at for at, code in enumerate(CODES)}
 _SINGLE = sum(bit for code, bit in _BIT.items() if "<" not in code)
-"""Types of single values: what a constant of one may become."""
+"""Types of single values, to which a constant may be cast."""
 _MOST_ASKED = 8
 _STANDS_FOR = {"smallint": "tinyint", "decimal(5,0)": "decimal(10,2)"}
-"""Types that were not tried in pairs → ones that fare alike."""
+"""Types that were not probed in pairs → types that behave alike."""
 
 
 @cache
@@ -38,21 +38,21 @@ def _table() -> Mapping[str, Any]:
 
 @cache
 def many_rows() -> frozenset[str]:
-    """Functions of many rows, or giving many or a table: they have no meaning for one event."""
+    """Functions of several rows, or with several rows or a table as their result: they have no meaning for one event."""
     return frozenset(_table()["many_rows"]) | {"window", "session_window"}
 
 
 class _Given(NamedTuple):
-    """An argument as signatures see it: its type, and the kind of constant it is."""
+    """An argument: its type, and the kind of constant it is."""
 
     type: pa.DataType
     code: str | None = None
-    """`CONSTANT_TEXT` or `CONSTANT_INT` for a literal that is one."""
+    """`CONSTANT_TEXT` or `CONSTANT_INT` for a literal of that type."""
     constant: bool = False
 
 
-def result_type(name: str, args: Sequence[Bound]) -> pa.DataType:
-    """The type of a call, ``null`` where it is not known. Raises MisuseError for one that Spark refuses."""
+def result_type(name: str, args: Sequence[BoundNode]) -> pa.DataType:
+    """The type of a call, ``null`` if it is unknown. Raises MisuseError for a call that Spark refuses."""
     shapes = _table()["signatures"].get(name)
     if not shapes or (len(args) > _MOST_ASKED and str(_MOST_ASKED) in shapes):
         return NULL
@@ -76,8 +76,8 @@ _DERIVED: Mapping[str, Callable[[pa.DataType], pa.DataType]] = {
 """Results that follow from the parts of the first argument's type."""
 
 
-def operator_type(name: str, *args: Bound) -> pa.DataType:
-    """The same of an operator or cast, which takes constants as it takes fields."""
+def operator_type(name: str, *args: BoundNode) -> pa.DataType:
+    """The type of an operator or cast, which treats constants as it treats fields. Raises MisuseError likewise."""
     shape = _table()["signatures"].get(name, {}).get(str(len(args)))
     given = [_given(arg) for arg in args]
     return (
@@ -87,7 +87,7 @@ def operator_type(name: str, *args: Bound) -> pa.DataType:
     )
 
 
-def _given(arg: Bound) -> _Given:
+def _given(arg: BoundNode) -> _Given:
     if arg.is_literal and arg.type in (STRING, INT32):
         return _Given(arg.type, CONSTANT_TEXT if arg.type == STRING else CONSTANT_INT)
     return _Given(arg.type, None, arg.constant)
@@ -95,7 +95,7 @@ def _given(arg: Bound) -> _Given:
 
 def _result(name: str, shape: Mapping[str, Any], given: Sequence[_Given]) -> pa.DataType:
     masks = [_mask(one) for one in given]
-    if any(one.constant and one.type == NULL for one in given):  # Spark takes null where it takes nothing else
+    if any(one.constant and one.type == NULL for one in given):  # Spark accepts null even if it accepts no other constant
         return _gives(shape.get("gives"), [one.type for one in given])
     for at, (mask, accepted) in enumerate(zip(masks, shape["at"], strict=True)):
         if not mask & int(accepted, 16):
@@ -107,7 +107,7 @@ def _result(name: str, shape: Mapping[str, Any], given: Sequence[_Given]) -> pa.
 
 @lru_cache(maxsize=512)
 def _mask(given: _Given) -> int:
-    """The codes that may stand for an argument."""
+    """The type codes of an argument, as bits."""
     if given.code:
         return _BIT[given.code]
     if given.type == NULL:
@@ -130,7 +130,7 @@ _KINDS = (
 
 
 _OF_EQUAL_KINDS = frozenset(f"operator {sign}" for sign in ("=", "<>", "<", "<=", ">", ">=", "<=>", "||", "in", "+", "-", "*"))
-"""Operators that take no array, map or struct beside another kind."""
+"""Operators that do not accept an array, map or struct together with another kind of type."""
 
 
 def _pair_fits(pairs: Mapping[str, str], masks: Sequence[int], *, alike: bool) -> bool:
@@ -143,14 +143,14 @@ def _pair_fits(pairs: Mapping[str, str], masks: Sequence[int], *, alike: bool) -
 
 @lru_cache(maxsize=512)
 def _nested(mask: int) -> str | None:
-    """``array<``, ``map<``, ``struct<`` or nothing for a plain type; None where it may be several."""
+    """``array<``, ``map<``, ``struct<``, or empty for a plain type; None if the mask has several kinds."""
     kinds = {code[: code.find("<") + 1] for code, bit in _BIT.items() if mask & bit}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 @lru_cache(maxsize=512)
 def _paired(mask: int) -> str | None:
-    """The code among those that were tried in pairs, if it is one."""
+    """The code that was probed in pairs, if the mask is that of one."""
     code = next((code for code, bit in _BIT.items() if bit == mask), None)
     if code is None and mask == _BIT["decimal(10,2)"] | _BIT["decimal(5,0)"]:
         code = "decimal(10,2)"
@@ -174,27 +174,27 @@ def _gives(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:
 
 @lru_cache(maxsize=512)
 def _named(name: str) -> pa.DataType:
-    """A type by its name; unknown are those that Arrow lacks, and structs, whose names are not the user's."""
+    """A type by its name; ``null`` for types that Arrow lacks, and for structs, whose members have the probe's names."""
     try:
         return NULL if "struct<" in name or "void" in name else parse_type(name)
     except ValueError:
         return NULL
 
 
-def castable(source: Bound, target: pa.DataType, *, safe: bool) -> bool:
-    """Whether Spark casts to a type, member by member where it has some. Unknown types are castable."""
+def castable(source: BoundNode, target: pa.DataType, *, safe: bool) -> bool:
+    """Whether Spark casts to a type; nested types are compared member by member. Unknown types are castable."""
     if NULL in (source.type, target):
         return True
     pair = (source.type, target)
     if all(map(pa.types.is_list, pair)):
-        return castable(Bound(source.type.value_type), target.value_type, safe=safe)
+        return castable(BoundNode(source.type.value_type), target.value_type, safe=safe)
     if all(map(pa.types.is_map, pair)):
-        key = castable(Bound(source.type.key_type), target.key_type, safe=safe)
-        return key and castable(Bound(source.type.item_type), target.item_type, safe=safe)
+        key = castable(BoundNode(source.type.key_type), target.key_type, safe=safe)
+        return key and castable(BoundNode(source.type.item_type), target.item_type, safe=safe)
     if all(map(pa.types.is_struct, pair)):
         members = zip(source.type, target, strict=False)
         same = source.type.num_fields == target.num_fields
-        return same and all(castable(Bound(one.type), other.type, safe=safe) for one, other in members)
+        return same and all(castable(BoundNode(one.type), other.type, safe=safe) for one, other in members)
     if pa.types.is_nested(target):
         return bool(_mask(_given(source)) in (_ANY, _SINGLE))
     name = "decimal(10,2)" if pa.types.is_decimal(target) else format_type(target)
@@ -264,7 +264,7 @@ _PLAIN = sum(_BIT[code] for code in ("boolean", "int", "double", "string", "date
 
 
 def _accepted(mask: int) -> Iterator[str]:
-    """What a mask of types accepts, in words."""
+    """Describe the types of a mask in words."""
     codes = [code for code, bit in _BIT.items() if mask & bit]
     if not any(code not in (CONSTANT_TEXT, CONSTANT_INT) for code in codes):
         yield "a constant whole number" if CONSTANT_INT in codes else "a constant text"
@@ -289,7 +289,7 @@ def _shown(type_: pa.DataType) -> str:
 
 
 def _hint(name: str, at: int, given: Sequence[_Given]) -> str | None:
-    """What is meant, where that is clear."""
+    """What the user most likely meant, if that is clear."""
     if name == "operator +" and given[0].type == given[1].type == STRING:
         return "texts are joined by ||"
     if name in ("operator =", "operator <>", "operator in") and sum(pa.types.is_list(one.type) for one in given) == 1:

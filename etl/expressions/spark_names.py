@@ -1,9 +1,9 @@
-"""The names of Spark's functions, for "did you mean": what ``SHOW FUNCTIONS`` of Spark 4.3 prints."""
+"""The names of Spark's functions, for hints: the output of ``SHOW FUNCTIONS`` of Spark 4.3."""
 
 from __future__ import annotations
 
 CODE_RUNNERS = frozenset({"reflect", "try_reflect", "java_method"})
-"""Functions that call whatever Java code is named: no expression of a pipeline may."""
+"""Functions that call Java code by its name, which expressions of a pipeline must not."""
 
 _FUNCTIONS = """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value approx_count_distinct approx_percentile

@@ -1,4 +1,4 @@
-"""Structs that calls make, whose members follow from names and constants: in a query they become fields of their own."""
+"""Types of structs that calls return: their members follow from names and constants; in a query they become fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import parse_type
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.widening import NULL
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ STRUCTS = frozenset(("named_struct", "struct", "from_json"))
 _MEMBER = re.compile(r"`?([\w@.\-]+)`?\s*:?\s+(.+)", re.DOTALL)
 
 
-def struct_type(name: str, node: Node, args: Sequence[Bound]) -> pa.DataType:
-    """The type of a call, ``null`` where its members are not known."""
+def struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.DataType:
+    """The type of a call, ``null`` if its members are unknown."""
     if name == "from_json":
         text = args[1].value if len(args) > 1 and args[1].is_literal else None
         return _declared(text) if isinstance(text, str) else NULL
@@ -32,7 +32,7 @@ def struct_type(name: str, node: Node, args: Sequence[Bound]) -> pa.DataType:
 
 
 def _columns(node: Node) -> list[str]:
-    """What Spark calls the members of ``struct(a, b + 1)``: by their columns, else by their numbers."""
+    """Spark's names for the members of ``struct(a, b + 1)``: the column's name, else ``col`` and the number."""
     parts = node.expressions
     if any(type(part).__name__ in ("Alias", "PropertyEQ") for part in parts):
         return []
@@ -41,7 +41,7 @@ def _columns(node: Node) -> list[str]:
 
 
 def _declared(text: str) -> pa.DataType:
-    """A schema as DDL writes it: ``a int, b array<string>``."""
+    """The type of a schema in DDL: ``a int, b array<string>``."""
     try:
         if re.match(r"\s*(?:struct|array|map)\s*<", text, re.IGNORECASE):
             return parse_type(text)
@@ -52,7 +52,7 @@ def _declared(text: str) -> pa.DataType:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "<(") - (letter in ">)")

@@ -1,4 +1,4 @@
-"""Calls of functions of texts."""
+"""Binds calls of text functions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import addresses, likes, texts
-from etl.expressions import bound as b
+from etl.expressions import addresses, like_patterns, texts
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
-def text_function(kernel: Callable[[Any], Any], type_: pa.DataType = STRING) -> Callable[[Bound], Bound]:
+def text_function(kernel: Callable[[Any], Any], type_: pa.DataType = STRING) -> Callable[[BoundNode], BoundNode]:
     return lambda value: b.apply(type_, kernel, as_text(value))
 
 
-def substring(text: Bound, position: Bound, count: Bound | None = None) -> Bound:
+def substring(text: BoundNode, position: BoundNode, count: BoundNode | None = None) -> BoundNode:
     at, length = whole_literal(position), None if count is None else whole_literal(count)
     if at is None or (count is not None and length is None) or at < -_MOST_FROM_END:
         return no_form("substring() with computed or far positions", STRING)
@@ -32,7 +32,7 @@ def substring(text: Bound, position: Bound, count: Bound | None = None) -> Bound
 _MOST_FROM_END = 1000
 
 
-def left(text: Bound, count: Bound) -> Bound:
+def left(text: BoundNode, count: BoundNode) -> BoundNode:
     number = whole_literal(count)
     return (
         no_form("left() of a computed length", STRING)
@@ -41,7 +41,7 @@ def left(text: Bound, count: Bound) -> Bound:
     )
 
 
-def right(text: Bound, count: Bound) -> Bound:
+def right(text: BoundNode, count: BoundNode) -> BoundNode:
     number = whole_literal(count)
     if number is None:
         return no_form("right() of a computed length", STRING)
@@ -49,7 +49,7 @@ def right(text: Bound, count: Bound) -> Bound:
     return b.apply(STRING, lambda x: pc.utf8_slice_codeunits(x, start, stop), as_text(text))
 
 
-def split_part(text: Bound, delimiter: Bound, index: Bound) -> Bound:
+def split_part(text: BoundNode, delimiter: BoundNode, index: BoundNode) -> BoundNode:
     separator, number = text_literal(delimiter), whole_literal(index)
     if separator is None or number is None:
         return no_form("split_part() with a computed delimiter or index", STRING)
@@ -58,22 +58,22 @@ def split_part(text: Bound, delimiter: Bound, index: Bound) -> Bound:
     return b.apply(STRING, partial(texts.split_part, separator, number), as_text(text))
 
 
-def replace(text: Bound, old: Bound, new: Bound | None = None) -> Bound:
+def replace(text: BoundNode, old: BoundNode, new: BoundNode | None = None) -> BoundNode:
     searched, given = text_literal(old), "" if new is None else text_literal(new)
     if searched is None or given is None:
         return no_form("replace() with a computed text", STRING)
     return b.apply(STRING, partial(texts.replace, searched, given), as_text(text))
 
 
-def contains(text: Bound, part: Bound) -> Bound:
+def contains(text: BoundNode, part: BoundNode) -> BoundNode:
     searched = text_literal(part)
     if searched is None:
         return no_form("contains() with a computed text", BOOLEAN)
-    return b.apply_failing(BOOLEAN, likes.contains(searched), as_text(text))
+    return b.apply_failing(BOOLEAN, like_patterns.contains(searched), as_text(text))
 
 
-def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[Bound, Bound], Bound]:
-    def build(text: Bound, part: Bound) -> Bound:
+def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[BoundNode, BoundNode], BoundNode]:
+    def build(text: BoundNode, part: BoundNode) -> BoundNode:
         searched = text_literal(part)
         if searched is None:
             return no_form(f"{name}() with a computed text", BOOLEAN)
@@ -82,14 +82,14 @@ def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[Bound, 
     return build
 
 
-def concat(*parts: Bound) -> Bound:
-    """``concat`` and ``||``: null when a part is null."""
+def concat(*parts: BoundNode) -> BoundNode:
+    """``concat`` and ``||``: null if a part is null."""
     if any(not _is_scalar(part) for part in parts):
         return no_form("concat() of arrays or binaries", NULL)
     return b.apply(STRING, texts.concat, *map(as_text, parts)) if parts else b.literal("", STRING)
 
 
-def concat_ws(separator: Bound, *parts: Bound) -> Bound:
+def concat_ws(separator: BoundNode, *parts: BoundNode) -> BoundNode:
     if any(not _is_scalar(part) for part in parts):
         return no_form("concat_ws() of arrays", STRING)
     bounds = [as_text(part) for part in (separator, *parts)]
@@ -104,11 +104,11 @@ def concat_ws(separator: Bound, *parts: Bound) -> Bound:
     return b.lazily(STRING, run, *bounds)
 
 
-def _is_scalar(value: Bound) -> bool:
+def _is_scalar(value: BoundNode) -> bool:
     return value.type in ATOMIC or value.type == NULL
 
 
-def ip_in(address: Bound, *networks: Bound) -> Bound:
+def ip_in(address: BoundNode, *networks: BoundNode) -> BoundNode:
     names = [text_literal(network) for network in networks]
     if None in names:
         return no_form("ip_in() with a computed network", BOOLEAN)
@@ -120,9 +120,14 @@ def ip_in(address: Bound, *networks: Bound) -> Bound:
 
 
 def community_id(
-    source: Bound, destination: Bound, source_port: Bound, destination_port: Bound, transport: Bound, seed: Bound | None = None
-) -> Bound:
-    """The Community ID of a flow; not null where a protocol without ports has none."""
+    source: BoundNode,
+    destination: BoundNode,
+    source_port: BoundNode,
+    destination_port: BoundNode,
+    transport: BoundNode,
+    seed: BoundNode | None = None,
+) -> BoundNode:
+    """The Community ID of a flow; ports may be null for a protocol without ports."""
     number = 0 if seed is None else whole_literal(seed)
     if number is None:
         return no_form("community_id() with a computed seed", STRING)

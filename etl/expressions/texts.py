@@ -1,4 +1,4 @@
-"""Text functions as Spark computes them: characters are code points, positions count from 1, trim takes spaces."""
+"""Spark's text functions on Arrow: characters are code points, positions count from 1, trim removes spaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def length(text: Any) -> Any:
 
 
 def change_case(ascii_kernel: Callable[[Any], Any], full: Callable[[str], str], text: Any) -> Any:
-    """ASCII by Arrow. Texts with other letters go through Python, for Arrow maps one letter to one (ß, İ, final ς)."""
+    """ASCII texts in Arrow; others in Python, because Arrow maps single letters only (ß, İ, final ς differ)."""
     changed = ascii_kernel(text)
     if isinstance(text, pa.Scalar):
         return pa.scalar(full(text.as_py()) if text.is_valid else None, pa.string())
@@ -46,7 +46,7 @@ def substring(position: int, count: int | None, text: Any) -> Any:
     short = pc.less(pc.utf8_length(text), -position)
     if not pc.any(short).as_py():
         return sliced
-    # a text shorter than the position: the part in front of it counts into the length
+    # if a text is shorter than the position, the missing characters before it count into the length
     padded = pc.utf8_lpad(text, width=-position, padding="\0")
     window = pc.utf8_slice_codeunits(padded, position, stop if stop < 0 else None)
     missing = pc.subtract(-position, pc.utf8_length(text))
@@ -54,7 +54,7 @@ def substring(position: int, count: int | None, text: Any) -> Any:
 
 
 def _without_first(text: Any, counts: Any, most: int) -> Any:
-    """Each text without its first ``counts`` characters; ``most`` bounds them."""
+    """Each text without its first ``counts`` characters; ``most`` is their upper bound."""
     result = text
     for count in range(1, most + 1):
         result = pc.if_else(pc.equal(counts, count), pc.utf8_slice_codeunits(text, count, None), result)
@@ -62,7 +62,7 @@ def _without_first(text: Any, counts: Any, most: int) -> Any:
 
 
 def split_part(delimiter: str, index: int, text: Any) -> Any:
-    """The part at ``index`` (negative: from the end), empty past the last."""
+    """The part at ``index`` (negative: from the end); empty if there is none."""
     if isinstance(text, pa.Scalar):
         return split_part(delimiter, index, pa.array([text.as_py()], pa.string()))[0]
     if delimiter == "":
@@ -80,7 +80,7 @@ def concat(*texts: Any) -> Any:
 
 
 def concat_ws(separator: Any, first: Any, *others: Any) -> Any:
-    """Nulls are left out. A row of nulls is given an empty text, for Arrow 26 leaves such rows out of its answer."""
+    """Skips nulls. A row of nulls gets an empty text, because Arrow 26 omits such rows from its result."""
     missing = reduce(pc.and_, map(pc.is_null, (first, *others)))
     return pc.binary_join_element_wise(pc.if_else(missing, "", first), *others, separator, null_handling="skip")
 
@@ -90,5 +90,5 @@ def replace(old: str, new: str, text: Any) -> Any:
 
 
 def escaped(text: str) -> str:
-    """RE2 that matches the text itself."""
+    """RE2 pattern that matches the text itself."""
     return "".join(f"\\x{{{ord(c):x}}}" if ord(c) < 0x20 else c if c.isalnum() or not c.isascii() else f"\\{c}" for c in text)

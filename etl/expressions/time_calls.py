@@ -1,4 +1,4 @@
-"""Calls of date and time functions."""
+"""Binds calls of date and time functions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions import time_patterns
 from etl.expressions.arguments import no_form, text_literal
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast, converted, floor_divide
 from etl.expressions.rows import Rows
 from etl.expressions.times import outside_calendar
 from etl.expressions.widening import DATE, INT32, INT64, NULL, STRING
 
 
-def date_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
-    """A part of a day; texts are read as dates."""
+def date_part(kernel: Callable[[Any], Any]) -> Callable[[BoundNode], BoundNode]:
+    """A function of a date, such as ``year``; texts are cast to date."""
 
-    def build(value: Bound) -> Bound:
+    def build(value: BoundNode) -> BoundNode:
         day = value if value.type in (DATE, TIMESTAMP) else cast(value, DATE)
         return b.apply_failing(INT32, partial(_in_calendar, lambda x: pc.cast(kernel(x), INT32)), day)
 
@@ -30,14 +30,14 @@ def date_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
 
 
 def _in_calendar(kernel: Callable[[Any], Any], rows: Rows, values: Any) -> Any:
-    """Years past Arrow's calendar fail here, and Spark computes them."""
+    """Fail rows with a year beyond Arrow's calendar, which Spark can compute."""
     outside = outside_calendar(values)
     if outside is not None:
         rows.fail(outside, "the year is more than 30,000 years away")
     return kernel(values)
 
 
-def time_part(kernel: Callable[[Any], Any]) -> Callable[[Bound], Bound]:
+def time_part(kernel: Callable[[Any], Any]) -> Callable[[BoundNode], BoundNode]:
     return lambda value: b.apply(INT32, lambda x: pc.cast(kernel(x), INT32), cast(value, TIMESTAMP))
 
 
@@ -48,15 +48,15 @@ _UNITS = {
 }  # fmt: skip
 
 
-def date_trunc(unit: Bound, time: Bound) -> Bound:
+def date_trunc(unit: BoundNode, time: BoundNode) -> BoundNode:
     name = _UNITS.get((text_literal(unit) or "").lower())
     if name is None:
         return no_form("date_trunc() to this unit", TIMESTAMP)
     return b.apply_failing(TIMESTAMP, partial(_in_calendar, lambda x: pc.floor_temporal(x, unit=name)), cast(time, TIMESTAMP))
 
 
-def to_timestamp(text: Bound, pattern: Bound | None = None, *, safe: bool = False) -> Bound:
-    """``to_timestamp`` and, where ``safe``, ``try_to_timestamp``."""
+def to_timestamp(text: BoundNode, pattern: BoundNode | None = None, *, safe: bool = False) -> BoundNode:
+    """``to_timestamp``; if ``safe``, ``try_to_timestamp``."""
     if pattern is None:
         return cast(text, TIMESTAMP, safe=safe)
     layout = text_literal(pattern)
@@ -67,12 +67,12 @@ def to_timestamp(text: Bound, pattern: Bound | None = None, *, safe: bool = Fals
     return converted(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
 
 
-def to_date(text: Bound, pattern: Bound | None = None) -> Bound:
+def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     return cast(text if pattern is None else to_timestamp(text, pattern), DATE)
 
 
-def epoch(divisor: int) -> Callable[[Bound], Bound]:
-    def build(time: Bound) -> Bound:
+def epoch(divisor: int) -> Callable[[BoundNode], BoundNode]:
+    def build(time: BoundNode) -> BoundNode:
         if time.type not in (TIMESTAMP, NULL):
             return no_form("an epoch of something that is no timestamp", INT64)
         return b.apply(
@@ -82,8 +82,8 @@ def epoch(divisor: int) -> Callable[[Bound], Bound]:
     return build
 
 
-def unix_timestamp(time: Bound) -> Bound:
-    """Whole seconds, toward zero, other than ``unix_seconds``."""
+def unix_timestamp(time: BoundNode) -> BoundNode:
+    """Whole seconds, rounded toward zero, while ``unix_seconds`` rounds down."""
     if time.type not in (TIMESTAMP, NULL):
         return no_form("unix_timestamp() of something that is no timestamp", INT64)
     return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))

@@ -1,7 +1,7 @@
-"""Spark's date-time patterns of a fixed layout → RE2: ``yyyy-MM-dd HH:mm:ss``, ``dd/MM/yyyy``, ``yyyy-MM-dd'T'HH:mm:ss.SSSXXX``.
+"""Spark's datetime patterns of a fixed layout → RE2: ``yyyy-MM-dd HH:mm:ss``, ``dd/MM/yyyy``, ``yyyy-MM-dd'T'HH:mm:ss.SSSXXX``.
 
-Source: Spark SQL reference, "Datetime Patterns for Formatting and Parsing", and java.time.format.DateTimeFormatter, which
-Spark uses strictly: a letter's count is its width, letters of texts fold their case, nothing is trimmed.
+Source: Spark SQL reference, "Datetime Patterns for Formatting and Parsing", and java.time.format.DateTimeFormatter in strict
+mode, as Spark uses it: a letter's count is its width, literal text ignores case, nothing is trimmed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAY_PARTS, _TIME_PARTS = {"year", "month", "day"}, ("hour", "minute", "second",
 
 @lru_cache(maxsize=64)
 def reader(pattern: str) -> Convert | None:
-    """How texts of a pattern become timestamps, in UTC where it has no offset; None when its layout is not fixed."""
+    """The function that parses texts of a pattern, in UTC if it has no offset; None if the pattern's layout is not fixed."""
     regex, names, at, numeric = "", [], 0, False
     while at < len(pattern):
         piece = _PIECE.match(pattern, at)
@@ -53,13 +53,13 @@ def reader(pattern: str) -> Convert | None:
 
 
 def _whole(names: list[str]) -> bool:
-    """A day and a time without holes, each part once."""
+    """Whether the parts are a day and a time without gaps, each once."""
     times = [name for name in _TIME_PARTS if name in names]
     return len(set(names)) == len(names) and set(names) >= _DAY_PARTS and times == list(_TIME_PARTS[: len(times)])
 
 
 def _read(regex: str, values: Any) -> tuple[Any, Any]:
-    """Java knows no year minus zero."""
+    """Parse; the year ``-0000`` fails, as in Java."""
     parts = pc.extract_regex(values, regex)
     found, failed = timestamps(values, parts)
     minus_zero = pc.fill_null(pc.match_substring_regex(pc.struct_field(parts, "year"), r"\A-0+\z"), False)

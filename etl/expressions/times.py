@@ -1,4 +1,4 @@
-"""Texts ↔ dates and timestamps, as Spark reads and prints them in UTC."""
+"""Parses and prints dates and timestamps as Spark does in UTC."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _STAMP = (
 _DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
 _DAY_MICROS = 86_400_000_000
 _MOST_DAYS = 2**63 // _DAY_MICROS
-"""A timestamp's days before and after 1970: it is 64 bits of microseconds."""
+"""Most days before and after 1970 that a timestamp, 64 bits of microseconds, can hold."""
 _CALENDAR_DAYS = 11_200_000
-"""Days from 1970 in which Arrow's calendar is right: its years are 16 bits."""
+"""Days before and after 1970 for which Arrow's calendar is right: its years have 16 bits."""
 _ERAS = 25_000
-"""Of 400 years each, before the year 0: what a year of seven digits can be."""
+"""Periods of 400 years before the year 0 that a year of seven digits needs."""
 
 
 def outside_calendar(values: Any) -> Any:
-    """Where a date or timestamp lies so far off that Arrow would give a wrong year; None where none does."""
+    """Mask of the dates or timestamps for which Arrow would give a wrong year; None if there are none."""
     if pa.types.is_date(values.type):
         number, limit = pc.cast(values, pa.int32()), _CALENDAR_DAYS
     else:
@@ -37,13 +37,13 @@ def outside_calendar(values: Any) -> Any:
 
 
 def print_timestamps(values: Any, pattern: str) -> Any:
-    """strftime with Spark's years: a plus sign in front of more than four digits."""
+    """strftime with Spark's years: a plus sign before more than four digits."""
     texts = pc.strftime(values, pattern)
     return pc.replace_substring_regex(texts, r"\A([0-9]{5,})", r"+\1")
 
 
 def parse_dates(values: Any) -> tuple[Any, Any]:
-    """ISO days, with whatever time behind them → dates, and where that failed."""
+    """ISO dates, which any time may follow → dates, and the mask of failed rows."""
     parts = pc.extract_regex(pc.utf8_trim(values, BLANKS), _DAY)
     days, good = _days(parts)
     failed = pc.and_(pc.is_valid(values), pc.invert(good))
@@ -52,17 +52,17 @@ def parse_dates(values: Any) -> tuple[Any, Any]:
 
 
 def parse_timestamps(values: Any) -> tuple[Any, Any]:
-    """ISO timestamps, in UTC where they name no offset → timestamps, and where that failed.
+    """ISO timestamps, in UTC if they have no offset → timestamps, and the mask of failed rows.
 
-    Two that Spark reads fail here: a time of no day, which would be today's, and an offset that is a place (``CET``).
+    Two forms that Spark reads fail here: a time without a day (today, for Spark), and the name of a time zone (``CET``).
     """
     return timestamps(values, pc.extract_regex(pc.utf8_trim(values, BLANKS), _STAMP))
 
 
 def timestamps(values: Any, parts: Any) -> tuple[Any, Any]:
-    """Texts cut into year, month, day, hour, minute, second, fraction and zone → timestamps, and where that failed.
+    """Year, month, day, hour, minute, second, fraction and zone as texts → timestamps, and the mask of failed rows.
 
-    A text that was not cut is null in ``parts``; a part that is empty or not there is the least there is.
+    A row of ``parts`` is null if its text did not match; an empty or missing part has its least value.
     """
     days, good = _days(parts)
     hour, minute, second = (_number(parts, name) for name in ("hour", "minute", "second"))
@@ -91,7 +91,7 @@ def _number(parts: Any, name: str, default: str = "0") -> Any:
 
 
 def _days(parts: Any) -> tuple[Any, Any]:
-    """Year, month, day → days since 1970, and where they are a day of the calendar."""
+    """Year, month, day → days since 1970, and the mask of existing dates."""
     year, month, day = (_number(parts, name, "1") for name in ("year", "month", "day"))
     matched = pc.is_valid(parts)
     leap = pc.and_(pc.equal(_modulo(year, 4), 0), pc.or_(pc.not_equal(_modulo(year, 100), 0), pc.equal(_modulo(year, 400), 0)))
@@ -104,9 +104,9 @@ def _days(parts: Any) -> tuple[Any, Any]:
 
 
 def _days_from_civil(year: Any, month: Any, day: Any) -> Any:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, for years that begin in March."""
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; years are counted from March."""
     early = pc.less_equal(month, 2)
-    year = pc.add(pc.subtract(year, pc.if_else(early, 1, 0)), 400 * _ERAS)  # so that no division sees a negative
+    year = pc.add(pc.subtract(year, pc.if_else(early, 1, 0)), 400 * _ERAS)  # so that no dividend is negative
     month = pc.if_else(early, pc.add(month, 9), pc.subtract(month, 3))
     leaps = pc.add(pc.subtract(pc.divide(year, 4), pc.divide(year, 100)), pc.divide(year, 400))
     in_year = pc.add(pc.divide(pc.add(pc.multiply(month, 153), 2), 5), day)
@@ -114,7 +114,7 @@ def _days_from_civil(year: Any, month: Any, day: Any) -> Any:
 
 
 def _offset(zones: Any) -> tuple[Any, Any]:
-    """``+01:30`` → seconds east of UTC, and where it is one (at most 18 hours)."""
+    """``+01:30`` → seconds east of UTC, and the mask of valid offsets (at most 18 hours)."""
     parts = pc.extract_regex(zones, r"(?P<sign>[+-])(?P<hours>[0-9]{1,2}):?(?P<minutes>[0-9]{1,2})?:?(?P<seconds>[0-9]{2})?\z")
     hours, minutes, seconds = (_number(parts, name) for name in ("hours", "minutes", "seconds"))
     total = pc.add(pc.add(pc.multiply(hours, 3600), pc.multiply(minutes, 60)), seconds)

@@ -1,4 +1,4 @@
-"""Expression text → syntax tree, by sqlglot's Spark grammar with every function call left as it was written."""
+"""Parses expressions to syntax trees, with sqlglot's Spark grammar; function calls are left as written."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.api import Finding, cut
-from etl.expressions.habits import habit
+from etl.expressions.foreign_syntax import find_foreign_syntax
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
 _SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY")
-"""Calls whose arguments are not a plain list, such as ``cast(x as int)``."""
+"""Functions whose arguments are not a plain list, such as ``cast(x as int)``."""
 
 _NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
 MOST_TOKENS = 50_000
-"""Most words and signs of an expression: two seconds of lint, and far more than Spark compiles."""
+"""Most tokens of an expression: lint takes two seconds for so many, and Spark compiles far fewer."""
 _LONGEST_TOKEN = 100
-"""Characters; longer ones on the average are no expression."""
+"""Most characters of a token on average."""
 
 _POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
 
 
 class BadExpressionError(ValueError):
-    """The text is no expression; ``at`` is the character where that shows."""
+    """The text is no expression; ``at`` is the character of the error."""
 
     def __init__(self, message: str, at: int, hint: str | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class BadExpressionError(ValueError):
 
 
 def parse(text: str) -> Node:
-    """Text → tree whose names, literals and calls carry ``meta["start"]``. Raises BadExpressionError."""
+    """Parse an expression; names, literals and calls of the tree have ``meta["start"]``. Raises BadExpressionError."""
     trees = parse_statements(text, query=False)
     if len(trees) != 1 or trees[0] is None:
         raise BadExpressionError("one expression is expected", 0)
@@ -45,7 +45,7 @@ def parse(text: str) -> Node:
 
 
 def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
-    """Text → trees of all its statements, whatever they are. Raises BadExpressionError."""
+    """Parse all statements of a text. Raises BadExpressionError."""
     from sqlglot.errors import SqlglotError, TokenError
 
     grammar, parser = _grammar()
@@ -57,7 +57,7 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
         raise BadExpressionError(
             f"more than {MOST_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
         )
-    found = habit(text, tokens, query=query)
+    found = find_foreign_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
     try:
@@ -73,7 +73,7 @@ DEEP_HINT = "set parts of it as fields of their own; concat(a, b, …) joins any
 
 
 def start(node: Node) -> int:
-    """The first character of a node that is known: its own, or that of the leftmost part in it."""
+    """The first character of a node, or of its leftmost part with a known position."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts, default=0)
 
@@ -84,10 +84,10 @@ def _grammar() -> tuple[Any, Any]:
     from sqlglot.parser import logger as _sqlglot_log
     from sqlglot.parsers.spark import SparkParser
 
-    _sqlglot_log.setLevel("ERROR")  # it warns on the terminal of what is reported here
+    _sqlglot_log.setLevel("ERROR")  # its warnings on the terminal repeat findings
 
     class AsWritten(SparkParser):
-        """Without sqlglot's own functions: it renames and rewrites them, and their meaning here is Spark's."""
+        """A parser without sqlglot's own functions, which it would rename and rewrite."""
 
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _SPECIAL_CALLS}  # noqa: RUF012
@@ -125,7 +125,7 @@ def _explained(error: Exception, text: str) -> tuple[str, int]:
 
 
 def _around(text: str, at: int) -> str:
-    """The text, or what stands about a place of a long one."""
+    """The text, or the part of a long text around a position."""
     return text if len(text) <= _LONGEST_SHOWN else cut(text[max(0, at - _LONGEST_SHOWN // 2) :], _LONGEST_SHOWN)
 
 
@@ -134,7 +134,7 @@ _LONGEST_SHOWN = 120
 
 
 def _offset(text: str, line: int, column: int, width: int) -> int:
-    """sqlglot counts lines from 1 and gives the column of a token's last character, counted from 1."""
+    """The offset of a token: sqlglot gives its line and the column of its last character, both from 1."""
     before = sum(len(part) for part in text.splitlines(keepends=True)[: line - 1])
     return max(0, min(len(text), before + column - max(width, 1)))
 

@@ -1,4 +1,4 @@
-"""Spark's ANSI type rules: the type in which two values meet.
+"""Spark's ANSI type rules: the common type of two values.
 
 Source: Spark SQL reference, "ANSI Compliance", sections "Type Promotion and Precedence" and "Least Common Type
 Resolution"; checked against Spark by the tests.
@@ -20,7 +20,7 @@ FLOAT, DOUBLE = pa.float32(), pa.float64()
 INTEGERS = (INT8, INT16, INT32, INT64)
 FLOATS = (FLOAT, DOUBLE)
 ATOMIC = (BOOLEAN, STRING, DATE, TIMESTAMP, *INTEGERS, *FLOATS)
-"""Types that Arrow forms handle; decimals only where they are literals."""
+"""Types that Arrow forms support; decimals are supported only as literals."""
 
 _DIGITS = {INT8: 3, INT16: 5, INT32: 10, INT64: 20}
 
@@ -34,7 +34,7 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type both become, or None when Spark refuses them together."""
+    """The least common type, or None if Spark refuses the two together."""
     if left == right:
         return left
     if NULL in (left, right):
@@ -53,7 +53,7 @@ _TIMES = (DATE, TIMESTAMP, _LOCAL)
 
 
 def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Of arrays, maps and structs: where their parts have one."""
+    """The common type of arrays, maps and structs, whose parts must have one."""
     if pa.types.is_list(left) and pa.types.is_list(right):
         item = common_type(left.value_type, right.value_type)
         return None if item is None else pa.list_(item)
@@ -67,7 +67,7 @@ def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def member_type(type_: pa.DataType, names: list[str]) -> pa.DataType:
-    """What stands behind the dots: a member of a struct, a value of a map, of a list those of each; null if unknown."""
+    """The type of a path: members of structs, values of maps, of a list those of each item; ``null`` if unknown."""
     for name in names:
         depth = 0
         while pa.types.is_list(type_):
@@ -83,7 +83,7 @@ def member_type(type_: pa.DataType, names: list[str]) -> pa.DataType:
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """The type in which all meet."""
+    """The common type of all."""
     return reduce(lambda a, b: None if a is None else common_type(a, b), types, NULL)
 
 

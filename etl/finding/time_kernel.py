@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import ArrowStep
 from etl.catalogue import installed
-from etl.scanner import warm
+from etl.scanner import warm_up
 
 _SCHEMA = pa.schema([("timestamp", pa.string())])
 
@@ -19,7 +19,7 @@ _SCHEMA = pa.schema([("timestamp", pa.string())])
 @contextmanager
 def compiling_time_kernel() -> Iterator[None]:
     """Compile the kernel while the body runs, unless this machine has compiled it before; waits for it at the end."""
-    if warm.mark().exists():
+    if warm_up.marker().exists():
         yield
         return
     process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Bytes that a program cannot tell apart share a class: an automaton's tables have a column a class, not a byte."""
+"""Byte classes: bytes that no instruction of a program distinguishes share a class, which is a column of the tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from etl.scanner.program import AHEAD, BEHIND, BYTE, Program
 
 END = 256
-"""What stands behind the last byte, where bytes are numbered."""
+"""The number of the text's edge, after those of the bytes."""
 
 
 class Alphabet:
-    """The classes of a program's bytes; one more class, the last, is the text's edge."""
+    """The classes of a program's bytes; the last class is the text's edge."""
 
     def __init__(self, program: Program) -> None:
         asked = {does: _masks(program, does) for does in (BYTE, AHEAD, BEHIND)}
@@ -26,19 +26,19 @@ class Alphabet:
 
         self.ahead = _numbers(asked[AHEAD])
         self.behind = _numbers(asked[BEHIND])
-        self.seen_ahead = [_answers(asked[AHEAD], byte) for byte in first]
-        """Of each class, which of the masks in `ahead` it fulfils, as bits of their numbers."""
+        self.satisfied_ahead = [_answers(asked[AHEAD], byte) for byte in first]
+        """For each class, the masks of `ahead` that contain it, as bits of their numbers."""
 
-        self.seen_behind = [_answers(asked[BEHIND], byte) for byte in first]
+        self.satisfied_behind = [_answers(asked[BEHIND], byte) for byte in first]
 
 
 def _signs(byte: int, masks: Sequence[int]) -> tuple[int, ...]:
-    """In which of the masks the byte is."""
+    """For each mask, whether it contains the byte."""
     return tuple([mask >> byte & 1 for mask in masks])
 
 
 def _masks(program: Program, does: int) -> list[int]:
-    return sorted({program.operand[n] for n, it in enumerate(program.does) if it == does})
+    return sorted({program.operands[n] for n, it in enumerate(program.opcodes) if it == does})
 
 
 def _numbers(asked: Sequence[int]) -> dict[int, int]:

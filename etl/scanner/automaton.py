@@ -1,9 +1,9 @@
-"""A program → a deterministic automaton that knows where its captures lie, built as far as texts have needed it.
+"""A program → a tagged deterministic automaton (TDFA), determinised lazily: states are made when a text needs them.
 
-A state is the ordered list of the program's threads before they follow what needs no byte; what a thread may do is
-looked up when the next byte's class is known (TDFA with one byte of look-ahead). The order of the threads is their
-priority, so greedy and lazy loops and ordered alternatives come out as in Perl; a thread that has matched cuts off
-all behind it. Source: Laurikari (2000); Trofimovich, "Tagged deterministic finite automata with lookahead" (2017).
+A state is the ordered list of the program's threads before their epsilon closure; the closure is computed when the class of
+the next byte is known (TDFA with one byte of look-ahead). The order of the threads is their priority, so greedy and lazy
+loops and ordered alternatives match as in Perl; a thread that has matched removes all threads after it. Source: Laurikari
+(2000); Trofimovich, "Tagged deterministic finite automata with lookahead" (2017).
 """
 
 from __future__ import annotations
@@ -14,55 +14,56 @@ from typing import NamedTuple
 
 from etl.scanner import scopes
 from etl.scanner.alphabet import Alphabet
-from etl.scanner.closure import Reached, Thread, matched, reach
+from etl.scanner.closure import ClosureItem, Thread, epsilon_closure, matched
 from etl.scanner.liveness import Liveness
 from etl.scanner.program import BYTE, MATCH, BeyondError, Program
 from etl.scanner.registers import HERE, UNSET, Registers
 
 DEAD, UNKNOWN = -1, -2
-"""Instead of a state: no match is possible any more; not known yet, or beyond the scanner."""
+"""Instead of a state: no match is possible any more; not computed yet, or beyond the scanner's limits."""
 
 MOST_THREADS = 100
+"""Of one state; a pattern that needs more is ambiguous, and its texts go to another engine."""
 
 Values = tuple[int, ...]
-"""Of a thread, the register of each tag that is alive at its place, or `UNSET`."""
+"""Of a thread, the register of each tag that is live at its instruction, or `UNSET`."""
 
 
 class Final(NamedTuple):
-    """What a match means: its pattern, and of each of its tags the register, `HERE` or `UNSET`."""
+    """An accepting configuration: the pattern, and for each of its tags the register, `HERE` or `UNSET`."""
 
     pattern: int
-    places: tuple[tuple[int, int], ...]
+    registers: tuple[tuple[int, int], ...]
 
 
 @dataclass(eq=False)
 class AutomatonState:
-    """``edges``: of each class of bytes, the next state and the number of the moves on the way."""
+    """``edges``: for each class of bytes, the next state and the number of the register moves of the transition."""
 
     threads: list[Thread]
     values: list[Values]
     behind: int
-    """The class of the byte before it."""
+    """The class of the last byte read."""
 
     edges: list[tuple[int, int]] | None = None
     final: int = -1
-    """The number of the `Final` if the text ends here, or -1."""
+    """The number of the `Final` if the text ends in this state, or -1."""
 
     visits: int = 0
     runs: int = 0
-    """How often training stood here, and how often it came from another state."""
+    """How often training was in this state, and how often it entered it from another state."""
 
     registers: list[int] = field(default_factory=list)
-    """The registers in use, in the order in which the threads name them."""
+    """The registers in use, in the order of the threads."""
 
     @property
     def accepts(self) -> bool:
-        """Whether the match is decided, whatever follows."""
+        """Whether the match is certain, whatever follows."""
         return len(self.threads) == 1 and self.threads[0].at < 0
 
 
 class Automaton:
-    """States are made in `train`, from the start by every byte of a text."""
+    """A lazily determinised automaton: `train` makes the states and transitions that a text needs."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -73,12 +74,12 @@ class Automaton:
         self.finals: dict[Final, int] = {}
         self.expanded = 0
         self._index: dict[object, int] = {}
-        self._by_look: list[list[int]] = _grouped(self.alphabet.seen_ahead)
+        self._by_look: list[list[int]] = _grouped(self.alphabet.satisfied_ahead)
         root = [Thread(program.start)]
         self.start, _ = self._state(root, [(UNSET,) * len(self.live.tags(program.start))], self.alphabet.edge)
 
     def train(self, text: bytes, may_grow: Callable[[], bool] = lambda: True) -> None:
-        """Make the states that the text goes through, while ``may_grow``. A text beyond the scanner ends where it is."""
+        """Make the states that the text passes through, as long as ``may_grow()``. Stops at a byte beyond the limits."""
         at, last = self.start, -1
         for byte in text:
             state = self.states[at]
@@ -95,7 +96,7 @@ class Automaton:
             self._edges(self.states[at])
 
     def complete(self, most: int) -> bool:
-        """Make all states, unless there are more than ``most``."""
+        """Make all states; False if there are more than ``most``."""
         at = 0
         while at < len(self.states) <= most:
             self._edges(self.states[at])
@@ -114,12 +115,12 @@ class Automaton:
         return state.edges
 
     def _expand(self, state: AutomatonState, edges: list[tuple[int, int]], classes: Iterable[int]) -> None:
-        """The edges of classes that look alike to look-aheads."""
+        """Compute the transitions of classes that satisfy the same look-aheads."""
         classes = list(classes)
         alphabet = self.alphabet
         try:
-            ahead = alphabet.seen_ahead[classes[0]]
-            reached = reach(self.program, alphabet, state.threads, alphabet.seen_behind[state.behind], ahead)
+            ahead = alphabet.satisfied_ahead[classes[0]]
+            reached = epsilon_closure(self.program, alphabet, state.threads, alphabet.satisfied_behind[state.behind], ahead)
         except BeyondError:
             for class_ in classes:
                 self._set(state, edges, class_, (UNKNOWN, 0))
@@ -131,7 +132,7 @@ class Automaton:
                 state.final = self._final(state, reached)
                 continue
             chosen = [one for one, mask in reading if mask is None or mask >> class_ & 1]
-            key = (tuple(map(id, chosen)), alphabet.seen_behind[class_])
+            key = (tuple(map(id, chosen)), alphabet.satisfied_behind[class_])
             if key not in known:
                 known[key] = self._edge(state, chosen, class_)
             edges[class_] = known[key]
@@ -142,44 +143,44 @@ class Automaton:
         else:
             edges[class_] = edge
 
-    def _reads(self, one: Reached) -> int | None:
-        """The classes of bytes it can read; None for a match, which stays whatever is read."""
-        if one.at < 0 or self.program.does[one.at] != BYTE:
+    def _reads(self, one: ClosureItem) -> int | None:
+        """The classes of bytes that it reads, as bits; None for a match, which any byte keeps."""
+        if one.at < 0 or self.program.opcodes[one.at] != BYTE:
             return None
-        return self.alphabet.members[self.program.operand[one.at]]
+        return self.alphabet.members[self.program.operands[one.at]]
 
-    def _final(self, state: AutomatonState, reached: Sequence[Reached]) -> int:
+    def _final(self, state: AutomatonState, reached: Sequence[ClosureItem]) -> int:
         won = next((one for one in reached if self._reads(one) is None), None)
         if won is None:
             return -1
-        pattern = self._goal(won)
+        pattern = self._target(won)
         values = self._values(state, won, self.program.tags_of(-1 - pattern))
         final = Final(-1 - pattern, tuple(zip(self.program.tags_of(-1 - pattern), values, strict=True)))
         return self.finals.setdefault(final, len(self.finals))
 
-    def _goal(self, one: Reached) -> int:
-        """Where it is when a byte has been read."""
+    def _target(self, one: ClosureItem) -> int:
+        """The instruction after a byte has been read."""
         if one.at < 0:
             return one.at
-        if self.program.does[one.at] == MATCH:
-            return matched(self.program.operand[one.at])
-        return self.program.then[one.at][0]
+        if self.program.opcodes[one.at] == MATCH:
+            return matched(self.program.operands[one.at])
+        return self.program.successors[one.at][0]
 
-    def _values(self, state: AutomatonState, one: Reached, tags: Sequence[int]) -> Values:
+    def _values(self, state: AutomatonState, one: ClosureItem, tags: Sequence[int]) -> Values:
         known = dict(zip(self.live.tags(state.threads[one.thread].at), state.values[one.thread], strict=True))
         return tuple([HERE if one.tags >> tag & 1 else known.get(tag, UNSET) for tag in tags])
 
-    def _edge(self, state: AutomatonState, chosen: Sequence[Reached], class_: int) -> tuple[int, int]:
+    def _edge(self, state: AutomatonState, chosen: Sequence[ClosureItem], class_: int) -> tuple[int, int]:
         threads: dict[Thread, Values] = {}
         try:
             for one in chosen:
                 if one.poisoned:
                     raise BeyondError("a negative look-ahead of more than one character decides")
-                thread = Thread(self._goal(one), one.scopes)
+                thread = Thread(self._target(one), one.scopes)
                 if thread not in threads:
                     threads[thread] = self._values(state, one, self.live.tags(thread.at))
-                if self.live.sure(thread.at) and not thread.scopes:
-                    break  # it wins over all that are less preferred
+                if self.live.always_matches(thread.at) and not thread.scopes:
+                    break  # it matches in any case, so the less preferred threads are dropped
             if not threads:
                 return DEAD, 0
             return self._state(list(threads), list(threads.values()), class_)
@@ -189,29 +190,29 @@ class Automaton:
     # ── States ────────────────────────────────────────────────────────────────────────────────────
 
     def _state(self, threads: list[Thread], values: list[Values], behind: int) -> tuple[int, int]:
-        """The state of these threads, made where it is new, and the moves that lead into its registers."""
+        """The state of these threads, new or existing, and the moves that fill its registers."""
         if any(thread.scopes for thread in threads):
-            kept = scopes.settled(threads)
+            kept = scopes.normalise(threads)
             threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
         if len(threads) > MOST_THREADS:
             raise BeyondError(f"more than {MOST_THREADS} threads")
         numbers = _numbered(values)
         shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
-        seen = self.alphabet.seen_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
+        seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
         key = (tuple(threads), shape, seen)
         found = self._index.get(key)
         if found is None:
             found = self._index[key] = len(self.states)
-            registers = self.registers.for_values(numbers)
+            registers = self.registers.allocate(numbers)
             own = [tuple([UNSET if number == UNSET else registers[number] for number in mine]) for mine in shape]
             self.states.append(AutomatonState(threads, own, behind, registers=registers))
         targets = self.states[found].registers
         moves = [(targets[number], value) for value, number in numbers.items() if value != targets[number]]
-        return found, self.registers.list_of(moves)
+        return found, self.registers.intern_moves(moves)
 
 
 def _numbered(values: Sequence[Values]) -> dict[int, int]:
-    """The different values (registers and `HERE`), numbered in the order of the threads."""
+    """Number the distinct values (registers and `HERE`) in the order of the threads."""
     numbers: dict[int, int] = {}
     for mine in values:
         for value in mine:
@@ -221,7 +222,7 @@ def _numbered(values: Sequence[Values]) -> dict[int, int]:
 
 
 def _grouped(seen: Sequence[int]) -> list[list[int]]:
-    """Classes that fulfil the same look-aheads."""
+    """Group the classes that satisfy the same look-aheads."""
     groups: dict[int, list[int]] = {}
     for class_, answers in enumerate(seen):
         groups.setdefault(answers, []).append(class_)

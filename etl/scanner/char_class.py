@@ -1,4 +1,4 @@
-"""Sets of characters: ASCII as a bit mask, the rest as ranges and properties both engines write alike."""
+"""Sets of characters: ASCII as a bit mask, the rest as ranges and properties that RE2 and ``regex`` both read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ASCII = (1 << 128) - 1
 
 @dataclass(frozen=True, slots=True)
 class CharClass:
-    """``ascii``: bit n is character n. Non-ASCII: one of ``wide``, or none of them when ``others`` says so."""
+    """``ascii``: bit n is character n. ``wide``: members beyond ASCII; if ``others`` is true, all beyond ASCII but these."""
 
     ascii: int
     wide: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class CharClass:
         return CharClass(ASCII & ~self.ascii, self.wide, not self.others)
 
     def union(self, other: CharClass) -> CharClass:
-        """Characters in either. Raises ValueError where the non-ASCII part has no simple form."""
+        """Characters in either. Raises ValueError if the part beyond ASCII cannot be written as one class."""
         ascii_ = self.ascii | other.ascii
         if self.others == other.others:
             if self.others and self.wide != other.wide:
@@ -41,7 +41,7 @@ class CharClass:
         return self.intersection(other.inverted())
 
     def meets(self, other: CharClass) -> bool:
-        """Whether some character may be in both: exact for ASCII, careful for the rest."""
+        """Whether some character may be in both: exact for ASCII; true in case of doubt for the rest."""
         if self.ascii & other.ascii:
             return True
         mine, theirs = bool(self.wide) or self.others, bool(other.wide) or other.others
@@ -59,7 +59,7 @@ class CharClass:
         return not self.ascii and not self.wide and not self.others
 
     def text(self) -> str:
-        """The class as both RE2 and the package ``regex`` read it."""
+        """The class in the syntax that RE2 and the package ``regex`` share."""
         if self == ANY:
             return "(?s:.)"
         if self.others:
@@ -97,7 +97,7 @@ def one_of(characters: str) -> CharClass:
 
 
 def escaped(char: str) -> str:
-    """One character as a regular expression, inside a class or out of it."""
+    """One character as a regular expression, valid inside and outside a class."""
     if char.isalnum() or char in " _" or ord(char) > 127:
         return char
     return f"\\{char}" if char.isprintable() else f"\\x{ord(char):02x}"
@@ -155,4 +155,4 @@ POSIX = {
     "word": CharClass(WORD.ascii, (r"\p{L}", r"\p{M}", r"\p{Nd}", r"\p{Pc}")),
     "xdigit": HEX,
 }
-"""POSIX brackets know all of Unicode, as in Ruby."""
+"""POSIX brackets include characters beyond ASCII, as in Ruby."""

@@ -1,4 +1,4 @@
-"""Reading characters in a pattern: escapes, and classes in brackets."""
+"""Parses the characters of a pattern: escapes, and classes in brackets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from etl.scanner.char_class import CharClass, between, one_of
 from etl.scanner.pattern_error import PatternError
 
 MOST_DEPTH = 200
-"""Nested groups; deeper ones are refused before Python's stack is."""
+"""Nested groups; deeper ones are an error before Python's stack overflows."""
 
 _PROPERTY = re.compile(r"\\[pP]\{(?P<not>\^?)(?P<name>\w+)\}")
 _HEX = re.compile(r"\\(?:x\{(?P<long>[0-9A-Fa-f]{1,6})\}|x(?P<short>[0-9A-Fa-f]{1,2})|u(?P<four>[0-9A-Fa-f]{4}))")
@@ -23,7 +23,7 @@ _PROPERTIES = {
 
 
 class CharacterReader:
-    """Reads one character or class; ``at`` moves over the text."""
+    """Parses one character or class; ``at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -31,14 +31,14 @@ class CharacterReader:
         self.ignore_case = False
 
     def take(self, literal: str) -> bool:
-        """Move past ``literal`` if it is here."""
+        """Move past ``literal`` if it is next."""
         if self.text.startswith(literal, self.at):
             self.at += len(literal)
             return True
         return False
 
     def escaped_class(self) -> CharClass:
-        """The class of the escape at hand, inside brackets or out of them."""
+        """Parse an escape, inside or outside brackets."""
         text, at = self.text, self.at
         if at + 1 >= len(text):
             raise PatternError("the pattern ends in a backslash", at)
@@ -114,7 +114,7 @@ class CharacterReader:
         return between(low_char, high_char)
 
     def _class_char(self) -> tuple[CharClass, str | None]:
-        """A member of a class, and the character it is if it is only one."""
+        """Parse a member of a class; returns it as a class, and the character if it is a single one."""
         start = self.at
         if self.text[start] == "\\":
             if self.take("\\b"):

@@ -1,8 +1,8 @@
-"""The engines behind the scanner: RE2 for what is beyond it, the package ``regex`` for what is beyond RE2.
+"""The fallback engines: RE2 for what automata do not support, the package ``regex`` for what RE2 does not support.
 
 RE2 works in linear time. ``regex`` backtracks, one text after the other, and each text has a time limit. RE2's ``.``
-matches no byte that is not UTF-8, where the scanner's ``.*`` passes over it; so such texts go to ``regex``, too, with an
-expression of their own.
+does not match bytes that are not UTF-8, which the scanner's ``.*`` passes over; so texts with such bytes go to ``regex``
+as well, with an expression written for them.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.scanner.regex_printer import format_regex, group_name
 from etl.scanner.tree import Edge, Node, backtracking_reason, captures, walk
-from etl.scanner.written import group_name, regex_text
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one pattern found in a column: no nulls in ``matched`` and ``timed_out``; captures by name, null where unset."""
+class EngineResult:
+    """Matches of one pattern in a column: no nulls in ``matched`` and ``timed_out``; captures by name, null where not set."""
 
     matched: pa.BooleanArray
     captures: dict[str, pa.StringArray]
     timed_out: pa.BooleanArray | None = None
 
 
-Search = Callable[[pa.StringArray], Answer]
+Search = Callable[[pa.StringArray], EngineResult]
 
 
-def search(tree: Node, timeout: timedelta) -> Search:
-    """Compile a pattern for the first engine that takes it. Raises ValueError where neither does."""
-    usual = _linear(tree, regex_text(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
+def compile_search(tree: Node, timeout: timedelta) -> Search:
+    """Compile a pattern for the first engine that supports it. Raises ValueError if neither does."""
+    usual = _linear(tree, format_regex(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
     raw = cache(lambda: _backtracking(tree, timeout, raw=True))
 
-    def find(texts: pa.StringArray) -> Answer:
-        broken = not_utf8(texts)
+    def find(texts: pa.StringArray) -> EngineResult:
+        broken = find_invalid_utf8(texts)
         if broken is None:
             return usual(texts)
         return _merged(broken, raw()(pc.if_else(broken, texts, None)), usual(pc.if_else(broken, None, texts)))
@@ -46,8 +46,8 @@ def search(tree: Node, timeout: timedelta) -> Search:
     return find
 
 
-def not_utf8(texts: pa.StringArray) -> pa.BooleanArray | None:
-    """Which texts (bool[n]) are not well-formed UTF-8; None when all are. Row by row only where Arrow finds some."""
+def find_invalid_utf8(texts: pa.StringArray) -> pa.BooleanArray | None:
+    """bool[n]: the texts that are not well-formed UTF-8; None if all are. Loops over rows only when Arrow finds such a text."""
     raw = texts.cast(pa.large_binary())
     try:
         raw.cast(pa.large_string())
@@ -64,27 +64,27 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def _merged(where: pa.BooleanArray, one: Answer, other: Answer) -> Answer:
-    """The answer of ``one`` for the texts where it says so, of ``other`` for the rest."""
+def _merged(where: pa.BooleanArray, one: EngineResult, other: EngineResult) -> EngineResult:
+    """The result of ``one`` where ``where`` is true, of ``other`` elsewhere."""
     columns = {name: pc.if_else(where, one.captures[name], other.captures[name]) for name in other.captures}
     timed_out = one.timed_out if other.timed_out is None else pc.if_else(where, one.timed_out, other.timed_out)
-    return Answer(pc.if_else(where, one.matched, other.matched), columns, timed_out)
+    return EngineResult(pc.if_else(where, one.matched, other.matched), columns, timed_out)
 
 
-def prove(tree: Node) -> None:
-    """Raise ValueError, with the engine's words, where no engine takes the pattern. Does not load ``regex`` needlessly."""
+def check_compiles(tree: Node) -> None:
+    """Raise ValueError with the engine's message if no engine supports the pattern. Imports ``regex`` only when needed."""
     if not _suits_re2(tree):
         _compiled(tree)
 
 
 def _suits_re2(tree: Node) -> bool:
-    """Whether RE2 has a form of the pattern, and one that is not larger than it allows."""
+    """Whether RE2 supports the pattern, and its form is within RE2's size limit."""
     if backtracking_reason(tree) is not None:
         return False
     if Edge("\\B") in walk(tree):
-        return False  # RE2 finds it inside characters, too
+        return False  # RE2 also finds it between the bytes of a character
     try:
-        pc.match_substring_regex(pa.nulls(1, pa.string()), regex_text(tree))
+        pc.match_substring_regex(pa.nulls(1, pa.string()), format_regex(tree))
     except pa.ArrowInvalid:
         return False
     return True
@@ -96,24 +96,24 @@ def _suits_re2(tree: Node) -> bool:
 def _linear(tree: Node, expression: str) -> Search:
     names = [capture.field for capture in captures(tree)]
     if not names:
-        return lambda texts: Answer(pc.fill_null(pc.match_substring_regex(texts, expression), False), {})
+        return lambda texts: EngineResult(pc.fill_null(pc.match_substring_regex(texts, expression), False), {})
 
-    def find(texts: pa.StringArray) -> Answer:
+    def find(texts: pa.StringArray) -> EngineResult:
         found = pc.extract_regex(texts, expression)
         matched = found.is_valid()
-        return Answer(matched, _by_name(names, [_unless_empty(found.field(n), matched) for n in range(len(names))]))
+        return EngineResult(matched, _by_name(names, [_unless_empty(found.field(n), matched) for n in range(len(names))]))
 
     return find
 
 
 def _unless_empty(texts: pa.StringArray, matched: pa.BooleanArray) -> pa.StringArray:
-    """An empty capture as null: RE2 does not tell it from one that took no part."""
+    """Replace empty captures by null: RE2 does not distinguish them from captures that took no part."""
     present = pc.and_(pc.fill_null(pc.greater(pc.binary_length(texts), 0), False), matched)
     return texts if present.false_count == 0 else pc.if_else(present, texts, pa.scalar(None, pa.string()))
 
 
 def _by_name(names: list[str], found: list[pa.StringArray]) -> dict[str, pa.StringArray]:
-    """Of captures of one name, the first that is there."""
+    """Merge captures of one name: the first that took part."""
     gathered: dict[str, list[pa.StringArray]] = {}
     for name, texts in zip(names, found, strict=True):
         gathered.setdefault(name, []).append(texts)
@@ -127,19 +127,19 @@ def _compiled(tree: Node, *, raw: bool = False) -> Any:
     import regex
 
     try:
-        return regex.compile(regex_text(tree, backtracking=True, raw=raw), regex.VERSION1)
+        return regex.compile(format_regex(tree, backtracking=True, raw=raw), regex.VERSION1)
     except regex.error as error:
         raise ValueError(str(error)) from None
 
 
-def escaped_texts(texts: pa.StringArray) -> Iterator[str | None]:
-    """Texts with what is no UTF-8 kept, byte by byte (PEP 383)."""
+def decode_texts(texts: pa.StringArray) -> Iterator[str | None]:
+    """Decode texts; bytes that are not UTF-8 become surrogates (PEP 383)."""
     for raw in texts.cast(pa.large_binary()).to_pylist():
         yield None if raw is None else raw.decode("utf-8", "surrogateescape")
 
 
-def unescaped(texts: Iterable[str | None]) -> pa.StringArray:
-    """The way back."""
+def encode_texts(texts: Iterable[str | None]) -> pa.StringArray:
+    """The inverse of `decode_texts`."""
     raw = [None if text is None else text.encode("utf-8", "surrogateescape") for text in texts]
     return pa.array(raw, pa.binary()).view(pa.string())
 
@@ -157,11 +157,11 @@ def _backtracking(tree: Node, timeout: timedelta, *, raw: bool = False) -> Searc
             return False
         return found.group(0, *groups)[1:] if found and groups else (() if found else None)
 
-    def find(texts: pa.StringArray) -> Answer:
-        """A loop over texts, for no engine here runs such a pattern over a column."""
-        rows = [one(text) for text in escaped_texts(texts)]
-        found = [unescaped((row[n] or None) if isinstance(row, tuple) else None for row in rows) for n in range(len(groups))]
+    def find(texts: pa.StringArray) -> EngineResult:
+        """Loops over texts, because ``regex`` takes one text at a time."""
+        rows = [one(text) for text in decode_texts(texts)]
+        found = [encode_texts((row[n] or None) if isinstance(row, tuple) else None for row in rows) for n in range(len(groups))]
         matched = pa.array([isinstance(row, tuple) for row in rows], pa.bool_())
-        return Answer(matched, _by_name(names, found), pa.array([row is False for row in rows], pa.bool_()))
+        return EngineResult(matched, _by_name(names, found), pa.array([row is False for row in rows], pa.bool_()))
 
     return find

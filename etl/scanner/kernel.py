@@ -1,6 +1,6 @@
-"""The loop that runs an automaton's tables over the texts of a column: one look-up a byte, fewer where bytes can be skipped.
+"""The kernel that runs an automaton's tables over the texts of a column: one look-up a byte, fewer if bytes can be skipped.
 
-Captures are written as views (see `etl.columns.views`) while the text they lie in is still in the CPU's nearest cache.
+It writes captures as views (see `etl.columns.views`) while their text is still in the CPU's first cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BYTE = np.uint64(8)
 
 @part
 def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
-    """The address of the first of three bytes at or behind ``address``, or ``end``."""
+    """The first address from ``address`` on that has one of three bytes, or ``end``."""
     while address + BLOCK <= end:
         hits = any_of_three(address, first, second, third)
         if hits != 0:
@@ -43,7 +43,7 @@ def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
 
 @part
 def _place(source: Any, end: Any, remembered: Any) -> Any:
-    """What a final says of a tag: a register's place, the end of the match, or -1."""
+    """The position of a tag at a match: that of a register, the end of the text read, or -1."""
     if source >= 0:
         return remembered[np.uint64(source)]
     return end if source == HERE else NONE
@@ -51,7 +51,7 @@ def _place(source: Any, end: Any, remembered: Any) -> Any:
 
 @part
 def _put_capture(view: Any, text: Any, begin: Any, end: Any, base: Any) -> Any:
-    """The view of what lies between two places of a text (-1: nothing); whether there is anything."""
+    """Write the view of the text between two positions (-1: none); returns whether it has bytes."""
     size = np.int64(end) - np.int64(begin)
     source = text + np.uint64(max(np.int64(begin), np.int64(0)))
     put_view(view, source, size, source - base)
@@ -60,7 +60,7 @@ def _put_capture(view: Any, text: Any, begin: Any, end: Any, base: Any) -> Any:
 
 @inlined
 def _move(move: Any, last: Any, move_to: Any, move_from: Any, remembered: Any, here: Any) -> None:
-    """Carry out a list of moves between registers; a negative source is the place ``here``."""
+    """Execute a list of register moves; a negative source is the current position ``here``."""
     while move < last:
         source = move_from[np.uint64(move)]
         remembered[np.uint64(move_to[np.uint64(move)])] = here if source < 0 else remembered[np.uint64(source)]
@@ -71,7 +71,7 @@ def _move(move: Any, last: Any, move_to: Any, move_from: Any, remembered: Any, h
 def _put_captures(
     view: Any, next_view: Any, valid: Any, final: Any, at: Any, places: Any, remembered: Any, text: Any, base: Any
 ) -> None:
-    """The captures of a text whose match ends ``at``: the first one's view, and those ``next_view`` bytes further on each."""
+    """Write the captures of a text whose match ends at ``at``; the views of two captures are ``next_view`` bytes apart."""
     for k in range(valid.shape[0]):
         begin, end = NONE, NONE
         if final >= 0:
@@ -87,12 +87,12 @@ def scan(
     found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, remembered: Any,
     pattern: Any, views: Any, valid: Any,
 ) -> None:  # fmt: skip
-    """Texts → of each the pattern that matched (-1 none, -2 not known) and its captures.
+    """Texts → for each, the pattern that matched (-1 none, -2 unknown) and its captures.
 
     ``address`` uint64[n] and ``length`` int64[n] (negative: null) are the texts, ``base`` the address of their buffer; the
-    arrays of `Tables` follow, and ``remembered`` int32[registers + 1]. Answers go to ``pattern`` int32[n], to ``views``, an
-    address with room for captures times n views, and to ``valid`` uint8[captures, n], 0 where a capture took no part or is
-    empty.
+    arrays of `TransitionTables` follow, and ``remembered`` int32[registers + 1], the registers. Results go to ``pattern``
+    int32[n], to ``views``, an address with room for captures times n views, and to ``valid`` uint8[captures, n], which is 0 for
+    a capture that took no part or is empty.
     """
     texts = valid.shape[1]
     running, finding, skipping, decided = kinds[0], kinds[1], kinds[2], kinds[3]

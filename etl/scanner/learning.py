@@ -1,8 +1,8 @@
-"""An automaton that learns from the texts it sees, and remembers from run to run.
+"""Runs a lazily determinised automaton over texts, trains it on them, and stores it for later runs.
 
-Automata of real patterns have more states than anybody will meet: COMBINEDAPACHELOG has 8,000, and 10,000 lines of a
-real log need 120. So states are made from the first texts, frozen into tables, and texts that leave the known part are
-looked at again and learned from. What it costs is bounded by states and by time; a text beyond that is left to others.
+Automata of real patterns have more states than real texts need: COMBINEDAPACHELOG has 8,000, and 10,000 lines of a real log
+need 120. So the first texts determine which states are built; tables are made of these, and a text that leaves the known
+states trains the automaton and is scanned again. States and training time are bounded; texts beyond go to other engines.
 """
 
 from __future__ import annotations
@@ -16,45 +16,47 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.columns.cache_files import cache_file, load, save
+from etl.columns.disk_cache import cache_file, load, save
 from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.codegen.background_compiler import BackgroundCompiler
 from etl.scanner.kernel import scan
-from etl.scanner.machine.compiler import Compiler
-from etl.scanner.program import BeyondError, Where, program
-from etl.scanner.tables import Tables, TooLargeError, tables
+from etl.scanner.program import BeyondError, MatchStart, compile_program
+from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.tree import Node, captures
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 FIRST_TEXTS = 100
-"""Texts of a column that are learned from before the first tables are made; later three times as many each time."""
+"""Texts of a column used for training before the first tables are made; each later round uses three times as many."""
 
 MOST_BYTES = 64 << 10
-"""Of a text, the bytes that are learned from."""
+"""Bytes of a text used for training."""
 
 MOST_STATES = 2_000
+"""States with computed transitions."""
+
 FIRST_SECONDS, SHARE, OTHERS_SHARE = 0.5, 0.25, 0.5
-"""CPU seconds that may be spent on learning: at the beginning, and as a share of those that scanning took, and of those that
-others took for the texts that were left to them. Those cost some 100 times as much each."""
+"""Budget for training: CPU seconds at the beginning, a share of the CPU time spent on scanning, and a share of the CPU time that
+other engines spent. A text costs other engines about 100 times as much."""
 
-KEEP_AFTER = 1_000
-"""Texts after which what was learned is worth a file."""
+SAVE_AFTER = 1_000
+"""Texts after which the automaton is stored on disk."""
 
-SETTLED_SECONDS = 0.3
-"""CPU time spent with tables that did not change, after which they are worth compiling: as much again pays for it."""
+STABLE_SECONDS = 0.3
+"""CPU time spent on unchanged tables after which they are compiled; the same time again pays for the compilation."""
 
 GIVE_UP_AFTER, GIVE_UP_SHARE = 2_000, 0.5
-"""After so many texts of which such a share was left to others, all are."""
+"""When, after this many texts, more than this share went to other engines, all later texts do."""
 
 
 @dataclass(frozen=True)
-class Captured:
-    """What became of n texts."""
+class MatchArrays:
+    """The matches in n texts, as the kernel writes them."""
 
     pattern: Array
-    """int32[n]: the pattern that matched, -1 for none, -2 for a text beyond the automaton."""
+    """int32[n]: the pattern that matched, -1 for none, -2 (`UNKNOWN`) for a text beyond the known states."""
 
     views: Array
     """uint32[captures, n, 4]: the captures as views."""
@@ -63,76 +65,76 @@ class Captured:
     """uint8[captures, n]: 0 where a capture took no part or is empty."""
 
     @classmethod
-    def room(cls, captures: int, texts: int) -> Captured:
-        """Room for answers."""
+    def allocate(cls, captures: int, texts: int) -> MatchArrays:
+        """Uninitialised arrays."""
         views, valid = np.empty((captures, texts, 4), np.uint32), np.empty((captures, texts), np.uint8)
         return cls(np.empty(texts, np.int32), views, valid)
 
     @classmethod
-    def unknown(cls, captures: int, texts: int) -> Captured:
-        """All texts left to others."""
+    def unknown(cls, captures: int, texts: int) -> MatchArrays:
+        """No text is decided."""
         nothing = np.zeros((captures, texts, 4), np.uint32), np.zeros((captures, texts), np.uint8)
         return cls(np.full(texts, UNKNOWN, np.int32), *nothing)
 
-    def forget(self, rows: Array) -> None:
-        """Nothing is known of these texts but what was left to others."""
+    def clear(self, rows: Array) -> None:
+        """Remove the matches of these texts; those that are unknown stay so."""
         self.pattern[rows] = np.minimum(self.pattern[rows], -1)
         self.valid[:, rows] = 0
 
-    def put(self, rows: Array, other: Captured) -> None:
-        """``other`` is the answer for these texts."""
+    def put(self, rows: Array, other: MatchArrays) -> None:
+        """Copy the matches of these texts from ``other``."""
         self.pattern[rows] = other.pattern
         self.views[:, rows] = other.views
         self.valid[:, rows] = other.valid
 
 
 class Learner:
-    """Runs patterns, tried in order, over texts: by machine code where there is some, by tables what that does not know."""
+    """Runs patterns, tried in order, over texts: by machine code if it is compiled, by tables for states that it lacks."""
 
-    def __init__(self, trees: Sequence[Node], where: Where) -> None:
+    def __init__(self, trees: Sequence[Node], where: MatchStart) -> None:
         self.trees, self.where = tuple(trees), where
         self.names = tuple(dict.fromkeys(capture.field for tree in trees for capture in captures(tree)))
         self.given_up = False
         self._file = cache_file(repr((self.trees, where)), Path(__file__).parent)
         self._automaton: Automaton | None = None
-        self._tables: Tables | None = load(self._file.with_suffix(".tables"), Tables)
-        self._compiler = Compiler(self._file)
-        self._frozen = 0  # states of the automaton in the tables; of tables from the disk it is not known
-        self._learned = self._scanned = self._settled = self._others = 0.0
+        self._tables: TransitionTables | None = load(self._file.with_suffix(".tables"), TransitionTables)
+        self._compiler = BackgroundCompiler(self._file)
+        self._frozen = 0  # number of states in the tables; 0 for tables from the disk
+        self._learned = self._scanned = self._stable = self._others = 0.0
         self._texts = self._left = 0
-        self._kept = True
+        self._saved = True
 
-    def scan(self, texts: Texts) -> Captured:
-        """The texts of a column, which lie in one buffer."""
+    def scan(self, texts: Texts) -> MatchArrays:
+        """Scan the texts of a column, which are in one buffer."""
         if self.given_up:
-            return Captured.unknown(len(self.names), len(texts.address))
-        found = Captured.room(len(self.names), len(texts.address))
+            return MatchArrays.unknown(len(self.names), len(texts.address))
+        found = MatchArrays.allocate(len(self.names), len(texts.address))
         unknown = np.flatnonzero(texts.length >= 0)
         if self._tables is not None or self._learn(texts, _spread(unknown, FIRST_TEXTS)):
             self._run(texts, found)
             unknown = np.flatnonzero(found.pattern == UNKNOWN)
             most = FIRST_TEXTS
             while len(unknown) and self._learn(texts, _spread(unknown, most)):
-                again = Captured.room(len(self.names), len(unknown))
+                again = MatchArrays.allocate(len(self.names), len(unknown))
                 self._run_tables(texts.at(unknown), again)
                 found.put(unknown, again)
                 unknown = unknown[again.pattern == UNKNOWN]
                 most *= 3
         else:
-            found = Captured.unknown(len(self.names), len(texts.address))
-        self._weigh(len(texts.address), len(unknown))
-        if not self._kept and self._texts >= KEEP_AFTER:
-            self._keep()
-        if self._kept and self._settled >= SETTLED_SECONDS:
-            self._settled = 0.0
-            self._compiler.ask()
+            found = MatchArrays.unknown(len(self.names), len(texts.address))
+        self._update_given_up(len(texts.address), len(unknown))
+        if not self._saved and self._texts >= SAVE_AFTER:
+            self._save()
+        if self._saved and self._stable >= STABLE_SECONDS:
+            self._stable = 0.0
+            self._compiler.request()
         return found
 
     def charge(self, seconds: float) -> None:
-        """Others took so much CPU time for the texts that were left to them: learning, which saves it, may take a share."""
+        """Add CPU time that other engines spent on texts beyond this automaton: a share of it may be spent on training."""
         self._others += seconds
 
-    def _run(self, texts: Texts, found: Captured) -> None:
+    def _run(self, texts: Texts, found: MatchArrays) -> None:
         code = self._compiler.code
         if code is None:
             self._run_tables(texts, found)
@@ -143,11 +145,11 @@ class Learner:
         assert self._tables is not None
         unknown = np.flatnonzero(found.pattern == UNKNOWN)
         if len(unknown) and code.tables != self._tables.fingerprint:
-            again = Captured.room(len(self.names), len(unknown))
+            again = MatchArrays.allocate(len(self.names), len(unknown))
             self._run_tables(texts.at(unknown), again)
             found.put(unknown, again)
 
-    def _run_tables(self, texts: Texts, found: Captured) -> None:
+    def _run_tables(self, texts: Texts, found: MatchArrays) -> None:
         began = time.thread_time()
         it = self._tables
         assert it is not None
@@ -158,19 +160,19 @@ class Learner:
         )  # fmt: skip
         seconds = time.thread_time() - began
         self._scanned += seconds
-        self._settled += seconds
+        self._stable += seconds
 
-    def _weigh(self, texts: int, left: int) -> None:
+    def _update_given_up(self, texts: int, left: int) -> None:
         self._texts += texts
         self._left += left
         self.given_up |= self._texts > GIVE_UP_AFTER and self._left > self._texts * GIVE_UP_SHARE
 
-    # ── Learning ──────────────────────────────────────────────────────────────────────────────────
+    # ── Training ──────────────────────────────────────────────────────────────────────────────────
 
     def _learn(self, texts: Texts, rows: Array) -> bool:
-        """Make the states that these texts need; False when none were made: the budget is spent or the texts are beyond."""
+        """Make the states that these texts need; False if none were made: the budget is spent or a limit is reached."""
         try:
-            known = self._known()
+            known = self._load_automaton()
         except BeyondError:
             self.given_up = True
             return False
@@ -188,29 +190,29 @@ class Learner:
         self._learned += time.thread_time() - began
         return grown
 
-    def _known(self) -> Automaton:
+    def _load_automaton(self) -> Automaton:
         if self._automaton is None and self._tables is not None:
             self._automaton = load(self._file.with_suffix(".automaton"), Automaton)
         if self._automaton is None:
-            self._automaton = Automaton(program(self.trees, self.where))
+            self._automaton = Automaton(compile_program(self.trees, self.where))
         return self._automaton
 
     def _freeze(self, known: Automaton) -> bool:
         self._frozen = known.expanded
         try:
-            self._tables = tables(known)
+            self._tables = build_tables(known)
         except TooLargeError:
             return False
-        self._kept = False
-        self._settled = 0.0
+        self._saved = False
+        self._stable = 0.0
         return True
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         save(self._file.with_suffix(".automaton"), self._automaton)
         save(self._file.with_suffix(".tables"), self._tables)
-        self._kept = True
+        self._saved = True
 
 
 def _spread(rows: Array, most: int) -> Array:
-    """At most so many of the rows, from all over the column."""
+    """At most ``most`` of the rows, evenly distributed over the column."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows

@@ -1,49 +1,51 @@
-"""What lies ahead of a thread: tags that a match will ask for, neighbouring bytes that matter, whether a match is sure."""
+"""Liveness analysis of a program: live tags, assertions on neighbouring bytes, certain matches."""
 
 from __future__ import annotations
 
-from etl.scanner.program import AGAIN, AHEAD, BEHIND, BYTE, MATCH, SPLIT, TAG, Program
+from etl.scanner.program import AHEAD, BEHIND, BYTE, LOOP_END, MATCH, SPLIT, TAG, Program
 
 
 class Liveness:
-    """Answers for every instruction, and for threads that have matched (see `closure.matched`)."""
+    """The analysis for every instruction, and for threads that have matched (see `closure.matched`)."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        size = len(program.does)
+        size = len(program.opcodes)
         self._alive = [self._at_end(n) for n in range(size)]
-        self._behind = [does == BEHIND for does in program.does]
-        self._ahead = [does == AHEAD for does in program.does]
-        self._sure = [does == MATCH for does in program.does]
+        self._behind = [does == BEHIND for does in program.opcodes]
+        self._ahead = [does == AHEAD for does in program.opcodes]
+        self._always = [does == MATCH for does in program.opcodes]
         self._tags: dict[int, tuple[int, ...]] = {}
-        self._settle(size)
+        self._propagate(size)
 
     def tags(self, at: int) -> tuple[int, ...]:
-        """The tags that matter to a thread here, ascending."""
+        """The live tags at an instruction, ascending."""
         if at not in self._tags:
             alive = self._alive[at] if at >= 0 else _bits(self._program.tags_of(-1 - at))
             self._tags[at] = tuple([tag for tag in range(alive.bit_length()) if alive >> tag & 1])
         return self._tags[at]
 
     def looks_behind(self, at: int) -> bool:
-        """Whether the byte before this place matters."""
+        """Whether an assertion on the last byte can be reached before the next byte is read."""
         return at >= 0 and self._behind[at]
 
     def looks_ahead(self, at: int) -> bool:
-        """Whether the next byte is looked at before it is read."""
+        """Whether an assertion on the next byte can be reached before it is read."""
         return at >= 0 and self._ahead[at]
 
-    def sure(self, at: int) -> bool:
-        """Whether a thread here matches whatever follows, as in ``.*`` at a pattern's end."""
-        return at < 0 or self._sure[at]
+    def always_matches(self, at: int) -> bool:
+        """Whether a thread at this instruction matches whatever follows, as with ``.*`` at a pattern's end."""
+        return at < 0 or self._always[at]
 
     def _at_end(self, n: int) -> int:
-        return _bits(self._program.tags_of(self._program.operand[n])) if self._program.does[n] == MATCH else 0
+        return _bits(self._program.tags_of(self._program.operands[n])) if self._program.opcodes[n] == MATCH else 0
 
-    def _settle(self, size: int) -> None:
-        """Backwards through the program until nothing changes."""
+    def _propagate(self, size: int) -> None:
+        """Propagate backwards through the program to a fixed point."""
         program = self._program
-        after = [(*then, program.operand[n]) if program.does[n] == AGAIN else then for n, then in enumerate(program.then)]
+        after = [
+            (*then, program.operands[n]) if program.opcodes[n] == LOOP_END else then for n, then in enumerate(program.successors)
+        ]
         before: list[list[int]] = [[] for _ in range(size)]
         for n, then in enumerate(after):
             for other in then:
@@ -55,17 +57,17 @@ class Liveness:
                 waiting.update(before[n])
 
     def _update(self, n: int, then: tuple[int, ...]) -> bool:
-        does = self._program.does[n]
+        does = self._program.opcodes[n]
         alive, behind, ahead = self._alive[n], self._behind[n], self._ahead[n]
         for other in then:
             alive |= self._alive[other]
             if does != BYTE:
                 behind, ahead = behind or self._behind[other], ahead or self._ahead[other]
         if does == TAG:
-            alive &= ~(1 << self._program.operand[n])
-        sure = self._sure[n] or (does in (SPLIT, TAG) and any(self._sure[other] for other in then))
-        changed = (alive, behind, ahead, sure) != (self._alive[n], self._behind[n], self._ahead[n], self._sure[n])
-        self._alive[n], self._behind[n], self._ahead[n], self._sure[n] = alive, behind, ahead, sure
+            alive &= ~(1 << self._program.operands[n])
+        sure = self._always[n] or (does in (SPLIT, TAG) and any(self._always[other] for other in then))
+        changed = (alive, behind, ahead, sure) != (self._alive[n], self._behind[n], self._ahead[n], self._always[n])
+        self._alive[n], self._behind[n], self._ahead[n], self._always[n] = alive, behind, ahead, sure
         return changed
 
 

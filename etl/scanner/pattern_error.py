@@ -1,10 +1,10 @@
-"""What is wrong with a pattern."""
+"""The error of an invalid pattern."""
 
 from __future__ import annotations
 
 
 class PatternError(Exception):
-    """A pattern that cannot be read: what is wrong, and at which character."""
+    """An invalid pattern: what is wrong, and at which character."""
 
     def __init__(self, message: str, at: int, code: str = "bad-pattern", hint: str | None = None) -> None:
         super().__init__(message)

@@ -1,12 +1,12 @@
-"""A tree → a program of small instructions over bytes: a nondeterministic automaton with priorities.
+"""Compiles a tree to a program: a nondeterministic automaton (NFA) over bytes with priorities and tags.
 
-Where an instruction has several successors the first is preferred, as Perl, Python and Onigmo try alternatives in
-order and a greedy loop's turn before its end. Source: Thompson, "Regular expression search algorithm" (1968); tags as
-in Laurikari, "NFAs with tagged transitions" (2000).
+If an instruction has several successors, the first is preferred, as Perl, Python and Onigmo try alternatives in order and
+another iteration of a greedy loop before its end. Source: Thompson, "Regular expression search algorithm" (1968); tags as in
+Laurikari, "NFAs with tagged transitions" (2000).
 
-Conditions on one neighbouring byte (``^ $ \\b``, look-around of one character) are instructions of their own. A longer
-negative look-ahead becomes a path that is poisoned once the byte after it may begin what must not follow: a text that
-takes such a path is left to another engine. `etl.scanner.demands.obstacle` says what no program can do.
+Assertions on one neighbouring byte (``^ $ \\b``, look-around of one character) are instructions. A longer negative look-ahead
+becomes a path that is poisoned if the next byte can begin the forbidden text: a text that takes such a path goes to another
+engine. `etl.scanner.tree_analysis.unsupported_construct` names the constructs that have no program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from itertools import count
 from typing import Any, Literal
 
 from etl.scanner import masks
-from etl.scanner.demands import EDGES, asks_nothing, first_bytes, one_byte
 from etl.scanner.tree import (
     Atomic,
     Capture,
@@ -33,54 +32,55 @@ from etl.scanner.tree import (
     captures,
     renamed,
 )
+from etl.scanner.tree_analysis import EDGES, first_bytes, is_always_found, one_byte
 from etl.scanner.utf8 import Branches, branches, has_all_wide
 
-BYTE, SPLIT, TAG, AHEAD, BEHIND, ENTER, LEAVE, LOOP, AGAIN, MATCH, POISON = range(11)
-"""What an instruction does: read a byte of a mask; go on in several ways; note the place; ask for the next or the last
-byte; begin and end an atomic group; begin a turn of a loop whose turns may be empty, and end it; accept; poison."""
+BYTE, SPLIT, TAG, AHEAD, BEHIND, ATOMIC_BEGIN, ATOMIC_END, LOOP_BEGIN, LOOP_END, MATCH, POISON = range(11)
+"""Opcodes: read a byte of a mask; continue at several successors; set a tag; assert the next or the last byte; begin and end
+an atomic group; begin and end an iteration of a loop whose iterations may be empty; accept; poison."""
 
 MOST_INSTRUCTIONS = 60_000
-"""Counted repeats multiply; beyond, a pattern is left to other engines."""
+"""Of one program: nested counted repeats multiply, and larger patterns go to other engines."""
 
 
 class BeyondError(Exception):
-    """The pattern, or this text, is beyond what the scanner does; the message says why."""
+    """The pattern, or one text, is beyond the limits of automata; the message gives the reason."""
 
 
 @dataclass
 class Program:
-    """Instruction n does ``does[n]`` with ``operand[n]`` and goes on at one of ``then[n]``, the first preferred."""
+    """Instruction n has the opcode ``opcodes[n]``, an operand and successors, the first preferred."""
 
-    does: list[int] = field(default_factory=list)
-    operand: list[Any] = field(default_factory=list)
-    then: list[tuple[int, ...]] = field(default_factory=list)
+    opcodes: list[int] = field(default_factory=list)
+    operands: list[Any] = field(default_factory=list)
+    successors: list[tuple[int, ...]] = field(default_factory=list)
     start: int = 0
     owner: list[int] = field(default_factory=list)
-    """Of each capture, the number of its pattern; capture n has the tags 2n (begin) and 2n + 1 (end)."""
+    """For each capture, the number of its pattern; capture n has the tags 2n (begin) and 2n + 1 (end)."""
 
     names: list[str] = field(default_factory=list)
-    """Of each capture, its name."""
+    """The name of each capture."""
 
     def add(self, does: int, operand: Any = None, then: tuple[int, ...] = ()) -> int:
-        """A new instruction's number. Raises BeyondError."""
-        if len(self.does) >= MOST_INSTRUCTIONS:
+        """Append an instruction; returns its number. Raises BeyondError."""
+        if len(self.opcodes) >= MOST_INSTRUCTIONS:
             raise BeyondError(f"it has more than {MOST_INSTRUCTIONS} instructions")
-        self.does.append(does)
-        self.operand.append(operand)
-        self.then.append(then)
-        return len(self.does) - 1
+        self.opcodes.append(does)
+        self.operands.append(operand)
+        self.successors.append(then)
+        return len(self.opcodes) - 1
 
     def tags_of(self, pattern: int) -> list[int]:
         """The tags of a pattern, in order."""
         return [tag for n, owner in enumerate(self.owner) if owner == pattern for tag in (2 * n, 2 * n + 1)]
 
 
-Where = Literal["beginning", "anywhere"]
-"""Where a match may begin: at the text's first byte, or at every character."""
+MatchStart = Literal["beginning", "anywhere"]
+"""Where a match may begin: at the text's first byte (anchored), or at every character."""
 
 
-def program(trees: Many[Node], where: Where) -> Program:
-    """Patterns tried in order. Raises BeyondError."""
+def compile_program(trees: Many[Node], where: MatchStart) -> Program:
+    """Compile patterns, which are tried in order. Raises BeyondError."""
     made = Program()
     roots = []
     for number, tree in enumerate(trees):
@@ -94,17 +94,17 @@ def program(trees: Many[Node], where: Where) -> Program:
 
 
 def _searching(made: Program, entry: int) -> int:
-    """In front of a pattern: try it here, else read a byte and try again."""
+    """The unanchored prefix of a pattern: try it here, else read a byte and try again."""
     entry = _behind_bytes(made, entry)
     again = made.add(SPLIT)
-    made.then[again] = (entry, made.add(BYTE, masks.BYTES, (again,)))
+    made.successors[again] = (entry, made.add(BYTE, masks.BYTES, (again,)))
     return again
 
 
 def _behind_bytes(made: Program, then: int) -> int:
-    """``then`` behind bytes that are read one by one: not inside a character.
+    """``then`` after a loop over single bytes: it must not begin inside a character.
 
-    Most parts begin with a byte that no character has inside, or cannot fail, so that no place inside is preferred.
+    The assertion is left out if ``then`` cannot match inside a character, or always matches, so that its first position wins.
     """
     if _is_sure(made, then) or not _goes_on_inside(made, then):
         return then
@@ -112,28 +112,28 @@ def _behind_bytes(made: Program, then: int) -> int:
 
 
 def _is_sure(made: Program, then: int) -> bool:
-    """Whether it matches whatever follows."""
-    return any(made.does[n] == MATCH for n in _passed(made, then, lambda n: made.does[n] in (SPLIT, TAG)))
+    """Whether the instruction leads to a match whatever follows."""
+    return any(made.opcodes[n] == MATCH for n in _passed(made, then, lambda n: made.opcodes[n] in (SPLIT, TAG)))
 
 
 def _goes_on_inside(made: Program, then: int) -> bool:
-    """Whether anything can come of it inside a character: a byte read, a match, the end of an atomic group."""
+    """Whether the instruction can proceed inside a character: read a byte, match, or end an atomic group."""
     sides = {AHEAD: masks.TAILS, BEHIND: masks.HIGH, BYTE: 0, MATCH: 0}
 
     def passes(n: int) -> bool:
-        side = sides.get(made.does[n])
-        return side is None or bool(side and made.operand[n] & side)
+        side = sides.get(made.opcodes[n])
+        return side is None or bool(side and made.operands[n] & side)
 
     return any(
-        made.does[n] in (MATCH, LEAVE)
-        or (made.does[n] == BYTE and made.operand[n] & masks.TAILS)
-        or (made.does[n] in (SPLIT, LOOP) and not made.then[n])  # a loop around this, not yet written
+        made.opcodes[n] in (MATCH, ATOMIC_END)
+        or (made.opcodes[n] == BYTE and made.operands[n] & masks.TAILS)
+        or (made.opcodes[n] in (SPLIT, LOOP_BEGIN) and not made.successors[n])  # a loop around this, not yet written
         for n in _passed(made, then, passes)
     )
 
 
 def _passed(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
-    """The instructions that are met without reading a byte; those that do not pass are the last on their way."""
+    """The instructions reached without reading a byte; a path ends at an instruction for which ``passes`` is false."""
     seen, waiting = set(), [at]
     while waiting:
         at = waiting.pop()
@@ -141,11 +141,11 @@ def _passed(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[i
             seen.add(at)
             yield at
             if passes(at):
-                waiting += made.then[at] if made.does[at] != AGAIN else (*made.then[at], made.operand[at])
+                waiting += made.successors[at] if made.opcodes[at] != LOOP_END else (*made.successors[at], made.operands[at])
 
 
 class _Writer:
-    """Writes a tree backwards: each part is given the instruction that follows it, and answers its own first one."""
+    """Compiles a tree from its end: each method takes the instruction that follows, and returns the first one of its node."""
 
     def __init__(self, made: Program) -> None:
         self.made = made
@@ -159,7 +159,7 @@ class _Writer:
         return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
 
     def _wide(self, several: Branches, then: int, written: dict[Branches, int]) -> list[int]:
-        """A character beyond ASCII, branch by branch; continuations that are alike are written once."""
+        """A character beyond ASCII, branch by branch; equal continuations are shared."""
         ways = []
         for mask, rest in several:
             if rest not in written:
@@ -185,7 +185,7 @@ class _Writer:
         return self.write(node.part, then)
 
     def atomic(self, node: Atomic, then: int) -> int:
-        return self.made.add(ENTER, None, (self.write(node.part, self.made.add(LEAVE, None, (then,))),))
+        return self.made.add(ATOMIC_BEGIN, None, (self.write(node.part, self.made.add(ATOMIC_END, None, (then,))),))
 
     def repeat(self, node: Repeat, then: int) -> int:
         if node.kind == "possessive":
@@ -207,13 +207,13 @@ class _Writer:
             turn = self.made.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,))
             return self._either(node, loop, turn, _behind_bytes(self.made, then))
         if first_bytes(node.part)[1]:
-            loop = self.made.add(LOOP)
-            return self._either(node, loop, self.write(node.part, self.made.add(AGAIN, loop, (then,))), then)
+            loop = self.made.add(LOOP_BEGIN)
+            return self._either(node, loop, self.write(node.part, self.made.add(LOOP_END, loop, (then,))), then)
         loop = self.made.add(SPLIT)
         return self._either(node, loop, self.write(node.part, loop), then)
 
     def _either(self, node: Repeat, at: int, turn: int, end: int) -> int:
-        self.made.then[at] = (end, turn) if node.kind == "lazy" else (turn, end)
+        self.made.successors[at] = (end, turn) if node.kind == "lazy" else (turn, end)
         return at
 
     def edge(self, node: Edge, then: int) -> int:
@@ -226,7 +226,7 @@ class _Writer:
         return then if behind == masks.ANY else self.made.add(BEHIND, behind, (then,))
 
     def look(self, node: Look, then: int) -> int:
-        if asks_nothing(node):
+        if is_always_found(node):
             return self.made.add(SPLIT) if node.negative else then
         wanted = one_byte(node.part, ahead=node.ahead)
         if wanted is not None:

@@ -1,7 +1,7 @@
-"""Registers: where an automaton remembers the places that tags noted, and the moves between states that keep them.
+"""Registers of a tagged automaton: each holds a position in the text; transitions move values between them.
 
-A register holds a place; tags that were noted at the same place share it. States that differ only in which registers
-hold what are the same state: moves carry the values into the registers of the state that was first.
+Tags that were set at the same position share a register. States that differ only in the assignment of registers are one
+state: the moves of a transition bring the values into the registers of the state that was made first.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from itertools import count
 from etl.scanner.program import BeyondError
 
 UNSET, HERE = -1, -2
-"""Instead of a register: the tag was not noted; it is noted at the place between the last byte and the next."""
+"""Instead of a register: the tag is not set; it is set at the current position, between the last byte and the next."""
 
 MOST_REGISTERS = 2_000
 SPARE = MOST_REGISTERS
-"""What breaks circles of moves."""
+"""The extra register that breaks cycles of moves."""
 
 Move = tuple[int, int]
 """To a register, from a register or `HERE`."""
 
 
 class Registers:
-    """Hands out registers and numbers the lists of moves."""
+    """Allocates registers and numbers the lists of moves."""
 
     def __init__(self) -> None:
         self.lists: dict[tuple[Move, ...], int] = {(): 0}
-        """Lists of moves in the order in which they are to be done → their numbers."""
+        """Lists of moves, in the order of execution → their numbers."""
 
-    def for_values(self, values: Iterable[int]) -> list[int]:
-        """Where a new state keeps these values: each register where it is, `HERE` in the first that is free.
+    def allocate(self, values: Iterable[int]) -> list[int]:
+        """Registers of a new state for these values: a value stays in its register, `HERE` goes to the first free one.
 
         Raises BeyondError.
         """
@@ -38,16 +38,16 @@ class Registers:
         taken = set(values)
         free = next(register for register in count() if register not in taken)
         if max([free, *values]) >= MOST_REGISTERS:
-            raise BeyondError(f"more than {MOST_REGISTERS} places to remember")
+            raise BeyondError(f"more than {MOST_REGISTERS} registers")
         return [free if value == HERE else value for value in values]
 
-    def list_of(self, moves: Iterable[Move]) -> int:
-        """The number of these moves, which happen all at once."""
-        done = self._in_order(list(moves))
+    def intern_moves(self, moves: Iterable[Move]) -> int:
+        """The number of a list of parallel moves."""
+        done = self._sequentialise(list(moves))
         return self.lists.setdefault(done, len(self.lists))
 
-    def _in_order(self, moves: list[Move]) -> tuple[Move, ...]:
-        """One after the other with the same effect; a circle is broken with a spare register."""
+    def _sequentialise(self, moves: list[Move]) -> tuple[Move, ...]:
+        """Order parallel moves so that executing them one by one has the same effect; a cycle uses the spare register."""
         noted = [move for move in moves if move[1] == HERE]
         copies = [move for move in moves if move[1] != HERE]
         done: list[Move] = []

@@ -1,4 +1,4 @@
-"""The scanner: patterns tried in order on every text of a column, in one pass where they can share an automaton."""
+"""The scanner: tries patterns in order on every text of a column, in one pass if they share an automaton."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from etl.scanner.engine_choice import EngineChoice, choose_engine
 from etl.scanner.tree import Node, captures
-from etl.scanner.ways import Way, way
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,30 +26,30 @@ NO_PATTERN = -1
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a scan of n texts found."""
+    """The result of a scan of n texts."""
 
     captures: dict[str, pa.Array]
-    """By name, string_view[n] into the column's own bytes: null where it took no part or is empty."""
+    """By name, string_view[n] into the column's own bytes; null if the capture took no part or is empty."""
 
     pattern: Array
     """int32[n]: the number of the pattern that matched, or `NO_PATTERN`; a null text matches nothing."""
 
     timed_out: Array | None = None
-    """bool[n]: a pattern ran out of time here; None when none did."""
+    """bool[n]: a pattern exceeded its time limit; None if none did."""
 
     @property
     def unmatched(self) -> pa.BooleanArray | None:
-        """True where no pattern matched, without nulls; None when all matched."""
+        """True where no pattern matched, without nulls; None if every text matched."""
         none = self.pattern < 0
         return pa.array(none) if none.any() else None
 
 
 class Scanner:
-    """A picklable value: what it compiles and learns stays in the process and, for the next run, on disk.
+    """Patterns, as a picklable value: automata stay in the process and, for the next run, on disk.
 
-    Leftmost match, then the order of Perl: greedy and lazy loops, alternatives in order. Captures of one name are one
-    column, which holds the first of them that took part. Time is linear in the text, but for patterns whose
-    `ways` give a reason: the texts that go to ``regex`` take at most ``timeout`` each.
+    Finds the leftmost match, and of these the one that Perl prefers: greedy and lazy loops, alternatives in order. Captures of
+    one name are one column with the first of them that took part. Time is linear in the text, except for patterns whose
+    `engine_choices` give a reason: texts that go to ``regex`` take at most ``timeout`` each.
     """
 
     def __init__(self, patterns: Sequence[Node], timeout: timedelta = timedelta(milliseconds=100)) -> None:
@@ -61,45 +61,45 @@ class Scanner:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The captures' names, in the order in which they first appear."""
+        """The names of the captures, in the order in which they first occur."""
         return tuple(dict.fromkeys(capture.field for tree in self.patterns for capture in captures(tree)))
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
-        """Which engine takes each pattern."""
-        return tuple(map(way, self.patterns))
+    def engine_choices(self) -> tuple[EngineChoice, ...]:
+        """The engine of each pattern."""
+        return tuple(map(choose_engine, self.patterns))
 
     def scan(self, column: pa.Array) -> Scan:
-        """Run over a string, large_string or string_view column."""
+        """Scan a string, large_string or string_view column."""
         from etl.columns.texts import reachable
 
         pieces = reachable(column)
         return self._piece(pieces[0]) if len(pieces) == 1 else _joined([self._piece(piece) for piece in pieces])
 
     def _piece(self, column: pa.Array) -> Scan:
-        from etl.scanner.found import Found
+        from etl.scanner.scan_builder import ScanBuilder
 
-        found = Found.empty(column, self.names)
+        found = ScanBuilder.empty(column, self.names)
         for first, stage in self._stages:
-            if not len(rows := found.open_rows()):
+            if not len(rows := found.unmatched_rows()):
                 break
             stage.run(found, rows, first)
-        return found.scan()
+        return found.finish()
 
     def matches(self, column: pa.Array) -> pa.BooleanArray:
-        """Whether a pattern matches, null for a null text."""
+        """Whether a pattern matches; null for a null text."""
         import pyarrow.compute as pc
 
         return pc.if_else(column.is_valid(), pa.array(self.scan(column).pattern >= 0), None)
 
     def matches_at(self, texts: Texts, rows: Array) -> Array:
-        """Whether a pattern matches in some texts, none of them null (bool[rows]); for a few it takes a part of the time."""
+        """bool[rows]: whether a pattern matches in these texts, none of which is null. Faster than `matches` for a few rows."""
         from etl.columns.texts import gathered
         from etl.scanner.automaton import UNKNOWN
-        from etl.scanner.stages import Automata
+        from etl.scanner.stages import AutomatonStage
 
         some, stages = texts.at(rows), [stage for _, stage in self._stages]
-        if len(stages) == 1 and isinstance(stages[0], Automata) and not self.names:
+        if len(stages) == 1 and isinstance(stages[0], AutomatonStage) and not self.names:
             pattern = stages[0].patterns(some)
             if not (pattern == UNKNOWN).any():
                 return pattern >= 0
@@ -107,20 +107,20 @@ class Scanner:
 
     @cached_property
     def _stages(self) -> list[tuple[int, Any]]:
-        """Neighbouring patterns of one way share a stage; each stage with the number of its first pattern."""
-        from etl.scanner.stages import Automata, Engines
+        """Stages of consecutive patterns with the same kind of engine, each with the number of its first pattern."""
+        from etl.scanner.stages import AutomatonStage, EngineStage
 
         stages: list[tuple[int, Any]] = []
-        numbered = zip(range(len(self.patterns)), self.patterns, self.ways, strict=True)
+        numbered = zip(range(len(self.patterns)), self.patterns, self.engine_choices, strict=True)
         for scanned, group in groupby(numbered, key=lambda one: one[2].engine == "scanner"):
             members = list(group)
             trees = [tree for _, tree, _ in members]
-            stages.append((members[0][0], Automata(trees, self.timeout) if scanned else Engines(trees, self.timeout)))
+            stages.append((members[0][0], AutomatonStage(trees, self.timeout) if scanned else EngineStage(trees, self.timeout)))
         return stages
 
 
 def _joined(scans: Sequence[Scan]) -> Scan:
-    """The scans of a column's pieces as one."""
+    """Concatenate the scans of a column's pieces."""
     import numpy as np
 
     captures = {name: pa.concat_arrays([scan.captures[name] for scan in scans]) for name in scans[0].captures}

@@ -1,6 +1,6 @@
-"""Atomic groups in a state: entries that no longer matter are forgotten, entries that behave alike are one.
+"""The normal form of a state's atomic groups: entries without effect are removed, equivalent entries are merged.
 
-Without this, each turn of a loop around an atomic group would make new states for ever.
+Without it, each iteration of a loop around an atomic group would make new states without end.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from etl.scanner.closure import Scopes, Thread
 
 Numbered = list[tuple[int, Thread]]
-"""Threads with their places in the list they came from."""
+"""Threads with their indexes in the original list."""
 
 
-def settled(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
-    """The threads that are left when their scopes are reduced and numbered from 0, each with its former place."""
+def normalise(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
+    """Reduce the scopes of the threads and number them from 0; returns the remaining threads with their original indexes."""
     kept = list(enumerate(threads))
     while True:
         reduced = _without_repeats(_cut_behind_match(_without_closed(kept)))
@@ -25,7 +25,7 @@ def settled(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
 
 
 def _without_closed(threads: Numbered) -> Numbered:
-    """An entry that all its threads have left binds nobody."""
+    """Remove the entries that all their threads have left: they have no effect."""
     open_ = {scope >> 1 for _, thread in threads for scope in thread.scopes if not scope & 1}
     return [
         (n, Thread(thread.at, tuple([scope for scope in thread.scopes if not scope & 1 or scope >> 1 in open_])))
@@ -46,7 +46,7 @@ def _without_repeats(threads: Numbered) -> Numbered:
 
 
 def _without_twins(threads: Numbered) -> Numbered:
-    """Of two entries whose threads stand at the same places the less preferred cannot win."""
+    """Of two entries whose threads are at the same instructions, remove the less preferred: it cannot win."""
     seen: set[tuple[tuple[int, Scopes], ...]] = set()
     for entry in _entries(threads):
         members = tuple([(thread.at, _seen_from(entry, thread.scopes)) for _, thread in threads if _is_in(entry, thread)])
@@ -65,7 +65,7 @@ def _is_in(entry: int, thread: Thread) -> bool:
 
 
 def _seen_from(entry: int, scopes: Scopes) -> Scopes:
-    """The scopes with the entry itself made anonymous."""
+    """The scopes, with the entry itself replaced by a placeholder."""
     return tuple([-1 - (scope & 1) if scope >> 1 == entry else scope for scope in scopes])
 
 

@@ -1,7 +1,7 @@
-"""The text of a pattern → its tree: Ruby's regular expressions (Onigmo) and grok's ``%{NAME:field:type}``.
+"""Parses patterns: Ruby's regular expressions (Onigmo) with grok's references ``%{NAME:field:type}``.
 
-Source: the Onigmo manual "RE" (syntax) and Logstash's documentation of grok. Flags ``i`` and ``x`` are resolved
-here; the dot matches every character, ``^`` and ``$`` every line's edge, as Logstash sets them.
+Source: the Onigmo manual "RE" (syntax) and Logstash's documentation of grok. The parser resolves the flags ``i`` and ``x``;
+the dot matches every character, ``^`` and ``$`` the beginning and end of every line, as Logstash sets them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_REPEATS = 1000
 """RE2's bound for ``{n,m}``."""
 
 REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>(?:\[[^\[\]{}]+\])+|[\w@.\-]+)(?::(?P<cast>\w+))?)?[^{}]*\}")
-"""A reference of grok to a pattern, with the field and the type that take what it matches; what else stands in it is ignored."""
+"""A grok reference: the name of a pattern, and the field and type of the match; anything else in it is ignored."""
 
 _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 _NAMED = re.compile(r"\(\?(?:P?<(?P<angle>[^<>=!][^<>]*)>|'(?P<quote>[^']+)')")
@@ -42,11 +42,11 @@ _EDGES: Mapping[str, Edge] = {name: Edge(f"\\{name}") for name in "Azb"} | {"B":
 _LOOKS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
 _COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 Resolve = Callable[[str, int], Node]
-"""A pattern's name and where it was read → the tree of its definition. Raises PatternError."""
+"""The name of a pattern and the position of the reference → the tree of the pattern's definition. Raises PatternError."""
 
 
 def parse(text: str, resolve: Resolve) -> Node:
-    """The tree of a whole pattern. Raises PatternError."""
+    """Parse a whole pattern. Raises PatternError."""
     reader = _Reader(text, resolve)
     node = reader.choice(0)
     if reader.at < len(text):
@@ -55,7 +55,7 @@ def parse(text: str, resolve: Resolve) -> Node:
 
 
 def field_name(written: str, at: int) -> str:
-    """``[a][b]`` and ``a.b`` → ``a.b``. Raises PatternError for what no field can be called."""
+    """``[a][b]`` and ``a.b`` → ``a.b``. Raises PatternError for a name that no field can have."""
     name = written[1:-1].replace("][", ".") if written.startswith("[") else written
     if not _FIELD.fullmatch(name):
         raise PatternError(f"{written!r} cannot be a field: names have letters, digits, '_', '@' and '-', joined by dots", at)
@@ -63,7 +63,7 @@ def field_name(written: str, at: int) -> str:
 
 
 class _Reader(CharacterReader):
-    """A recursive-descent parser: ``at`` moves over the text."""
+    """A recursive-descent parser; ``at`` is the position of the next character."""
 
     def __init__(self, text: str, resolve: Resolve) -> None:
         super().__init__(text)
@@ -191,7 +191,7 @@ class _Reader(CharacterReader):
         return node
 
     def _kind(self, *, braces: bool) -> Literal["greedy", "lazy", "possessive"]:
-        """What stands behind a count; a plus behind braces repeats them."""
+        """The modifier after a quantifier; a plus after braces is a quantifier of its own."""
         if self.take("?"):
             return "lazy"
         return "possessive" if not braces and self.take("+") else "greedy"

@@ -1,4 +1,4 @@
-"""Regular expressions as trees: what patterns are parsed to, rewritten as and written from."""
+"""Syntax trees of regular expressions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Text that becomes (part of) a field. ``cast`` is int, float or empty for text."""
+    """Captured text, which becomes a field or a part of one. ``cast`` is ``int``, ``float``, or empty for text."""
 
     part: Node
     field: str
@@ -59,14 +59,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A place between characters: ``^ $ \\A \\z \\b \\B``."""
+    """A zero-width assertion: ``^ $ \\A \\z \\b \\B``."""
 
     kind: Literal["^", "$", "\\A", "\\z", "\\b", "\\B"]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What must (not) stand ahead of or behind a place."""
+    """A look-around: what must, or must not, follow or precede a position."""
 
     part: Node
     ahead: bool
@@ -75,7 +75,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """Once matched, never matched in another way."""
+    """An atomic group: once matched, it is not matched in another way."""
 
     part: Node
 
@@ -94,7 +94,7 @@ EMPTY = Sequence(())
 
 _WITH_PARTS = frozenset({Sequence, Choice})
 _WITH_ONE_PART = frozenset({Repeat, Capture, Group, Look, Atomic})
-"""By their types, for `isinstance` with several takes most of a walk, and lint walks through a million nodes."""
+"""Types with parts. Looking up ``type(node)`` is faster than `isinstance` with several types, and lint visits a million nodes."""
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -108,7 +108,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
+    """The node and its descendants, in the order of the text."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -120,7 +120,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def starts_with(node: Node, edge: Edge) -> bool:
-    """Whether every match begins at this edge, as far as the tree's first parts show."""
+    """Whether every match begins at this assertion, as far as the tree's first parts tell."""
     if isinstance(node, Sequence):
         return bool(node.parts) and starts_with(node.parts[0], edge)
     if isinstance(node, Choice):
@@ -129,7 +129,7 @@ def starts_with(node: Node, edge: Edge) -> bool:
 
 
 def sequence(parts: list[Node]) -> Node:
-    """A sequence without sequences inside; one part stands alone."""
+    """Concatenate parts; nested sequences are flattened, a single part is returned as it is."""
     flat: list[Node] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Sequence) else (part,))
@@ -137,7 +137,7 @@ def sequence(parts: list[Node]) -> Node:
 
 
 def renamed(node: Node, names: Iterator[str]) -> Node:
-    """The tree with new names for its captures, given in the order of `captures`."""
+    """The tree with other names for its captures, taken from ``names`` in the order of `captures`."""
     if isinstance(node, Capture):
         return replace(node, field=next(names), part=renamed(node.part, names))
     if isinstance(node, Sequence | Choice):
@@ -146,12 +146,12 @@ def renamed(node: Node, names: Iterator[str]) -> Node:
 
 
 def captures(node: Node) -> list[Capture]:
-    """All captures, outer before inner, left before right: their order is their number."""
+    """All captures, outer before inner, left before right; a capture's index is its number."""
     return [found for found in walk(node) if type(found) is Capture]
 
 
 def backtracking_reason(node: Node) -> str | None:
-    """Why RE2 cannot run the tree, or None."""
+    """The construct that RE2 does not support, or None."""
     for found in walk(node):
         if isinstance(found, Look):
             return f"look-{'ahead' if found.ahead else 'behind'}"

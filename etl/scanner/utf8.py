@@ -1,8 +1,8 @@
-"""Sets of characters as trees of bytes: what an automaton reads for one character beyond ASCII.
+"""UTF-8 automata: a set of characters beyond ASCII as a tree of byte masks.
 
-Source: The Unicode Standard, table 3-7 (well-formed UTF-8); the splitting of ranges follows Ken Thompson's encoding:
-a range is cut where the number of bytes changes, then where a tail byte is not free to take all its 64 values. Bytes
-with the same continuations share a branch, so letters of all scripts (711 ranges) are some fifty branches.
+Source: The Unicode Standard, table 3-7 (well-formed UTF-8). A range of code points is split where the number of bytes
+changes, then where a continuation byte cannot take all its 64 values. Bytes with equal continuations share a branch, so the
+letters of all scripts (711 ranges) are about fifty branches.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ FIRST, LAST = 0x80, 0x10FFFF
 """The characters that are not ASCII."""
 
 Range = tuple[int, int]
-"""From and to, both included."""
+"""First and last, both included."""
 
 Branches = tuple[tuple[int, "Branches"], ...]
-"""Alternatives: a mask of bytes and what follows them, nothing when the character ends there."""
+"""Alternatives: a mask of bytes and the branches that follow, none if the character ends there."""
 
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_OF_WIDTH = (0x7FF, 0xFFFF, LAST)
@@ -34,23 +34,23 @@ def wide_ranges(of: CharClass) -> tuple[Range, ...]:
 
 
 def has_wide(of: CharClass) -> bool:
-    """Whether a character beyond ASCII may be in the class. Costs nothing."""
+    """Whether a character beyond ASCII may be in the class. Does not look up properties."""
     return bool(of.wide) or of.others
 
 
 def has_all_wide(of: CharClass) -> bool:
-    """Whether all of them are. Costs nothing; a class that names them all one by one is not recognised."""
+    """Whether all of them are. Does not look up properties; false for a class that lists all characters one by one."""
     return of.others and not of.wide
 
 
 @lru_cache(maxsize=1024)
 def branches(of: CharClass) -> Branches:
-    """What characters of the class beyond ASCII begin with."""
+    """The characters of the class beyond ASCII, as branches."""
     return _branches(frozenset(sequence for low, high in wide_ranges(of) for sequence in byte_sequences(low, high)))
 
 
 def byte_sequences(first: int, last: int) -> tuple[tuple[Range, ...], ...]:
-    """A range of code points beyond ASCII → alternatives, each a range for every byte."""
+    """A range of code points beyond ASCII → alternatives, each with a range for every byte."""
     return tuple(_sequences(first, last))
 
 
@@ -109,7 +109,7 @@ def _ranges_of(text: str) -> Iterable[Range]:
 
 @lru_cache(maxsize=32)
 def _property(name: str) -> list[Range]:
-    """The characters whose general category begins with ``name``, as Python's Unicode tables know them."""
+    """The characters whose general category begins with ``name``, by Python's Unicode tables."""
     found: list[Range] = []
     for code in range(FIRST, LAST + 1):
         if unicodedata.category(chr(code)).startswith(name):

@@ -20,7 +20,7 @@ import etl
 from etl.api import OFFSET, ArrowStep, Schema, Step
 from etl.columns.cache_folder import compiled_mark
 from etl.plan.model import Segment, StepNode
-from etl.scanner import warm
+from etl.scanner import warm_up
 
 SAMPLE_LINES = (
     "one line",
@@ -43,7 +43,7 @@ def start_compiling(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | No
     """Start a process that compiles the kernels missing on this machine for these segments; None if there are none."""
     wanted = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
     missing = [(marker, node) for marker, node in wanted.items() if not marker.exists()]
-    if not missing and warm.mark().exists():
+    if not missing and warm_up.marker().exists():
         return None
     process = subprocess.Popen(
         [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -73,7 +73,7 @@ def _package(step: Step) -> Path:
 
 
 def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
-    warm.warm()
+    warm_up.warm_up()
     for marker, node in missing:
         if isinstance(node.step, ArrowStep):
             run_on_samples(node.step, node.incoming)

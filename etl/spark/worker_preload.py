@@ -13,8 +13,8 @@ def prepare() -> None:
     import etl.segment.segment_run
     import etl.spark.splits  # noqa: F401
     from etl.columns.compiler_memory import shed_compiler
-    from etl.scanner.warm import compile_apart, warm
+    from etl.scanner.warm_up import compile_in_subprocess, warm_up
 
-    compile_apart()
-    warm()
+    compile_in_subprocess()
+    warm_up()
     shed_compiler()

@@ -23,7 +23,7 @@ from etl.api import (
     with_columns,
     with_fields,
 )
-from etl.expressions import Evaluated, compile_expression, failures, quoted, rejected
+from etl.expressions import Evaluation, compile_expression, failures, quoted, rejected
 from etl.expressions.analysis import analyse
 
 if TYPE_CHECKING:
@@ -74,16 +74,16 @@ class Convert(ArrowStep, SparkStep):
         safe = self.on_error == "keep"
         converters = {name: compile_expression(_cast(name, type_, safe), incoming) for name, type_ in self.types.items()}
 
-        from etl.expressions.repeats import RepeatedColumns
+        from etl.expressions.dictionary_columns import DictionaryColumns
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            repeats = RepeatedColumns(batch)
+            repeats = DictionaryColumns(batch)
             results = {name: convert(batch, repeats) for name, convert in converters.items()}
             return self._outcome(batch, results)
 
         return run
 
-    def _outcome(self, batch: pa.RecordBatch, results: Mapping[str, Evaluated]) -> Outcome:
+    def _outcome(self, batch: pa.RecordBatch, results: Mapping[str, Evaluation]) -> Outcome:
         after = with_columns(batch, {name: result.values for name, result in results.items()})
         found = failures(results.values())
         if found is None:

@@ -44,10 +44,10 @@ class Filter(ArrowStep, SparkStep):
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         evaluate = compile_expression(self.where, incoming)
 
-        from etl.expressions.repeats import RepeatedColumns
+        from etl.expressions.dictionary_columns import DictionaryColumns
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            mask, failed, reasons = evaluate(batch, RepeatedColumns(batch))
+            mask, failed, reasons = evaluate(batch, DictionaryColumns(batch))
             rejects: tuple[Rejects, ...] = ()
             if failed is not None and reasons is not None:
                 rejects = (rejected(batch, failed, reasons),)

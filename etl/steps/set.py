@@ -60,10 +60,10 @@ class Set(ArrowStep, SparkStep):
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         expressions = {name: compile_expression(text, incoming) for name, text in self.values.items()}
 
-        from etl.expressions.repeats import RepeatedColumns
+        from etl.expressions.dictionary_columns import DictionaryColumns
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            repeats = RepeatedColumns(batch)
+            repeats = DictionaryColumns(batch)
             results = {name: evaluate(batch, repeats) for name, evaluate in expressions.items()}
             after = with_columns(batch, {name: result.values for name, result in results.items()})
             found = failures(results.values())

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from etl.expressions.likes import ANY_TEXT, parts_of, tree_of
+from etl.expressions.like_patterns import ANY_TEXT, like_tree, parse_like
 from etl.rules.search.regex_literals import required
 from etl.rules.search.regex_search import engine
-from etl.scanner.written import regex_text
+from etl.scanner.regex_printer import format_regex
 from etl.tables.literal_kernel import AT_END, AT_START, FOLDED, TESTED
 
 Engine = Literal["", "re2", "regex"]
@@ -73,14 +73,14 @@ def _draft(match: str, pattern: str) -> _Draft | ValueError:
 
 
 def _like(pattern: str) -> _Draft:
-    found = parts_of(pattern, "\\")
+    found = parse_like(pattern, "\\")
     parts = [part for before, part in zip([None, *found], found, strict=False) if part is not ANY_TEXT or before is not ANY_TEXT]
     shape = "".join("x" if isinstance(part, str) else "%" if part is ANY_TEXT else "_" for part in parts)
     texts = [(part, _trait(n, len(parts))) for n, part in enumerate(parts) if isinstance(part, str)]
     if shape in _PLAIN:
         return _Draft([texts], "", "")
     long = [[(text, trait | int(TESTED))] for text, trait in texts if len(text) >= SHORTEST]
-    return _Draft(long, "re2", regex_text(tree_of(parts)))
+    return _Draft(long, "re2", format_regex(like_tree(parts)))
 
 
 _PLAIN = ("x", "x%", "%x", "%x%")

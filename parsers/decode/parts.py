@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import owned_array
-from etl.scanner.engines import escaped_texts, unescaped
+from etl.scanner.engines import decode_texts, encode_texts
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.regex_printer import format_regex
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node, captures
-from etl.scanner.written import regex_text
 
 
 def parts_pattern(text: str) -> str:
@@ -27,7 +27,7 @@ def parts_pattern(text: str) -> str:
         raise ValueError(str(error)) from None
     if (found := len(captures(tree))) != 1:
         raise ValueError(f"one capture, such as (?<part>.*), says what is decoded, and there are {found}")
-    return regex_text(tree, backtracking=True)
+    return format_regex(tree, backtracking=True)
 
 
 def parts_decoder(pattern: str, decode: Callable[[pa.StringArray], pa.StringArray]) -> Callable[[pa.Array], pa.StringArray]:
@@ -38,11 +38,11 @@ def parts_decoder(pattern: str, decode: Callable[[pa.StringArray], pa.StringArra
 
     def replace(texts: pa.Array) -> pa.StringArray:
         """A loop over texts: their parts are decoded as one column."""
-        rows = list(escaped_texts(owned_array(texts)))
+        rows = list(decode_texts(owned_array(texts)))
         found = [[] if row is None else [match.span(1) for match in compiled.finditer(row) if match[1]] for row in rows]
-        parts = unescaped(row[start:end] for row, spans in zip(rows, found, strict=True) for start, end in spans if row)
-        decoded = escaped_texts(pc.coalesce(decode(parts), parts))
-        return unescaped(_joined(row, spans, decoded) for row, spans in zip(rows, found, strict=True))
+        parts = encode_texts(row[start:end] for row, spans in zip(rows, found, strict=True) for start, end in spans if row)
+        decoded = decode_texts(pc.coalesce(decode(parts), parts))
+        return encode_texts(_joined(row, spans, decoded) for row, spans in zip(rows, found, strict=True))
 
     return replace
 

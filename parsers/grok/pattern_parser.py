@@ -13,11 +13,11 @@ from pydantic import Field
 
 from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration, format_type
 from etl.columns.texts import filtered
-from etl.scanner.engines import prove
+from etl.scanner.engine_choice import choose_engine
+from etl.scanner.engines import check_compiles
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
-from etl.scanner.ways import way
 from parsers.grok.captures import conflicts, distinct, field_types, gathering, merged_types
 
 MOST_PREPARED = 256
@@ -71,7 +71,7 @@ class PatternParser(Parser):
     def notes(self, incoming: Schema) -> Iterable[str]:
         """Which engine runs each pattern, and why."""
         for n, tree in enumerate(self._good(), 1):
-            engine, reason = way(tree)
+            engine, reason = choose_engine(tree)
             yield f"pattern {n}: {engine}" + ("" if reason is None else f" ({reason}: {_HOW[engine]}, slower)")
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
@@ -138,10 +138,10 @@ def _types(trees: Sequence[Node]) -> Iterable[tuple[str, pa.DataType]]:
 
 def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Finding]:
     path = ("patterns", n)
-    engine, reason = way(tree)
+    engine, reason = choose_engine(tree)
     if reason is not None:
         try:
-            prove(distinct(tree))
+            check_compiles(distinct(tree))
         except ValueError as error:
             yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
         message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"

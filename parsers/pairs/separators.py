@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import BYTE, MATCH, SPLIT, BeyondError, Program, program
+from etl.scanner.program import BYTE, MATCH, SPLIT, BeyondError, Program, compile_program
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
 
@@ -33,7 +33,7 @@ def separators(texts: Sequence[str], pattern: str | None) -> list[list[int]]:
     """
     written = pattern if pattern is not None else "|".join(map(re.escape, texts))
     try:
-        made = program([parse(written, _no_name)], "beginning")
+        made = compile_program([parse(written, _no_name)], "beginning")
     except BeyondError as error:
         raise PatternError(str(error), 0) from None
     return _table(made)
@@ -46,7 +46,7 @@ def _no_name(name: str, at: int) -> Node:
 def _table(made: Program) -> list[list[int]]:
     """The program's states, each a set of instructions, by breadth."""
     first = _reached(made, [made.start])
-    if any(made.does[at] == MATCH for at in first):
+    if any(made.opcodes[at] == MATCH for at in first):
         raise PatternError("a separator cannot be empty", 0)
     numbers, rows, waiting = {first: 0}, [], [first]
     for state in waiting:
@@ -64,11 +64,11 @@ def _table(made: Program) -> list[list[int]]:
 def _written(made: Program, numbers: dict[frozenset[int], int], then: frozenset[int]) -> int:
     if not then:
         return STEP_NONE
-    return numbers[then] | (STEP_ENDS if any(made.does[at] == MATCH for at in then) else 0)
+    return numbers[then] | (STEP_ENDS if any(made.opcodes[at] == MATCH for at in then) else 0)
 
 
 def _step(made: Program, state: frozenset[int], byte: int) -> frozenset[int]:
-    read = [then for at in state if made.does[at] == BYTE and made.operand[at] >> byte & 1 for then in made.then[at]]
+    read = [then for at in state if made.opcodes[at] == BYTE and made.operands[at] >> byte & 1 for then in made.successors[at]]
     return _reached(made, read) if read else frozenset()
 
 
@@ -84,9 +84,9 @@ def _walked(made: Program, waiting: list[int]) -> Iterator[int]:
         if at in seen:
             continue
         seen.add(at)
-        if made.does[at] == SPLIT:
-            waiting += made.then[at]
-        elif made.does[at] in (BYTE, MATCH):
+        if made.opcodes[at] == SPLIT:
+            waiting += made.successors[at]
+        elif made.opcodes[at] in (BYTE, MATCH):
             yield at
         else:
             raise PatternError("a separator has no captures, edges, look-around or atomic groups", 0)

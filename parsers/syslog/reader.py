@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.api import Parsed
 from etl.columns.addresses import truth
 from etl.columns.texts import Texts, owned_array, taken
-from etl.scanner.engines import not_utf8
+from etl.scanner.engines import find_invalid_utf8
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.text_types import reader
@@ -103,7 +103,7 @@ class Reader:
         message = owned_array(captured["message"])
         marked = pc.starts_with(message.view(pa.binary()), BOM)
         for texts in (captured["elements"], pc.if_else(marked, message, None) if marked.true_count else None):
-            if texts is not None and (broken := not_utf8(owned_array(texts))) is not None:
+            if texts is not None and (broken := find_invalid_utf8(owned_array(texts))) is not None:
                 failures.add(truth(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:

@@ -1,4 +1,4 @@
-"""The cache folder is surely writable, and nobody else can write there."""
+"""The cache folder is writable, and no other user can write to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_setting_wins(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+def test_a_folder_that_others_may_write_to_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
     shared = places / "shared"
     shared.mkdir()
     shared.chmod(mode)
@@ -48,7 +48,7 @@ def test_a_folder_that_others_may_write_is_passed_over(places: Path, monkeypatch
     assert folder.__wrapped__() == places / "home/.cache/sluice"
 
 
-def test_a_folder_of_another_user_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder away")
     theirs = places / "theirs"
@@ -59,7 +59,7 @@ def test_a_folder_of_another_user_is_passed_over(places: Path, monkeypatch: pyte
     assert folder.__wrapped__() == places / "home/.cache/sluice"
 
 
-def test_what_is_no_folder_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_place_of_the_folder_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (places / "file").write_text("")
     (places / "home").mkdir()
     (places / "home/.cache").write_text("")
@@ -68,14 +68,14 @@ def test_what_is_no_folder_is_passed_over(places: Path, monkeypatch: pytest.Monk
     assert folder.__wrapped__() == places / f"temporary/sluice-{os.getuid()}"
 
 
-def test_an_unwritable_folder_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_folder_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(places / "sealed"))
     monkeypatch.setattr("os.access", lambda path, mode: path != str(places / "sealed"))  # root may write everywhere
 
     assert folder.__wrapped__() == places / "home/.cache/sluice"
 
 
-def test_a_folder_on_a_full_disk_is_passed_over(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_on_a_full_disk_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = shutil.disk_usage(places)._replace(free=ROOM - 1)
     monkeypatch.setenv("SLUICE_CACHE", str(places / "full"))
     monkeypatch.setattr("shutil.disk_usage", lambda path, real=shutil.disk_usage: full if path.endswith("full") else real(path))
@@ -96,7 +96,7 @@ def test_the_last_resort_is_a_new_folder(places: Path, monkeypatch: pytest.Monke
     assert stat.S_IMODE(found.stat().st_mode) == 0o700
 
 
-def test_what_is_old_is_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_files_are_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = places / "home/.cache/sluice"
     for name in (
         "kernels-old/__pycache__/scan.nbi",

@@ -1,11 +1,11 @@
-"""The compiler's pages are let go, and it still works."""
+"""The compiler's pages are released, and it still works."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from etl.columns.compiler_memory import _untouched
+from etl.columns.compiler_memory import _unmodified_mappings
 
 SMAPS = """\
 7f00-7f10 r-xp 00000000 fe:00 12 /lib/libllvmlite.so
@@ -23,15 +23,15 @@ Anonymous:             0 kB
 
 AGAIN = """
 import numba, pyarrow as pa
-from etl.scanner.warm import warm
+from etl.scanner.warm_up import warm_up
 from etl.columns.compiler_memory import shed_compiler
-warm(); shed_compiler(); warm()
+warm_up(); shed_compiler(); warm_up()
 print(numba.njit(lambda x: 2 * x)(21))
 """
 
 
-def test_only_what_nobody_has_written_to_is_let_go() -> None:
-    assert list(_untouched(SMAPS)) == [(0x7F00, 0x7F10), (0x7F40, 0x7F50)]
+def test_only_unmodified_mappings_are_released() -> None:
+    assert list(_unmodified_mappings(SMAPS)) == [(0x7F00, 0x7F10), (0x7F40, 0x7F50)]
 
 
 def test_kernels_and_compiler_work_afterwards() -> None:

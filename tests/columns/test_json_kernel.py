@@ -1,4 +1,4 @@
-"""The JSON kernel: every way texts may lie in memory, and exactly the room it needs."""
+"""The JSON kernel: every text type and memory layout, and its memory bound."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_escapes(character: str) -> None:
         assert written == '["' + text.replace(character, short.get(character, f"\\u{ord(character):04x}")) + '"]\n'
 
 
-def test_what_json_need_not_escape_is_left_as_it_is() -> None:
+def test_other_characters_are_not_escaped() -> None:
     text = "\x7f/\u2028\u00a0é😀" * 5
 
     assert bytes(write([pa.array([text])]).text) == f'["{text}"]\n'.encode()
@@ -92,7 +92,7 @@ def test_memory_for_plain_text_is_little_more_than_its_lines() -> None:
     assert len(lines.text) <= pa.total_allocated_bytes() - before < 1.2 * len(lines.text)
 
 
-def test_json_text_is_written_as_it_is() -> None:
+def test_json_text_is_written_unchanged() -> None:
     column = pa.array(['{"a":"\\n"}', None, "[1,2]", "1.5"])
 
     assert bytes(write([column], quote="", raw=True).text) == b'[{"a":"\\n"}]\n[null]\n[[1,2]]\n[1.5]\n'
@@ -154,7 +154,7 @@ def test_years_that_are_not_four_digits_are_not_written(column: pa.Array) -> Non
     assert JsonWriter([b'["', b'"]\n'], [column.type], [False]).write([column], len(column)) is None
 
 
-def test_truths_and_nulls_of_slices() -> None:
+def test_booleans_and_nulls_of_slices() -> None:
     column = pa.array([True, False, None] * 20).slice(7, 40)
 
     assert read(write([column], quote="")) == [[value] for value in column.to_pylist()]

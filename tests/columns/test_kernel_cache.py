@@ -1,4 +1,4 @@
-"""The cache of compiled kernels is right by construction: whatever machine code is made of is in its key."""
+"""The key of a compiled kernel covers everything that determines its machine code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_constant_that_changes_changes_the_key(name: str, value: object, monke
     assert fingerprint(_sum, {}) != before
 
 
-def test_what_a_kernel_calls_and_its_options_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_called_functions_and_options_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = fingerprint(_sum, {"boundscheck": False})
 
     assert fingerprint(_sum, {"boundscheck": True}) != before
@@ -59,7 +59,7 @@ def test_what_a_kernel_calls_and_its_options_are_in_the_key(monkeypatch: pytest.
     assert fingerprint(_sum, {"boundscheck": False}) != before
 
 
-def test_a_key_is_of_the_content_and_not_of_this_process() -> None:
+def test_the_key_depends_on_the_content_and_not_on_the_process() -> None:
     assert fingerprint(_sum, {}) == fingerprint(_sum, {}) != fingerprint(_other_sum, {})
 
 
@@ -81,7 +81,7 @@ def test_each_signature_is_a_file_which_the_next_process_loads(cache: Path) -> N
     assert sum(again.stats.cache_hits.values()) == 2
 
 
-def test_another_constant_is_compiled_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_constant_is_compiled_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel(_sum)(np.int64(9)) == 9 + 3 + 1
 
     monkeypatch.setitem(globals(), "LIMIT", 5)
@@ -91,7 +91,7 @@ def test_another_constant_is_compiled_anew(cache: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("spoil", [lambda code: code[:100], lambda code: b"", lambda code: b"\x80\x05N."])
-def test_a_file_that_is_spoilt_is_compiled_anew(cache: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_a_corrupt_file_is_compiled_again(cache: Path, spoil: Callable[[bytes], bytes]) -> None:
     kernel(_sum)(np.int64(1))
     (file,) = cache.iterdir()
     file.write_bytes(spoil(file.read_bytes()))

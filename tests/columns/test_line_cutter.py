@@ -50,7 +50,7 @@ def test_a_block_that_ends_where_memory_ends(at_the_end_of_memory: Callable[[byt
     assert found.texts.to_pylist() == by_hand(text, True)[0]
 
 
-def test_what_is_skipped_is_no_text_of_the_first_line_only() -> None:
+def test_skipped_bytes_do_not_belong_to_the_first_line() -> None:
     found = cut(pa.py_buffer(b"...a\r\nb"), 1, True, skip=3)
 
     assert (found.texts.to_pylist(), found.starts.tolist()) == (["a", "b"], [0, 6])

@@ -1,4 +1,4 @@
-"""Numbers out of texts: what begins like one, and exactly that one."""
+"""Numbers at the beginning of texts, correctly rounded."""
 
 from __future__ import annotations
 

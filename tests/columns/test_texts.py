@@ -1,4 +1,4 @@
-"""Texts by address: whatever the type, slice and place in memory, what is made of them equals Python's slices."""
+"""Columns of texts: for every type, slice and position in memory, results equal Python's slices."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_filtered_equals_the_filter_of_arrow(array: pa.Array, data: st.DataObjec
 
 @settings(deadline=None)
 @given(arrays())
-def test_text_bytes_are_those_of_the_rows(array: pa.Array) -> None:
+def test_text_bytes_count_the_rows_of_a_slice(array: pa.Array) -> None:
     assert text_bytes(array) == sum(len(text.encode()) for text in array.to_pylist() if text)
 
 
@@ -95,7 +95,7 @@ def test_lengths_are_bytes_and_null_is_below_zero(array: pa.Array) -> None:
     assert (found.address.dtype, found.length.dtype) == (np.uint64, np.int64)
 
 
-def test_nothing_known_is_null() -> None:
+def test_a_column_of_type_null_is_null() -> None:
     assert Texts.of(pa.nulls(2)).length.tolist() == [-1, -1]
 
 
@@ -144,7 +144,7 @@ def test_strings_beyond_the_reach_of_their_offsets_become_large(monkeypatch: pyt
     assert owned_array(views).equals(views.cast(pa.large_string()))
 
 
-def test_a_slice_of_a_large_column_is_reached_from_its_own_beginning() -> None:
+def test_a_slice_of_a_large_column_has_its_own_base() -> None:
     array = pa.array(["x" * 100] * 10 + ["y" * 20])
 
     found = Texts.of(array.slice(10))
@@ -153,7 +153,7 @@ def test_a_slice_of_a_large_column_is_reached_from_its_own_beginning() -> None:
     assert found.buffer.size == 20
 
 
-def test_views_keep_what_they_point_into() -> None:
+def test_views_keep_their_buffer_alive() -> None:
     found = Texts.of(pa.array(["a text of more than twelve bytes"] * 1000))
     views = views_of(*spans_of_all(found), found)
     del found

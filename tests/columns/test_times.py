@@ -1,4 +1,4 @@
-"""Times of fixed layouts, against the regular expressions that say what a pattern means."""
+"""Times of fixed layouts, compared with the regular expressions that define the formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATTERNS = sorted({pattern for format_ in FORMATS for pattern in NAMED.get(forma
 
 
 def by_regex(texts: Sequence[str | None], formats: Sequence[str], place: TimeZoneContext) -> list[int | None]:
-    """What each text is by the first format that reads it."""
+    """The time of each text by the first format that matches it."""
     return [None if text is None else _first(text, formats, place) for text in texts]
 
 
@@ -55,7 +55,7 @@ OFFSETS = {1: ["Z", "z"], 3: ["+01", "-19"], 5: ["+0530", "-0061"], 6: ["+05:30"
 
 @st.composite
 def texts_of(draw: Any, pattern: str) -> str:
-    """Texts that a pattern reads, almost reads, or would read if there were such a date."""
+    """Texts that match a pattern, almost match it, or have a date that does not exist."""
     parts = []
     for element, width in draw(st.sampled_from(layouts_of(parse_pattern(pattern)) or [[]])):
         if element.kind in NAMES:
@@ -127,7 +127,7 @@ def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) 
         ("yyyy-MM-dd HH:mm:ss,SSS", "2024-05-01 01:02:03,004"),
     ],
 )
-def test_what_logs_write_most_needs_no_expression(format_: str, text: str) -> None:
+def test_the_most_common_formats_need_no_expression(format_: str, text: str) -> None:
     reader = sure_reader([format_], TimeZoneContext("UTC", NOW))
     assert reader is not None
 

@@ -370,8 +370,8 @@ def test_preset_gives_the_same_events_however_a_file_is_read(given_: list[str], 
 def test_the_scanner_takes_every_preset(preset: Name) -> None:
     scanner = Multiline(preset=preset, max_lines=7).grouping().scanner
 
-    assert {way.engine for way in scanner.ways} == {"scanner"}
-    assert {way.reason for way in scanner.ways} == {None}
+    assert {way.engine for way in scanner.engine_choices} == {"scanner"}
+    assert {way.reason for way in scanner.engine_choices} == {None}
 
 
 # ── Limits, line ends, encodings ──────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Events with every kind of value that has ever made two engines differ."""
+"""Events with values for which Arrow and Spark have differed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP
-from etl.expressions import Evaluated, analyse, compile_expression, register
+from etl.expressions import Evaluation, analyse, compile_expression, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,7 @@ def agree(spark: SparkSession) -> Agree:
 
 
 def _silence(spark: SparkSession) -> None:
-    """Spark logs each error with its stack, and here hundreds are meant."""
+    """Silence Spark, which logs each error with its stack trace; these tests cause hundreds."""
     from pyspark.logger import PySparkLogger
 
     spark.sparkContext.setLogLevel("OFF")
@@ -129,8 +129,8 @@ def _frame(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
     return DataFrame(spark._jsparkSession.createDataFrame(frame.collectAsList(), frame.schema()), spark)
 
 
-def _computed(frame: DataFrame, results: dict[str, Evaluated], problems: list[str]) -> dict[str, pa.Array]:
-    """Spark's values, all in one query; where that stops, one by one, to see which it was."""
+def _computed(frame: DataFrame, results: dict[str, Evaluation], problems: list[str]) -> dict[str, pa.Array]:
+    """Spark's values, from one query; if that fails, from one query for each expression."""
     columns = [_guarded(text, result) for text, result in results.items()]
     try:
         table = frame.selectExpr("_row", *columns).toArrow().sort_by("_row")
@@ -143,13 +143,13 @@ def _computed(frame: DataFrame, results: dict[str, Evaluated], problems: list[st
     return {text: column.combine_chunks() for text, column in zip(results, table.columns[1:], strict=True)}
 
 
-def _guarded(text: str, result: Evaluated) -> str:
-    """The expression where it does not fail: Spark stops at the first error, also one in a constant that it folds."""
+def _guarded(text: str, result: Evaluation) -> str:
+    """The expression, for rows that do not fail: Spark stops at the first error, even in a constant that it folds."""
     bad = ["-1"] if result.failed is None else [str(n) for n, failed in enumerate(result.failed.to_pylist()) if failed]
     return f"case when _row in ({', '.join(bad)}) then null else ({analyse(text, SCHEMA).spark_sql}\n) end"
 
 
-def _differences(text: str, result: Evaluated, theirs: pa.Array) -> Iterator[str]:
+def _differences(text: str, result: Evaluation, theirs: pa.Array) -> Iterator[str]:
     if pa.types.is_list(theirs.type):  # whether elements may be null is not in our types
         theirs = theirs.cast(pa.list_(theirs.type.value_type))
     if theirs.type != result.values.type and not pa.types.is_null(result.values.type):
@@ -161,7 +161,7 @@ def _differences(text: str, result: Evaluated, theirs: pa.Array) -> Iterator[str
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """Python values; times as numbers, for Python's years end at 9999."""
+    """Python values; times as numbers, because Python's years end at 9999."""
     if pa.types.is_timestamp(array.type):
         return array.cast(pa.int64()).to_pylist()
     return array.cast(pa.int32()).to_pylist() if pa.types.is_date32(array.type) else array.to_pylist()
@@ -171,8 +171,8 @@ def _equal(a: Any, b: Any) -> bool:
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
-def _not_failing(text: str, result: Evaluated, frame: DataFrame, tried: int) -> Iterator[str]:
-    """Rows that fail here must fail in Spark: some of them are tried."""
+def _not_failing(text: str, result: Evaluation, frame: DataFrame, tried: int) -> Iterator[str]:
+    """Rows that fail on Arrow must fail in Spark; a sample is checked."""
     if result.failed is None:
         return
     rows = [n for n, failed in enumerate(result.failed.to_pylist()) if failed]

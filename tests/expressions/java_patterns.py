@@ -1,4 +1,4 @@
-"""Generated Java patterns, and texts that tell them apart."""
+"""Generated Java patterns, and texts that distinguish them."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_casts(agree: Agree) -> None:
 _NO_CAST = {("ts", "boolean"), ("ts", "float")}
 
 
-def test_choices_are_lazy(agree: Agree) -> None:
+def test_conditionals_are_lazy(agree: Agree) -> None:
     agree(
         [
             "case when i > 0 then s when i < 0 then t end", "case i when 1 then 'one' when 2 then 'two' else s end",

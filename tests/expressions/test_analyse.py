@@ -1,4 +1,4 @@
-"""What an expression says before the run, and how its Arrow form treats events it cannot be computed for. No Spark."""
+"""The analysis of an expression, and how its Arrow form treats events for which it fails. Without Spark."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_spark_reads_flat_fields_in_backticks(text: str, sql: str, fields: set[s
         ("n in ()", "in has no Arrow form"),
     ],
 )
-def test_what_only_spark_can_compute_says_why(text: str, reason: str) -> None:
+def test_expressions_without_an_arrow_form_have_a_reason(text: str, reason: str) -> None:
     analysis = analyse(text, FIELDS)
 
     assert analysis.findings == ()
@@ -221,13 +221,13 @@ print([name for name in ("pandas", "pyspark", "polars") if name in sys.modules])
         "n <> 0 and 10 / n > 1",
     ],
 )
-def test_what_is_not_taken_cannot_fail(text: str) -> None:
+def test_branches_that_are_not_taken_cannot_fail(text: str) -> None:
     batch = pa.record_batch({"n": pa.array([0, 5, None], pa.int32())})
 
     assert compile_expression(text, batch.schema)(batch).failed is None
 
 
-def test_a_row_that_fails_leaves_the_others_as_they_are() -> None:
+def test_a_failed_row_does_not_affect_the_others() -> None:
     batch = pa.record_batch({"s": ["7", "x", None, "é", "9"]})
 
     found = compile_expression("cast(s as int) + 1", batch.schema)(batch)
@@ -247,7 +247,7 @@ def test_years_past_arrow_s_calendar_fail(text: str) -> None:
     assert found.failed.to_pylist() == [True, False, False, True]
 
 
-def test_a_text_beside_a_whole_number_is_one_or_fails() -> None:
+def test_a_text_compared_with_a_whole_number_is_cast_or_fails() -> None:
     batch = pa.record_batch({"s": ["3", "1.5", "9223372036854775808"]})
 
     found = compile_expression("s / 2", batch.schema)(batch)
@@ -256,7 +256,7 @@ def test_a_text_beside_a_whole_number_is_one_or_fails() -> None:
     assert found.failed.to_pylist() == [False, True, True]
 
 
-def test_concat_ws_leaves_nulls_out_and_rows_of_nulls_in() -> None:
+def test_concat_ws_skips_nulls_and_keeps_rows_of_nulls() -> None:
     assert values("concat_ws('-', a, b)", a=["x", None, None], b=["y", "z", None]) == ["x-y", "z", ""]
     assert values("concat_ws(s, a, a)", s=["-", None, "+"], a=["x", "y", None]) == ["x-x", None, ""]
 
@@ -271,14 +271,14 @@ def test_concat_ws_leaves_nulls_out_and_rows_of_nulls_in() -> None:
         ("", False), ("x", False), (":", False), (None, None),
     ],
 )  # fmt: skip
-def test_ip_in_knows_both_kinds_of_address(address: str | None, inside: bool | None) -> None:
+def test_ip_in_takes_ipv4_and_ipv6(address: str | None, inside: bool | None) -> None:
     text = "ip_in(a, '10.0.0.0/8', '2001:db8::/32')"
 
     assert values(text, a=pa.array([address], pa.string())) == [inside]
     assert values(text, a=pa.array([address, "10.0.0.1", "::"], pa.string())) == [inside, True, False]
 
 
-def test_a_field_of_unknown_type_is_looked_at_in_each_batch() -> None:
+def test_a_field_of_unknown_type_takes_its_type_from_each_batch() -> None:
     evaluate = compile_expression("late + 1", FIELDS)
 
     assert evaluate(pa.record_batch({"late": pa.array([1], pa.int64())})).values.to_pylist() == [2]
@@ -299,7 +299,7 @@ EVENTS = pa.record_batch(
 )
 
 
-def test_filter_rejects_only_what_its_condition_meets() -> None:
+def test_filter_rejects_only_events_whose_condition_fails() -> None:
     step = pickle.loads(pickle.dumps(Filter(where="n = 1 or cast(level as int) = 3")))
 
     outcome = step.open(EVENTS.schema)(EVENTS)
@@ -308,7 +308,7 @@ def test_filter_rejects_only_what_its_condition_meets() -> None:
     assert outcome.rejects == ()
 
 
-def test_filter_hands_a_rejected_event_on_as_it_came() -> None:
+def test_filter_passes_a_rejected_event_unchanged() -> None:
     outcome = Filter(where="10 / n > cast(level as int)").open(EVENTS.schema)(EVENTS)
 
     (rejects,) = outcome.rejects
@@ -317,7 +317,7 @@ def test_filter_hands_a_rejected_event_on_as_it_came() -> None:
     assert rejects.reasons.to_pylist() == ["division by zero", "cannot cast 'x' to int"]
 
 
-def test_filter_takes_no_condition_that_is_a_value() -> None:
+def test_filter_refuses_a_condition_that_is_not_boolean() -> None:
     assert [finding.code for finding in Filter(where="level").check(EVENTS.schema)] == ["not-boolean"]
     assert [finding.code for finding in Filter(where="n = 1").check(EVENTS.schema)] == []
 
@@ -351,5 +351,5 @@ def test_a_constant_array_keeps_its_type_over_no_events() -> None:
         ("greatest(variant_get(parse_json(s), '$'), 1) + 1", pa.null()),
     ],
 )
-def test_types_that_follow_from_names_and_unknown_parts(expression: str, type_: pa.DataType) -> None:
+def test_types_of_structs_and_of_unknown_parts(expression: str, type_: pa.DataType) -> None:
     assert analyse(expression, pa.schema([("s", pa.string())])).type == type_

@@ -1,4 +1,4 @@
-"""Arrays in expressions: their values without Spark, and what is left to it."""
+"""Array functions: their values on Arrow, and the calls that are left to Spark."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def values(text: str) -> list[Any]:
     return list(compile_expression(text, SCHEMA)(BATCH).values.to_pylist())
 
 
-def test_values_are_put_together_and_nulls_stay() -> None:
+def test_array_keeps_nulls() -> None:
     assert values("array(s, t)") == [["a,b", "x"], [None, "y"], ["", None]]
     assert values("array('web', 'network')") == [["web", "network"]] * 3
     assert values("array(i, 7000000000)") == [[1, 7000000000], [None, 7000000000], [3, 7000000000]]
 
 
-def test_nulls_are_taken_out() -> None:
+def test_array_compact_removes_nulls() -> None:
     assert values("array_compact(array(s, 'z', t))") == [["a,b", "z", "x"], ["z", "y"], ["", "z"]]
     assert values("array_compact(array('x', null))") == [["x"]] * 3
     assert values("array_compact(case when i > 0 then array(t) end)") == [["x"], None, []]
 
 
-def test_a_text_is_cut_at_a_plain_text() -> None:
+def test_split_at_a_plain_text() -> None:
     assert values("split(s, ',')") == [["a", "b"], None, [""]]
     assert values(r"split(t, '\\|')") == [["x"], ["y"], None]
 
 
-def test_a_choice_may_have_no_array() -> None:
+def test_a_conditional_may_have_no_array() -> None:
     assert values("case when i = 1 then array(t) end") == [["x"], None, None]
     assert values("if(i = 1, array('p'), array('q', 'r'))") == [["p"], ["q", "r"], ["q", "r"]]
 
@@ -46,5 +46,5 @@ def test_what_only_spark_computes(text: str) -> None:
     assert analysis.spark_reason or analysis.findings
 
 
-def test_what_is_no_array_is_told() -> None:
+def test_a_wrong_argument_is_a_finding() -> None:
     assert [finding.code for finding in analyse("array_compact(s)", SCHEMA).findings] == ["wrong-type"]

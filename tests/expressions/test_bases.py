@@ -33,5 +33,5 @@ def test_a_number_beyond_64_bits_fails() -> None:
     assert found.failed.to_pylist() == [False, True]
 
 
-def test_computed_and_negative_bases_are_sparks() -> None:
+def test_computed_and_negative_bases_are_left_to_spark() -> None:
     assert analyse("conv(s, 16, -10)", SCHEMA).spark_reason

@@ -1,4 +1,4 @@
-"""Expressions as people write them who come from other languages: what lint says of each, and where."""
+"""Expressions with the syntax of other languages: lint's message for each, and its position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = pa.schema(
 
 
 @pytest.mark.parametrize("name", ["reflect", "java_method", "try_reflect"])
-def test_no_expression_runs_code_of_its_own(name: str) -> None:
+def test_no_expression_runs_java_code(name: str) -> None:
     found = list(Filter(where=f"{name}('java.lang.System', 'getProperty', 'user.home') = level").check(FIELDS))
 
     assert [(one.code, one.at) for one in found] == [("bad-expression", 0)]
@@ -76,7 +76,7 @@ def test_no_expression_runs_code_of_its_own(name: str) -> None:
         ("cidr_match('10.0.0.0/8', source.ip)", 0, "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"),
     ],
 )
-def test_a_notation_of_another_language_gets_spark_s(text: str, at: int, hint: str) -> None:
+def test_foreign_syntax_gets_a_hint_with_spark_s(text: str, at: int, hint: str) -> None:
     (finding,) = analyse(text, FIELDS).findings
 
     assert (finding.severity, finding.at, finding.hint) == ("error", at, hint)
@@ -91,7 +91,7 @@ def test_a_notation_of_another_language_gets_spark_s(text: str, at: int, hint: s
         ('"level" = "x"', "leave out the quotes"),
     ],
 )
-def test_what_can_never_be_meant_is_a_warning(text: str, hint: str) -> None:
+def test_useless_comparisons_are_warnings(text: str, hint: str) -> None:
     (finding,) = analyse(text, FIELDS).findings
 
     assert (finding.severity, finding.hint) == ("warning", hint)
@@ -106,7 +106,7 @@ def test_what_can_never_be_meant_is_a_warning(text: str, hint: str) -> None:
         "took > 5S", "ts > now() - interval 5 minutes", "case when ok then level end = 'x'", "level || 'x' = 'yx'",
     ],
 )  # fmt: skip
-def test_spark_s_own_notation_is_left_alone(text: str) -> None:
+def test_spark_s_own_syntax_has_no_findings(text: str) -> None:
     assert analyse(text, FIELDS).findings == ()
 
 
@@ -159,14 +159,14 @@ def test_messages_do_not_repeat_long_expressions() -> None:
         (" || ".join(["level"] * 3000), "the expression is nested too deeply"),
     ],
 )
-def test_what_would_take_lint_long_is_refused(text: str, message: str) -> None:
+def test_huge_expressions_are_refused(text: str, message: str) -> None:
     (finding,) = analyse(text, FIELDS).findings
 
     assert finding.message == message
     assert finding.hint
 
 
-def test_an_expression_of_mistakes_ends_with_the_first_twenty() -> None:
+def test_lint_reports_the_first_twenty_mistakes_of_an_expression() -> None:
     findings = analyse(" or ".join(f"f{number} = 1" for number in range(2000)), FIELDS).findings
 
     assert len(findings) < 30

@@ -1,4 +1,4 @@
-"""Types of what Spark computes: lint knows them from Spark's own signatures, and refuses what Spark's analyser refuses."""
+"""Signatures of Spark's functions: lint has their result types, and refuses the calls that Spark's analyser refuses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FIELDS = pa.schema([(name, parse_type(type_)) for name, type_ in COLUMNS.items()
         ("bitmap_construct_agg(i)", 0, "is about many events", None),
     ],
 )
-def test_what_spark_refuses_lint_refuses(text: str, at: int, message: str, hint: str | None) -> None:
+def test_lint_refuses_calls_that_spark_refuses(text: str, at: int, message: str, hint: str | None) -> None:
     (finding,) = analyse(text, FIELDS).findings
 
     assert (finding.severity, finding.at) == ("error", at)
@@ -85,7 +85,7 @@ def test_what_spark_refuses_lint_refuses(text: str, at: int, message: str, hint:
         ("if(b, sa, array('x'))", "array<string>"), ("if(b, ntz, ts)", "timestamp"), ("months_between(ts, day)", "double"),
     ],
 )  # fmt: skip
-def test_steps_behind_know_what_spark_gives(text: str, type_: str) -> None:
+def test_later_steps_have_spark_s_result_types(text: str, type_: str) -> None:
     analysis = analyse(text, FIELDS)
 
     assert analysis.findings == ()
@@ -106,7 +106,7 @@ def test_steps_behind_know_what_spark_gives(text: str, type_: str) -> None:
         "overlay(s placing 'x' from 1) = 'x'",
     ],
 )  # fmt: skip
-def test_where_types_cannot_decide_lint_says_nothing(text: str) -> None:
+def test_lint_reports_nothing_if_types_do_not_decide(text: str) -> None:
     assert analyse(text, FIELDS).findings == ()
 
 
@@ -186,7 +186,7 @@ def test_lint_refuses_nothing_that_spark_takes(events: SparkSession, text: str) 
 
 
 @pytest.mark.spark
-def test_what_lint_takes_starts_mostly(events: SparkSession) -> None:
+def test_lint_finds_most_calls_that_spark_refuses(events: SparkSession) -> None:
     """Of generated calls of one or two typed fields: lint finds 95 of 100 that Spark's analyser refuses."""
     draw = random.Random(17)
     refused = missed = 0

@@ -1,4 +1,4 @@
-"""Generated expressions over generated events: the Arrow form is Spark's."""
+"""Generated expressions over generated events: the Arrow form gives Spark's results."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ EXPRESSION = st.one_of(text(2), whole(2), number(2), condition(2), moment(2))
 
 AS_WRITTEN = ("NullPropagation", "BooleanSimplification", "SimplifyConditionals", "ConstantFolding", "PushFoldableIntoBranches",
               "SimplifyBinaryComparison", "OptimizeIn", "ReplaceNullWithFalseInPredicate")  # fmt: skip
-"""Rules by which Spark leaves out parts whose value cannot matter, and with them the errors in these parts."""
+"""Optimiser rules by which Spark removes parts that cannot change the result, and with them their errors."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Java's regular expressions: what is read, what is left to Java, and that the rest finds what Java finds."""
+"""Java's regular expressions: those that are supported find what Java finds, others are left to Java."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from java_patterns import patterns, texts
 
 from etl.expressions import analyse, compile_expression, java_regex
-from etl.expressions.endings import at_end, captured
 from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_groups import is_sure
+from etl.expressions.java_groups import has_perl_semantics
+from etl.expressions.pattern_rewrites import simplify_end, with_capture
+from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.ways import way
 
 TEXT = pa.schema([("s", pa.string())])
 
@@ -27,7 +27,7 @@ TEXT = pa.schema([("s", pa.string())])
         r"[a-\y]", r"\x{110000}", "(?<n>a)(?<n>b)", "(?i)*",
     ],
 )  # fmt: skip
-def test_what_java_refuses_is_wrong(pattern: str) -> None:
+def test_patterns_that_java_refuses_are_errors(pattern: str) -> None:
     with pytest.raises(PatternError):
         java_regex.parse(pattern)
 
@@ -46,7 +46,7 @@ def test_what_java_refuses_is_wrong(pattern: str) -> None:
         (r"[^é[^ü]]", "a class inside"), (r"[\Hé]", "mix"),
     ],
 )  # fmt: skip
-def test_what_only_java_reads_is_named(pattern: str, construct: str) -> None:
+def test_constructs_that_only_java_supports_are_named(pattern: str, construct: str) -> None:
     with pytest.raises(NoFormError) as error:
         java_regex.parse(pattern)
 
@@ -60,11 +60,11 @@ def test_what_only_java_reads_is_named(pattern: str, construct: str) -> None:
         (r"a(?=b+c)", 0), ("(a)(?=b$)", 1),
     ],
 )  # fmt: skip
-def test_a_look_ahead_at_the_end_is_read(pattern: str, group: int) -> None:
+def test_a_look_ahead_at_the_end_becomes_a_plain_part(pattern: str, group: int) -> None:
     tree = java_regex.parse(pattern).tree
 
-    assert way(tree).engine != "scanner" or way(tree).reason
-    assert way(at_end(captured(tree, group, "x"))) == ("scanner", None)
+    assert choose_engine(tree).engine != "scanner" or choose_engine(tree).reason
+    assert choose_engine(simplify_end(with_capture(tree, group, "x"))) == ("scanner", None)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_look_ahead_at_the_end_is_read(pattern: str, group: int) -> None:
         ("(?>a)b*+", "a"),
     ],
 )
-def test_what_need_not_be_read_is_left(longer: str, shorter: str) -> None:
-    assert at_end(java_regex.parse(longer).tree) == at_end(java_regex.parse(shorter).tree)
+def test_optional_parts_at_the_end_are_removed(longer: str, shorter: str) -> None:
+    assert simplify_end(java_regex.parse(longer).tree) == simplify_end(java_regex.parse(shorter).tree)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_what_need_not_be_read_is_left(longer: str, shorter: str) -> None:
         ("(?:(a)?)*", False),
     ],
 )  # fmt: skip
-def test_groups_that_java_may_leave_filled_are_known(pattern: str, sure: bool) -> None:
-    assert is_sure(java_regex.parse(pattern).tree, 1) is sure
+def test_groups_that_java_does_not_reset_are_recognised(pattern: str, sure: bool) -> None:
+    assert has_perl_semantics(java_regex.parse(pattern).tree, 1) is sure
 
 
-def test_only_the_group_that_is_asked_for_has_to_be_sure() -> None:
+def test_only_the_extracted_group_must_have_perl_semantics() -> None:
     assert analyse(r"regexp_extract(s, '(a)((b)|c)*', 1)", TEXT).spark_reason is None
     assert "Java may leave" in (analyse(r"regexp_extract(s, '(a)((b)|c)*', 3)", TEXT).spark_reason or "")
 
@@ -118,7 +118,7 @@ def test_only_the_group_that_is_asked_for_has_to_be_sure() -> None:
         ("regexp_replace(s, '(?:a|)+b', 'b')", "repeats a group or what may be empty"),
     ],
 )
-def test_what_the_scanner_cannot_do_stays_with_spark(text: str, reason: str) -> None:
+def test_unsupported_patterns_are_left_to_spark(text: str, reason: str) -> None:
     analysis = analyse(text, TEXT)
 
     assert analysis.findings == ()

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from parsers.grok.parser import Grok
 
 ROWS = [
@@ -49,7 +49,7 @@ def test_pattern_reads_as_logstash_does(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", ROWS[::9], ids=lambda row: f"{row['pattern']}-{row['set']}")
 def test_pattern_reads_the_same_where_nothing_was_learned(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The automaton learns as long as there is time; RE2 and the package ``regex`` read the rest, and mean the same."""
-    monkeypatch.setattr(Learner, "scan", lambda self, texts: Captured.unknown(len(self.names), len(texts.address)))
+    monkeypatch.setattr(Learner, "scan", lambda self, texts: MatchArrays.unknown(len(self.names), len(texts.address)))
 
     found = read(row["pattern"], row["set"], [text for text, _ in row["cases"]])
 

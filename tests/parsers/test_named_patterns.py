@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.demands import size
-from etl.scanner.ways import way
+from etl.scanner.engine_choice import choose_engine
+from etl.scanner.tree_analysis import estimate_size
 from parsers import patterns
 from parsers.grok.compiler import compiled
 from parsers.grok.named import NamedPattern, named_patterns
@@ -64,8 +64,8 @@ def test_every_definition_runs_on_the_scanner_without_remark(pattern_set: Any) -
     trees = {name: compiled(f"%{{{name}}}", pattern_set, frozenset(), False) for name in load(pattern_set)}
 
     assert {name: tree for name, tree in trees.items() if isinstance(tree, Exception)} == {}
-    assert {name: way(tree) for name, tree in trees.items() if way(tree) != ("scanner", None)} == {}  # type: ignore[arg-type]
-    assert {name: size(tree) for name, tree in trees.items() if size(tree) > MOST_INSTRUCTIONS} == {}  # type: ignore[arg-type]
+    assert {name: choose_engine(tree) for name, tree in trees.items() if choose_engine(tree) != ("scanner", None)} == {}  # type: ignore[arg-type]
+    assert {name: estimate_size(tree) for name, tree in trees.items() if estimate_size(tree) > MOST_INSTRUCTIONS} == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pattern_set", SETS)

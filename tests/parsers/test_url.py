@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from etl.api import ComponentError
 from etl.columns.texts import owned
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from parsers.url.parser import Url
 from parsers.url.suffixes import Suffixes
 
@@ -222,7 +222,7 @@ def test_no_text_raises(texts: list[str | None]) -> None:
 def test_huge_texts(learned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an automaton that knows them, too: all patterns suit RE2, which needs no time limit."""
     if not learned:
-        monkeypatch.setattr(Learner, "scan", lambda self, texts: Captured.unknown(len(self.names), len(texts.address)))
+        monkeypatch.setattr(Learner, "scan", lambda self, texts: MatchArrays.unknown(len(self.names), len(texts.address)))
     assert parts("http://" + "a" * 1_000_000 + "/" + "." * 1_000_000) is not None
     assert parts("/?" + "&" * 100_000 + "a=1", fields={"a": "int"})["a"] == 1  # type: ignore[index]
 

@@ -15,15 +15,15 @@ from test_recipe_lines import FOLDER, differing, events_of, lines_of
 from etl.columns.texts import Texts
 from etl.config.case_file import inspect_tests
 from etl.resources import recipes
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from etl.testing.results import result
 from etl.testing.trial import wants_spark
 
 
 @pytest.fixture(autouse=True)
 def _no_learning(monkeypatch: pytest.MonkeyPatch) -> None:
-    def left_to_others(learner: Learner, texts: Texts) -> Captured:
-        return Captured.unknown(len(learner.names), len(texts.address))
+    def left_to_others(learner: Learner, texts: Texts) -> MatchArrays:
+        return MatchArrays.unknown(len(learner.names), len(texts.address))
 
     monkeypatch.setattr(Learner, "scan", left_to_others)
 

@@ -10,8 +10,8 @@ import re
 from itertools import count
 
 from etl.scanner import masks
-from etl.scanner.demands import asks_nothing, one_byte
 from etl.scanner.tree import Capture, Chars, Choice, Edge, Group, Look, Node, Repeat, Sequence
+from etl.scanner.tree_analysis import is_always_found, one_byte
 from etl.scanner.utf8 import byte_sequences, has_all_wide, wide_ranges
 
 _OUTSIDE = r"(?![\x80-\xbf])"
@@ -22,7 +22,7 @@ _EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\Z", "\\b": "\\b"
 
 
 def byte_pattern(tree: Node) -> re.Pattern[bytes] | None:
-    """None where ``re`` does not say what the tree says: atomic groups, possessive repeats."""
+    """None for atomic groups and possessive repeats, which ``re`` does not match correctly."""
     try:
         text = _text(tree)
     except NotImplementedError:
@@ -56,7 +56,7 @@ def _repeat(node: Repeat) -> str:
 
 
 def _look(node: Look) -> str:
-    if asks_nothing(node):
+    if is_always_found(node):
         return _set(0) if node.negative else ""
     mask = one_byte(node.part, ahead=node.ahead)
     assert mask is not None

@@ -1,4 +1,4 @@
-"""What tests of kernels need."""
+"""Fixtures for tests of the scanner."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from etl.columns import cache_files
+from etl.columns import disk_cache
 from etl.scanner import learning
 from etl.scanner.stages import _learner
 
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of its own for what scanners learn, no scanner of earlier tests, time however busy the machine is.
+    """An empty cache folder, no learners of earlier tests, and enough time for training on a busy machine.
 
-    Returns the folder of the files.
+    Returns the folder of the stored scanners.
     """
-    monkeypatch.setattr(cache_files, "folder", lambda: tmp_path)
+    monkeypatch.setattr(disk_cache, "folder", lambda: tmp_path)
     monkeypatch.setattr(learning, "FIRST_SECONDS", 60.0)
     _learner.cache_clear()
     yield tmp_path / "scanners"

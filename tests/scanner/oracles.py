@@ -1,4 +1,4 @@
-"""What patterns must find, by other means: Python's ``re`` and, where that is wrong, the package ``regex``."""
+"""Expected matches: by Python's ``re``, and, where that is wrong, by the package ``regex``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 import regex
 
 from etl.columns.texts import Texts, view_array
-from etl.scanner.learning import Captured
+from etl.scanner.learning import MatchArrays
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scan
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
 
 Row = tuple[int, dict[str, str | None]] | None
-"""What was found in a text: the pattern's number and its captures, empty ones as None; None without a match."""
+"""The match in a text: the pattern's number and its captures, empty ones as None; None without a match."""
 
 
 def tree(pattern: str) -> Node:
@@ -33,7 +33,7 @@ def tree(pattern: str) -> Node:
 
 @lru_cache(maxsize=512)
 def compiled(pattern: str) -> Any:
-    """The pattern as `re` or `regex` compile it; None where they do not.
+    """The pattern as `re` or `regex` compile it; None if they do not.
 
     ``regex`` takes atomic groups and possessive repeats. ``re`` of Python 3.11 finds wrong matches (CPython issues 106052
     and 100061) and wrong captures up to a SystemError (101955) with them, see `test_where_re_is_wrong`.
@@ -50,7 +50,7 @@ def compiled(pattern: str) -> Any:
 
 
 def expected(patterns: Sequence[str], text: str | None) -> Row:
-    """What the first pattern that matches anywhere finds."""
+    """The match of the first pattern that matches anywhere."""
     if text is None:
         return None
     for number, pattern in enumerate(patterns):
@@ -60,7 +60,7 @@ def expected(patterns: Sequence[str], text: str | None) -> Row:
 
 
 def rows(scan: Scan) -> list[Row]:
-    """A scan's answers, a text each; captures that took no part are left out."""
+    """A scan's matches, one for each text."""
     columns = {name: column.to_pylist() for name, column in scan.captures.items()}
     found = [(int(pattern), {name: column[n] for name, column in columns.items()}) for n, pattern in enumerate(scan.pattern)]
     assert all(value is None for pattern, captures in found if pattern < 0 for value in captures.values())
@@ -68,19 +68,19 @@ def rows(scan: Scan) -> list[Row]:
 
 
 def filled(row: Row, names: Sequence[str]) -> Row:
-    """An expected row with the names that other patterns capture."""
+    """An expected row, with None for the captures of other patterns."""
     return row and (row[0], {name: row[1].get(name) for name in names})
 
 
 def array_of_bytes(several: Sequence[bytes | None], type_: pa.DataType) -> pa.Array:
-    """A text column of any bytes: Arrow does not look whether they are UTF-8."""
+    """A text column of any bytes: Arrow does not check whether they are UTF-8."""
     binary = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}[type_]
     array = pa.array(several, binary)
     return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count)
 
 
-def listed(found: Captured, names: Sequence[str], texts: Texts) -> list[tuple[int, dict[str, bytes]]]:
-    """Of each text, the pattern and the captures that are not null."""
+def listed(found: MatchArrays, names: Sequence[str], texts: Texts) -> list[tuple[int, dict[str, bytes]]]:
+    """For each text, the pattern and the captures that are not null."""
     columns = [
         view_array(views, valid, texts.buffer).cast(pa.string()).view(pa.binary()).to_pylist()
         for views, valid in zip(found.views, found.valid, strict=True)

@@ -1,4 +1,4 @@
-"""The engines behind the scanner mean the same by a tree as the scanner does."""
+"""The fallback engines match a tree as automata do."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from oracles import array_of_bytes, tree
 
 from etl.scanner import learning, stages
 from etl.scanner.char_class import POSIX
-from etl.scanner.engines import Answer, _backtracking, _linear, prove, search
+from etl.scanner.engines import EngineResult, _backtracking, _linear, check_compiles, compile_search
 from etl.scanner.learning import Learner
+from etl.scanner.regex_printer import format_regex
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
-from etl.scanner.written import regex_text
 
 TIMEOUT = timedelta(seconds=5)
 CHARACTERS = "aZ5_-!~ \t\x00\x07\x7f\x85\xa0éßÀλЖ中٣²…€\u0301\u2028\u3000😀"
 
 
-def by_re2(node: Node, texts: pa.Array) -> Answer:
-    return _linear(node, regex_text(node))(texts)
+def by_re2(node: Node, texts: pa.Array) -> EngineResult:
+    return _linear(node, format_regex(node))(texts)
 
 
-def by_regex(node: Node, texts: pa.Array) -> Answer:
+def by_regex(node: Node, texts: pa.Array) -> EngineResult:
     return _backtracking(node, TIMEOUT)(texts)
 
 
@@ -73,13 +73,13 @@ def test_bytes_that_are_no_characters(by: Any) -> None:
     assert answer.captures["v"].to_pylist() == ["v", None, None, "w"]
 
 
-def test_what_is_too_large_for_re2_is_run_all_the_same() -> None:
-    find = search(tree("(?<x>(?:[a-z]{1,1000}){1,1000})"), TIMEOUT)
+def test_patterns_too_large_for_re2_run_on_regex() -> None:
+    find = compile_search(tree("(?<x>(?:[a-z]{1,1000}){1,1000})"), TIMEOUT)
 
     assert find(pa.array(["-ab"])).captures["x"].to_pylist() == ["ab"]
 
 
-def test_time_runs_out_for_each_text_alone() -> None:
+def test_the_time_limit_applies_to_each_text() -> None:
     answer = _backtracking(tree(r"^(?<x>a|b)(?:a|aa|a?a)+\k<x>+$"), timedelta(milliseconds=10))(
         pa.array(["a" * 60 + "c", "baab", None])
     )
@@ -89,14 +89,14 @@ def test_time_runs_out_for_each_text_alone() -> None:
     assert answer.matched.to_pylist() == [False, True, False]
 
 
-def test_a_pattern_that_no_engine_takes_is_told() -> None:
+def test_a_pattern_without_an_engine_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"."):
-        prove(tree(r"(?=a)\k<nobody>"))
-    prove(tree(r"(?<x>a)\k<x>"))
+        check_compiles(tree(r"(?=a)\k<nobody>"))
+    check_compiles(tree(r"(?<x>a)\k<x>"))
 
 
-def test_no_word_edge_is_not_found_inside_a_character() -> None:
-    answer = search(tree(r"(?P<c>x?)\B"), timedelta(seconds=1))(pa.array(["béa", "bb"]))
+def test_no_word_boundary_is_found_inside_a_character() -> None:
+    answer = compile_search(tree(r"(?P<c>x?)\B"), timedelta(seconds=1))(pa.array(["béa", "bb"]))
 
     assert answer.matched.to_pylist() == [False, True]
 
@@ -109,7 +109,7 @@ def test_no_word_edge_is_not_found_inside_a_character() -> None:
 def test_runs_of_any_character_pass_over_bytes_that_are_no_utf8_in_every_engine(
     pattern: str, captured: bytes | None, learns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which engine reads a text depends on time spent on learning, so it must not show."""
+    """Which engine reads a text depends on the time spent on training, so all must give the same result."""
     monkeypatch.setattr(stages, "_learner", Learner)
     if not learns:
         monkeypatch.setattr(learning, "MOST_STATES", 0)

@@ -1,4 +1,4 @@
-"""What a learner knows, forgets and keeps on disk; that the order of learning changes nothing is a law (`test_scanner_laws`)."""
+"""A learner's budgets and its files; `test_scanner_laws` checks that the order of training changes nothing."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from oracles import tree
 from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
 
 PATTERN = r"(?P<key>[a-z]+)=(?:(?P<number>\d+)|(?P<word>\w+))"
 LINES = ["a=1", "key=value", "no", "x9=y", "=", "ab=12c"] * 250
-"""More than `KEEP_AFTER`."""
+"""More than `SAVE_AFTER`."""
 
 
 def learner(pattern: str = PATTERN, where: Any = "anywhere") -> Learner:
     return Learner([tree(pattern)], where)
 
 
-def scanned(of: Learner, texts: Sequence[str]) -> Captured:
+def scanned(of: Learner, texts: Sequence[str]) -> MatchArrays:
     return of.scan(Texts.of(pa.array(texts, pa.string())))
 
 
-def listed(spans: Captured) -> list[Any]:
+def listed(spans: MatchArrays) -> list[Any]:
     return [spans.pattern.tolist(), spans.views.tolist(), spans.valid.tolist()]
 
 
@@ -54,7 +54,7 @@ def test_states_are_bounded_within_a_text(own_cache: Path, monkeypatch: pytest.M
     spans = scanned(explosive, ["".join(Random(1).choices("ab", k=2000))])
 
     assert spans.pattern.tolist() == [UNKNOWN]
-    assert explosive._known().expanded == 50
+    assert explosive._load_automaton().expanded == 50
 
 
 def test_nothing_is_learned_without_time(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_it_gives_up_when_most_texts_are_left_to_others(own_cache: Path, monkeyp
     assert spans.pattern.tolist() == [UNKNOWN]
 
 
-def test_only_the_beginning_of_a_long_text_is_learned_from(own_cache: Path) -> None:
+def test_only_the_beginning_of_a_long_text_is_used_for_training(own_cache: Path) -> None:
     of = learner("(?P<x>a+)(?P<y>b+)(?P<z>c+)", "beginning")
     size = learning.MOST_BYTES
 
@@ -130,7 +130,7 @@ def test_only_the_beginning_of_a_long_text_is_learned_from(own_cache: Path) -> N
 # ── On disk ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_was_learned_is_there_in_the_next_run(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learned_states_are_loaded_in_the_next_run(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = listed(scanned(learner(), LINES))
     assert sorted(file.suffix for file in own_cache.iterdir()) == [".automaton", ".tables"]
     monkeypatch.setattr(Learner, "_learn", stuck)
@@ -138,13 +138,13 @@ def test_what_was_learned_is_there_in_the_next_run(own_cache: Path, monkeypatch:
     assert listed(scanned(learner(), LINES)) == wanted
 
 
-def test_what_is_new_is_learned_on_top(own_cache: Path) -> None:
+def test_new_states_are_added_to_loaded_ones(own_cache: Path) -> None:
     scanned(learner(), ["a=1"] * 1000)
 
     assert listed(scanned(learner(), LINES)) == listed(scanned(learner(f"({PATTERN})"), LINES))
 
 
-def test_few_texts_are_not_worth_a_file(own_cache: Path) -> None:
+def test_few_texts_are_not_stored(own_cache: Path) -> None:
     scanned(learner(), LINES[:10])
 
     assert not own_cache.exists()
@@ -165,7 +165,9 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("suffixes", [[".tables"], [".automaton"], [".tables", ".automaton"]])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_spoilt_files_are_ignored_and_written_anew(own_cache: Path, spoil: Callable[[bytes], bytes], suffixes: list[str]) -> None:
+def test_corrupt_files_are_ignored_and_written_again(
+    own_cache: Path, spoil: Callable[[bytes], bytes], suffixes: list[str]
+) -> None:
     wanted = listed(scanned(learner(), LINES))
     for file in own_cache.iterdir():
         file.unlink()
@@ -179,7 +181,7 @@ def test_spoilt_files_are_ignored_and_written_anew(own_cache: Path, spoil: Calla
 
 
 def test_tables_beside_the_automaton_of_another_run(own_cache: Path) -> None:
-    """Two runs that save at once can leave such a pair: what only the automaton knows must still get into the tables."""
+    """Two runs that save at once can leave such a pair: states that only the automaton has must still get into the tables."""
     scanned(learner(), ["a=1"] * 1000)
     old = {file: file.read_bytes() for file in own_cache.iterdir()}
     scanned(learner(), LINES)
@@ -192,7 +194,7 @@ def test_tables_beside_the_automaton_of_another_run(own_cache: Path) -> None:
     assert UNKNOWN not in spans.pattern
 
 
-def test_a_folder_that_is_gone_or_no_folder_costs_only_time(own_cache: Path) -> None:
+def test_a_missing_folder_costs_only_time(own_cache: Path) -> None:
     own_cache.write_text("no folder")
 
     spans = scanned(learner(), LINES)
@@ -205,8 +207,8 @@ _RUN = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from etl.columns import cache_files
-cache_files.folder = lambda: Path(sys.argv[1])
+from etl.columns import disk_cache
+disk_cache.folder = lambda: Path(sys.argv[1])
 from etl.scanner.scanner import Scanner
 from etl.scanner.syntax import parse
 scanner = Scanner([parse(sys.argv[2], None)])

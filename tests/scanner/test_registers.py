@@ -1,4 +1,4 @@
-"""Moves one after the other do what they are to do all at once."""
+"""Sequential moves have the effect of the parallel ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def done(moves: tuple[Move, ...] | list[Move], before: dict[int, object]) -> dic
 
 def list_of(moves: list[Move]) -> tuple[Move, ...]:
     registers = Registers()
-    number = registers.list_of(moves)
+    number = registers.intern_moves(moves)
     return list(registers.lists)[number]
 
 
@@ -36,7 +36,7 @@ def test_the_order_does_not_matter(moves: list[Move]) -> None:
     assert after == before | {target: "here" if source == HERE else before[source] for target, source in moves}
 
 
-def test_circles_take_one_move_more_each() -> None:
+def test_each_cycle_takes_one_more_move() -> None:
     assert len(list_of([(0, 1), (1, 0)])) == 3
     assert len(list_of([(0, 1), (1, 2), (2, 0), (3, 4), (4, 3), (5, 0), (6, HERE)])) == 9
 
@@ -44,18 +44,18 @@ def test_circles_take_one_move_more_each() -> None:
 def test_equal_lists_have_one_number_and_the_empty_one_is_0() -> None:
     registers = Registers()
 
-    assert registers.list_of([]) == 0
-    assert registers.list_of([(0, 1)]) == registers.list_of([(0, 1)]) == 1
-    assert registers.list_of([(1, 0)]) == 2
+    assert registers.intern_moves([]) == 0
+    assert registers.intern_moves([(0, 1)]) == registers.intern_moves([(0, 1)]) == 1
+    assert registers.intern_moves([(1, 0)]) == 2
 
 
 @pytest.mark.parametrize(
     ("values", "kept"), [([], []), ([HERE], [0]), ([3, HERE, 0], [3, 1, 0]), ([HERE, 0, 1, 2], [3, 0, 1, 2])]
 )
-def test_values_stay_where_they_are(values: list[int], kept: list[int]) -> None:
-    assert Registers().for_values(values) == kept
+def test_values_keep_their_registers(values: list[int], kept: list[int]) -> None:
+    assert Registers().allocate(values) == kept
 
 
 def test_registers_run_out() -> None:
-    with pytest.raises(BeyondError, match="places to remember"):
-        Registers().for_values([*range(MOST_REGISTERS), HERE])
+    with pytest.raises(BeyondError, match="registers"):
+        Registers().allocate([*range(MOST_REGISTERS), HERE])

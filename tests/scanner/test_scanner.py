@@ -1,4 +1,4 @@
-"""The scanner's public face, by examples."""
+"""The scanner's public interface, by examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN
 from etl.scanner.learning import Learner
 from etl.scanner.scanner import NO_PATTERN, Scanner
-from etl.scanner.stages import Engines, _learner
+from etl.scanner.stages import EngineStage, _learner
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LINE = r"(?P<key>\w+)=(?P<value>\S*)"
@@ -71,7 +71,7 @@ def test_the_order_of_patterns_is_kept_across_engines() -> None:
 
     found = scanner(*patterns)
 
-    assert [way.engine for way in found.ways] == ["scanner", "regex", "regex", "scanner"]
+    assert [way.engine for way in found.engine_choices] == ["scanner", "regex", "regex", "scanner"]
     assert rows(found.scan(column)) == [
         (1, {"a": "1", "b": "x", "c": None}),
         (0, {"a": "2", "b": None, "c": None}),
@@ -109,19 +109,21 @@ def test_atomic_groups_give_nothing_back() -> None:
 
     for pattern, wanted in cases.items():
         found = scanner(pattern)
-        assert found.ways[0] == ("scanner", None)
+        assert found.engine_choices[0] == ("scanner", None)
         assert found.scan(column).captures["x"].to_pylist() == wanted, pattern
 
 
-def test_texts_where_a_long_look_ahead_decides_are_left_to_others(own_cache: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_in_which_a_long_look_ahead_decides_go_to_another_engine(
+    own_cache: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left: list[str] = []
-    run = Engines.run
+    run = EngineStage.run
 
-    def watched(self: Engines, found: object, rows: object, first: int) -> None:
+    def watched(self: EngineStage, found: object, rows: object, first: int) -> None:
         left.extend(found.strings(rows).to_pylist())  # type: ignore[attr-defined]
         run(self, found, rows, first)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Engines, "run", watched)
+    monkeypatch.setattr(EngineStage, "run", watched)
     column = pa.array(["user ann", "user root", "user ruth", "group ann"])
 
     found = rows(scanner(r"^user (?!root)(?P<name>\w+)").scan(column))
@@ -130,7 +132,7 @@ def test_texts_where_a_long_look_ahead_decides_are_left_to_others(own_cache: obj
     assert left == ["user root", "user ruth"]
 
 
-def test_what_gave_up_at_the_beginning_is_found_further_on(own_cache: object) -> None:
+def test_a_match_after_the_beginning_is_found_when_the_anchored_automaton_gave_up(own_cache: object) -> None:
     found = scanner(LINE)
     _learner(found.patterns, "beginning").given_up = True
 
@@ -152,11 +154,11 @@ def test_a_pattern_that_runs_out_of_time_says_so() -> None:
     assert rows(found) == [None, (0, {"x": "b", "y": None}), None, (1, {"x": None, "y": "bbb"})]
 
 
-def test_nothing_runs_out_of_time_in_automata() -> None:
+def test_automata_have_no_time_outs() -> None:
     assert scanner(LINE).scan(pa.array(["a=1", "b"])).timed_out is None
 
 
-def test_it_travels_without_what_it_has_learned() -> None:
+def test_a_pickled_scanner_has_only_its_patterns() -> None:
     found = scanner(LINE, r"(?P<x>a)\k<x>")
     column = pa.array(["a=1", "aa", "-"])
     before = rows(found.scan(column))
@@ -170,7 +172,7 @@ def test_it_travels_without_what_it_has_learned() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text"), [(r"^(?<k>(?>(?!ab)|a))b$", "ab"), (r"x(?>(?!foo)|f)(?<k>oo)", "xfoo"), (r"(?>(?!aa)|a)(?<k>a)b", "aab")]
 )
-def test_a_long_look_ahead_at_the_end_of_an_atomic_group_is_left_to_others(pattern: str, text: str) -> None:
+def test_a_long_look_ahead_at_the_end_of_an_atomic_group_goes_to_another_engine(pattern: str, text: str) -> None:
     found = Scanner([tree(pattern)]).scan(pa.array([text]))
 
     wanted = regex.search(pattern, text, regex.VERSION1)
@@ -178,7 +180,7 @@ def test_a_long_look_ahead_at_the_end_of_an_atomic_group_is_left_to_others(patte
     assert found.captures["k"].to_pylist() == [wanted["k"]]
 
 
-def test_a_program_that_is_too_large_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_too_large_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = Learner([tree("(?:abc){2,9}d")], "anywhere")
     monkeypatch.setattr("etl.scanner.program.MOST_INSTRUCTIONS", 10)
     texts = Texts.of(pa.array(["abcabcd"]))

@@ -1,4 +1,4 @@
-"""The grok library through the scanner: the same captures as RE2 or ``regex`` find with the same tree."""
+"""The grok library on the scanner: the captures equal those of RE2 or ``regex`` with the same tree."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.scanner.engines import search
+from etl.scanner.engines import compile_search
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.regex_printer import format_regex, group_name
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node, captures
-from etl.scanner.written import group_name, regex_text
 from parsers.grok.captures import distinct
 from parsers.grok.compiler import compiled
 from parsers.patterns import load
@@ -59,8 +59,8 @@ def scanned(scanner: Scanner, texts: Sequence[str]) -> list[dict[str, str | None
 
 
 def searched(tree: Node, texts: Sequence[str]) -> list[dict[str, str | None] | None]:
-    """By RE2, or by ``regex`` where RE2 cannot."""
-    answer = search(tree, PATIENT)(pa.array(texts, pa.string()))
+    """By RE2, or by ``regex`` if RE2 does not support the pattern."""
+    answer = compile_search(tree, PATIENT)(pa.array(texts, pa.string()))
     columns = {name: column.to_pylist() for name, column in answer.captures.items()}
     return [
         {name: column[n] for name, column in columns.items()} if matched else None
@@ -69,8 +69,8 @@ def searched(tree: Node, texts: Sequence[str]) -> list[dict[str, str | None] | N
 
 
 def backtracked(tree: Node, texts: Sequence[str]) -> list[dict[str, str | None] | None]:
-    """By ``regex``; None for what takes too long there is left out by the caller."""
-    expression = regex.compile(regex_text(tree, backtracking=True), regex.VERSION1)
+    """By ``regex``; None for a text that takes too long, which the caller leaves out."""
+    expression = regex.compile(format_regex(tree, backtracking=True), regex.VERSION1)
     fields = [capture.field for capture in captures(tree)]
     rows: list[dict[str, str | None] | None] = []
     for text in texts:
@@ -93,7 +93,7 @@ def test_patterns_on_random_texts(pattern: str, texts: list[str]) -> None:
 
 
 def test_vectors(acceptance: Path) -> None:
-    """All of which the library has the names, not only those whose expected fields are a matter of this product."""
+    """All vectors whose patterns the library has."""
     by_pattern: dict[tuple[str, str], list[str]] = defaultdict(list)
     for line in (acceptance / "grok/vectors.jsonl").read_text().splitlines():
         vector = json.loads(line)
@@ -105,7 +105,7 @@ def test_vectors(acceptance: Path) -> None:
     for key, tree in trees.items():
         texts = by_pattern[key]
         scanner = Scanner([tree], PATIENT)
-        ways[scanner.ways[0].engine] += 1
+        ways[scanner.engine_choices[0].engine] += 1
         if scanned(scanner, texts) != searched(tree, texts):
             wrong.append(key)
 
@@ -114,8 +114,8 @@ def test_vectors(acceptance: Path) -> None:
     assert ways["scanner"] > 0.9 * len(trees), ways
 
 
-def test_the_whole_library_on_what_it_is_made_for(acceptance: Path) -> None:
-    """Some messages for each name of the library, and messages that were damaged a little."""
+def test_the_whole_library_on_its_messages(acceptance: Path) -> None:
+    """Some messages for each name of the library, and slightly damaged ones."""
     vectors = [json.loads(line) for line in (acceptance / "grok/vectors.jsonl").read_text().splitlines()]
     messages = sorted({vector["message"] for vector in vectors if len(vector["message"]) < 500})
     chance = Random(1 if "CI" in os.environ else None)

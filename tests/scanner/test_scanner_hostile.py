@@ -1,4 +1,4 @@
-"""Texts and patterns that are made to hurt: huge, ambiguous, or beyond the automaton."""
+"""Hostile texts and patterns: huge, ambiguous, or beyond the limits of automata."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from oracles import expected, rows, tree
 from etl.scanner import learning
 from etl.scanner.automaton import Automaton
 from etl.scanner.learning import Learner
-from etl.scanner.program import MOST_INSTRUCTIONS, BeyondError, program
+from etl.scanner.program import MOST_INSTRUCTIONS, BeyondError, compile_program
 from etl.scanner.scanner import Scanner
-from etl.scanner.stages import Engines
+from etl.scanner.stages import EngineStage
 
 MILLION = 1_000_000
 GIB = 1 << 30
@@ -28,12 +28,12 @@ def scanner(*patterns: str) -> Scanner:
 
 @pytest.fixture
 def engines_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No text may be left to other engines."""
+    """Fails the test if a text goes to another engine."""
 
     def run(*_: object) -> None:
         raise AssertionError("texts are left to other engines")
 
-    monkeypatch.setattr(Engines, "run", run)
+    monkeypatch.setattr(EngineStage, "run", run)
 
 
 # ── Sizes ─────────────────────────────────────────────────────────────────────────────────────────
@@ -42,7 +42,7 @@ def engines_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
 @pytest.mark.parametrize("others", [[], ["x status=404 éé end=1"]], ids=["alone", "beside a short one"])
 def test_a_line_of_10_mb(own_cache: Path, type_: pa.DataType, others: list[str], request: pytest.FixtureRequest) -> None:
-    """Alone it is left to another engine; where a short line has taught the same states it is not."""
+    """Alone it goes to another engine; if a short line has trained the same states, it does not."""
     line = "x" * (5 * MILLION) + " status=404 " + "é" * (2 * MILLION) + " end=1"
     if others:
         request.getfixturevalue("engines_forbidden")
@@ -54,7 +54,7 @@ def test_a_line_of_10_mb(own_cache: Path, type_: pa.DataType, others: list[str],
     assert found.pattern.tolist() == [-1, 0] + [0] * len(others)
 
 
-def test_what_only_the_end_of_a_long_text_teaches_is_left_to_others(own_cache: Path) -> None:
+def test_states_needed_only_at_the_end_of_a_long_text_are_not_learned(own_cache: Path) -> None:
     long = "a" * (learning.MOST_BYTES + 5)
     column = pa.array([long + "b12", long + "c", long + "b"])
     patterns = [r"^(?P<a>a+)(?:b(?P<n>\d+))$", r"a(?P<c>c)"]
@@ -111,7 +111,7 @@ EXPLOSIVE = [
 
 @pytest.mark.parametrize(("pattern", "letters"), EXPLOSIVE)
 def test_time_is_linear(own_cache: Path, pattern: str, letters: str) -> None:
-    """Four times the text takes four times as long; up to 16 for what else the machine does, where squares need 16."""
+    """Four times the text takes four times as long; less than 16 times allows for a busy machine, and quadratic time needs 16."""
     text = "".join(Random(1).choices(letters, k=20_000)) if len(letters) > 1 else letters * 20_000
     small, large = pa.array([text] * 4), pa.array([text * 8] * 4)
     of = scanner(pattern)
@@ -151,11 +151,11 @@ def test_large_patterns(own_cache: Path, pattern: str) -> None:
 
 def test_programs_are_bounded() -> None:
     with pytest.raises(BeyondError, match="more than"):
-        program([tree("(?:[a-z]{1,1000}){1,1000}")], "anywhere")
-    assert len(program([tree("[a-z]{1,1000}" * 20)], "anywhere").does) < MOST_INSTRUCTIONS
+        compile_program([tree("(?:[a-z]{1,1000}){1,1000}")], "anywhere")
+    assert len(compile_program([tree("[a-z]{1,1000}" * 20)], "anywhere").opcodes) < MOST_INSTRUCTIONS
 
 
-def test_more_places_than_registers(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_positions_than_registers(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "".join(f"(?P<c{n}>[ab])" for n in range(12)) + "$"
     texts = ["ab" * n for n in range(12)] + ["-"]
     wanted = [expected([pattern], text) for text in texts]
@@ -172,25 +172,25 @@ def test_more_threads_than_a_state_may_have(own_cache: Path, monkeypatch: pytest
     assert rows(scanner(pattern).scan(pa.array(texts))) == [expected([pattern], text) for text in texts]
 
 
-def test_more_ways_than_a_place_may_have(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_items_than_a_closure_may_have(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "(?P<x>(?:a|ab|abc|abca){1,3})$"
     texts = ["abcabcab", "abcaab", "a", "c"]
-    monkeypatch.setattr("etl.scanner.closure.MOST_REACHED", 3)
+    monkeypatch.setattr("etl.scanner.closure.MOST_ITEMS", 3)
 
     assert rows(scanner(pattern).scan(pa.array(texts))) == [expected([pattern], text) for text in texts]
 
 
-def test_ways_that_reach_nothing_are_bounded() -> None:
-    """Each of these groups doubles the ways: entries of atomic groups tell them apart."""
-    automaton = Automaton(program([tree("(?:(?>^)|)" * 40 + "(?<=q)z")], "beginning"))
+def test_paths_that_end_nowhere_are_bounded() -> None:
+    """Each of these groups doubles the paths, because entries of atomic groups distinguish them."""
+    automaton = Automaton(compile_program([tree("(?:(?>^)|)" * 40 + "(?<=q)z")], "beginning"))
 
     automaton.train(b"abc")
 
     assert automaton.complete(3)
 
 
-def test_tables_that_are_too_large_leave_texts_to_others(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.scanner.tables.MOST_MOVES", 1)
+def test_texts_go_to_another_engine_if_tables_are_too_large(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.scanner.transition_tables.MOST_MOVES", 1)
     of = scanner(r"(?P<x>a+)(?P<y>b+)")
 
     assert rows(of.scan(pa.array(["aab", "b"]))) == [(0, {"x": "aa", "y": "b"}), None]

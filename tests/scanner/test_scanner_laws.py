@@ -25,11 +25,11 @@ from random_patterns import flat_patterns, long_texts, patterns, raw_texts, text
 from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
-from etl.scanner.tables import TooLargeError, tables
+from etl.scanner.transition_tables import TooLargeError, build_tables
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 """Of all laws together; a case is a list of patterns and a text."""
@@ -51,12 +51,12 @@ law = settings(
 )
 several_texts = st.lists(texts, min_size=TEXTS, max_size=TEXTS)
 around = st.lists(st.one_of(st.none(), texts), max_size=3)
-"""What a slice leaves out."""
+"""Rows around a slice."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _count(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Says how many cases were compared: those whose pattern both sides take."""
+    """Print how many cases were compared: those whose pattern both sides support."""
     yield
     if "SLUICE_FUZZ" in os.environ:
         with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
@@ -65,7 +65,7 @@ def _count(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def scanner_of(*several: str) -> Scanner:
-    """Of patterns that both sides take."""
+    """A scanner of patterns that both sides support."""
     assume(all(compiled(pattern) is not None for pattern in several))
     try:
         return Scanner([tree(pattern) for pattern in several], PATIENT)
@@ -157,9 +157,9 @@ def test_type_slices_and_nulls_change_nothing(
 @law
 @given(patterns, st.lists(raw_texts, min_size=TEXTS, max_size=TEXTS), st.sampled_from(TYPES))
 def test_invalid_utf8_is_read_byte_by_byte(pattern: str, several: list[bytes], type_: pa.DataType) -> None:
-    """As a pattern over bytes whose characters are well-formed UTF-8 reads it."""
+    """Expected are the matches of a pattern over bytes, in which a character is a well-formed UTF-8 sequence."""
     scanner = scanner_of(pattern)
-    assume(scanner.ways[0] == ("scanner", None))
+    assume(scanner.engine_choices[0] == ("scanner", None))
     several = without_trap(several, pattern)
     theirs = byte_pattern(tree(pattern))
     assume(theirs is not None)
@@ -177,7 +177,7 @@ def test_invalid_utf8_is_read_byte_by_byte(pattern: str, several: list[bytes], t
 @settings(law, max_examples=-(-law.max_examples // 2))
 @given(patterns, st.lists(wild_texts, min_size=TEXTS, max_size=TEXTS), st.sampled_from(TYPES))
 def test_any_bytes_do_no_harm(pattern: str, several: list[bytes], type_: pa.DataType) -> None:
-    """What is captured is part of the text, and texts that are UTF-8 are read as beside others that are."""
+    """Captures are parts of the text, and UTF-8 texts match as in a column of UTF-8 only."""
     scanner = scanner_of(pattern)
     several = without_trap(several, pattern)
 
@@ -196,7 +196,7 @@ def test_any_bytes_do_no_harm(pattern: str, several: list[bytes], type_: pa.Data
 
 
 def answers(learner: Learner, several: list[str]) -> list[Any]:
-    """Of each text: the pattern, and what was captured."""
+    """For each text, the pattern and its captures."""
     column = Texts.of(pa.array(several, pa.string()))
     return listed(learner.scan(column), learner.names, column)
 
@@ -206,20 +206,20 @@ def at_once(learner: Learner, several: list[str]) -> list[Any]:
 
 
 def text_by_text(learner: Learner, several: list[str]) -> list[Any]:
-    """From the last to the first, each learned when it comes."""
+    """From the last to the first, one text at a time."""
     return [answers(learner, [text])[0] for text in several[::-1]][::-1]
 
 
 def all_states(learner: Learner, several: list[str]) -> list[Any]:
-    """Everything is known before the first text."""
-    automaton = learner._known()
+    """All states are made before the first text."""
+    automaton = learner._load_automaton()
     assume(automaton.complete(500))
     try:
-        learner._tables = tables(automaton)
+        learner._tables = build_tables(automaton)
     except TooLargeError:
         assume(False)
     column = Texts.of(pa.array(several, pa.string()))
-    found = Captured.room(len(learner.names), len(several))
+    found = MatchArrays.allocate(len(learner.names), len(several))
     learner._run(column, found)
     return listed(found, learner.names, column)
 
@@ -229,7 +229,7 @@ def all_states(learner: Learner, several: list[str]) -> list[Any]:
 @given(st.lists(patterns, min_size=1, max_size=2), several_texts)
 def test_the_order_of_learning_changes_nothing(where: Any, several: list[str], column: list[str]) -> None:
     scanner = scanner_of(*several)
-    assume(all(way.engine == "scanner" for way in scanner.ways))
+    assume(all(way.engine == "scanner" for way in scanner.engine_choices))
     ways: list[Callable[[Learner, list[str]], list[Any]]] = [at_once, text_by_text, all_states]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -264,9 +264,9 @@ def test_small_budgets_change_nothing(budget: tuple[str, float], several: list[s
 @law
 @given(patterns, st.lists(raw_texts, min_size=TEXTS, max_size=TEXTS))
 def test_a_budget_of_nothing_changes_nothing_of_invalid_utf8(pattern: str, several: list[bytes]) -> None:
-    """What goes to RE2 or ``regex`` depends on time, so bytes that are no UTF-8 must mean the same to them."""
+    """Which texts go to RE2 or ``regex`` depends on time, so bytes that are not UTF-8 must match alike there."""
     scanner = scanner_of(pattern)
-    assume(scanner.ways[0] == ("scanner", None))
+    assume(scanner.engine_choices[0] == ("scanner", None))
     column = array_of_bytes(without_trap(several, pattern), pa.string())
 
     with pytest.MonkeyPatch.context() as patch:
@@ -281,7 +281,7 @@ def test_a_budget_of_nothing_changes_nothing_of_invalid_utf8(pattern: str, sever
 
 
 def raw_rows(scanner: Scanner, column: pa.Array) -> list[Any]:
-    """Of each text: the pattern's number, and the captures as bytes."""
+    """For each text, the pattern's number and the captures as bytes."""
     scan = scanner.scan(column)
     captured = [column.cast(pa.binary_view()).to_pylist() for column in scan.captures.values()]
     return [(number, *(one[n] for one in captured)) for n, number in enumerate(scan.pattern.tolist())]
@@ -291,7 +291,7 @@ def raw_rows(scanner: Scanner, column: pa.Array) -> list[Any]:
 
 
 def test_where_re_is_wrong() -> None:
-    """Smallest cases of what keeps ``re`` from being asked: when Python is right, so is the scanner."""
+    """The smallest cases of Python's bugs, which are why ``re`` is not the oracle for them."""
     cases = [
         (r"(?P<all>(?:ab?c)*+)\Z".replace(r"\Z", r"\z"), "a", None),  # CPython 106052: matches "a", fixed in 3.11.5
         (r"(?P<all>(?:(?!C).)++)", "ABC", {"all": "AB"}),  # 100061: captures "ABC", fixed in 3.11.6

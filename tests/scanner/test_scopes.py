@@ -1,11 +1,11 @@
-"""Atomic groups in a state: which threads are left, and how their scopes are called."""
+"""The normal form of a state's atomic groups: the remaining threads, and the numbers of their scopes."""
 
 from __future__ import annotations
 
 import pytest
 
 from etl.scanner.closure import Thread
-from etl.scanner.scopes import settled
+from etl.scanner.scopes import normalise
 
 INSIDE, LEFT = 0, 1
 
@@ -16,7 +16,7 @@ def scope(entry: int, marked: int = INSIDE) -> int:
 
 MATCHED = Thread(-1)
 A, B, C = 10, 20, 30
-"""Places in a program."""
+"""Instructions of a program."""
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ A, B, C = 10, 20, 30
         ),
     ],
 )
-def test_settled(threads: list[Thread], kept: list[tuple[int, Thread]]) -> None:
-    assert settled(threads) == kept
+def test_normalise(threads: list[Thread], kept: list[tuple[int, Thread]]) -> None:
+    assert normalise(threads) == kept

@@ -1,4 +1,4 @@
-"""Sequences of byte ranges are exactly the characters of a range."""
+"""Sequences of byte ranges match exactly the characters of a range."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def holds(sequences: tuple[tuple[Range, ...], ...], code: int) -> bool:
 @settings(max_examples=200)
 @given(st.tuples(codes, codes).map(sorted), st.lists(codes, max_size=20))
 def test_a_range_is_split_exactly(bounds: list[int], others: list[int]) -> None:
-    """As many byte strings as characters, each sequence behind the one before: so no character is missing or there twice."""
+    """As many byte strings as characters, and the sequences in ascending order: so each character occurs exactly once."""
     first, last = bounds
 
     sequences = byte_sequences(first, last)
@@ -87,7 +87,7 @@ def test_all_characters_take_few_sequences() -> None:
 
 
 def texts_of(made: Branches) -> set[bytes]:
-    """Every byte string that the branches read."""
+    """Every byte string that the branches match."""
     if not made:
         return {b""}
     return {bytes([byte]) + tail for mask, behind in made for byte in range(256) if mask >> byte & 1 for tail in texts_of(behind)}

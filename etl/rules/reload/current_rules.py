@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from etl.columns import cache_files
+from etl.columns import disk_cache
 from etl.rules.compiled_rules import Stream
 from etl.rules.files import NO_RULE, FileStates, documents_in, documents_of, rules_of, states_of
 from etl.rules.rule import Problem, RuleSet
@@ -62,13 +62,13 @@ def _read(
 ) -> RuleSet:
     origins = sorted({text.origin for text in texts})
     of = f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}"
-    file = cache_files.cache_file(of, Path(__file__).parents[1])
-    before = cache_files.load(file, Good) or Good({})
+    file = disk_cache.cache_file(of, Path(__file__).parents[1])
+    before = disk_cache.load(file, Good) or Good({})
     reading = _Reading(before, {text.name: text.text for text in texts}, placeholders, stream)
     for one in (*files, *(text.state for text in texts)):
         reading.take(one)
     if (after := reading.good()) != before:
-        cache_files.save(file, after)
+        disk_cache.save(file, after)
     found = rules_of(reading.documents, dict(placeholders), reading.problems)
     return replace(found, refused=tuple(reading.refused))
 

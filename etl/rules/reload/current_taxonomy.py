@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from etl.columns import cache_files
+from etl.columns import disk_cache
 from etl.rules.rule import Problem
 from etl.rules.taxonomy import Taxonomy, TaxonomyError, found, read_taxonomy
 
@@ -43,8 +43,8 @@ def state(path: str | None) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _standing(path: str, _: tuple[int, int] | None) -> Standing:
-    file = cache_files.cache_file(f"taxonomy {os.getcwd()} {path}", Path(__file__).parents[1])
-    before = cache_files.load(file, Taxonomy)
+    file = disk_cache.cache_file(f"taxonomy {os.getcwd()} {path}", Path(__file__).parents[1])
+    before = disk_cache.load(file, Taxonomy)
     try:
         now = read_taxonomy(path)
     except TaxonomyError as error:
@@ -53,5 +53,5 @@ def _standing(path: str, _: tuple[int, int] | None) -> Standing:
         log.warning("%s; names of fields, log sources and placeholders stay as they were", error)
         return Standing(before, (Problem(path, 1, str(error)),))
     if now != before:
-        cache_files.save(file, now)
+        disk_cache.save(file, now)
     return Standing(now)

@@ -11,10 +11,10 @@ import re
 
 from etl.expressions import java_regex
 from etl.expressions.java_characters import NoFormError
-from etl.expressions.searches import trees
+from etl.expressions.searches import search_tree
+from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node
-from etl.scanner.ways import way
 
 _TOKEN = re.compile(
     r"""
@@ -43,10 +43,10 @@ class LeftError(ValueError):
 def automaton(pattern: str) -> Node | None:
     """What the scanner looks for, or None where RE2 has to."""
     try:
-        tree = trees(java_regex.parse(rewritten(pattern)).tree, None)
+        tree = search_tree(java_regex.parse(rewritten(pattern)).tree, None)
     except (LeftError, NoFormError, PatternError, RecursionError):
         return None
-    return tree if way(tree).engine == "scanner" else None
+    return tree if choose_engine(tree).engine == "scanner" else None
 
 
 def rewritten(pattern: str) -> str:

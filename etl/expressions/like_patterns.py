@@ -1,4 +1,4 @@
-"""LIKE: a pattern → the cheapest kernel that decides it."""
+"""LIKE patterns: parses them, and chooses the cheapest kernel for each."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SIMPLE: dict[str, Callable[[str, Any], Any]] = {
 
 
 def like(pattern: str, escape: str) -> Kernel:
-    """Raises ValueError for a lonely escape character."""
-    parts = parts_of(pattern, escape)
+    """The kernel of a pattern. Raises ValueError for an escape character that escapes nothing."""
+    parts = parse_like(pattern, escape)
     simple = _SIMPLE.get("".join("%" if part is ANY_TEXT else "_" if part is ONE else "x" for part in parts))
     if simple is None:
-        return matches(tree_of(parts))
+        return matches(like_tree(parts))
     inner = "".join(part for part in parts if isinstance(part, str))
 
     def run(rows: Rows, text: Any) -> Any:
@@ -38,17 +38,17 @@ def like(pattern: str, escape: str) -> Kernel:
 
 
 def contains(part: str) -> Kernel:
-    """Whether a text has this part."""
+    """A kernel: whether a text contains ``part``."""
     return matches(literal(part))
 
 
 def literal(text: str) -> Node:
-    """The text itself."""
+    """A pattern that matches the text itself."""
     return sequence([Chars(one_of(char)) for char in text])
 
 
-def tree_of(parts: list[object]) -> Node:
-    """What `parts_of` found, as a pattern of a whole text."""
+def like_tree(parts: list[object]) -> Node:
+    """The parts of `parse_like` as a pattern that matches the whole text."""
     inner = [literal(part) if isinstance(part, str) else _WILD[part] for part in parts]
     return sequence([Edge("\\A"), *inner] if parts[-1] is ANY_TEXT else [Edge("\\A"), *inner, Edge("\\z")])
 
@@ -56,8 +56,8 @@ def tree_of(parts: list[object]) -> Node:
 _WILD: dict[object, Node] = {ANY_TEXT: Repeat(Chars(ANY), 0, None), ONE: Chars(ANY)}
 
 
-def parts_of(pattern: str, escape: str) -> list[object]:
-    """Texts and wildcards. Raises ValueError for a lonely escape character."""
+def parse_like(pattern: str, escape: str) -> list[object]:
+    """Split a pattern into texts and wildcards. Raises ValueError for an escape character that escapes nothing."""
     parts: list[object] = []
     at = 0
     while at < len(pattern):

@@ -1,4 +1,4 @@
-"""A tree → the text of a regular expression, as RE2 or the package ``regex`` compile it."""
+"""Prints a syntax tree as a regular expression for RE2 or the package ``regex``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 from etl.scanner.char_class import CharClass
-from etl.scanner.demands import one_byte
 from etl.scanner.tree import (
     Atomic,
     Backreference,
@@ -22,35 +21,36 @@ from etl.scanner.tree import (
     Sequence,
     walk,
 )
+from etl.scanner.tree_analysis import one_byte
 from etl.scanner.utf8 import has_all_wide
 
 _EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
 _BACKTRACKING_EDGES = {**_EDGES, "\\z": "\\Z", "\\b": "(?a:\\b)", "\\B": "(?a:\\B)"}
-"""``regex`` knows all of Unicode, for classes like ``\\p{L}``; words are of ASCII all the same."""
+"""``regex`` matches Unicode, for classes such as ``\\p{L}``; word characters are ASCII all the same."""
 
 _NO_CHARACTER, _OUTSIDE = r"\udc80-\udcff", r"(?![\udc80-\udcbf])"
-"""Bytes that are no UTF-8 as Python decodes them (PEP 383), and a place where none goes on inside a character."""
+"""Bytes that are not UTF-8, as Python decodes them (PEP 383), and an assertion that the position is not inside a character."""
 
 _SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
 
 
 def group_name(index: int) -> str:
-    """The engine's name of the n-th capture."""
+    """The engine's name for the n-th capture."""
     return f"c{index}"
 
 
-def regex_text(node: Node, *, backtracking: bool = False, raw: bool = False) -> str:
-    """The expression, whose n-th capture is named `group_name` of n.
+def format_regex(node: Node, *, backtracking: bool = False, raw: bool = False) -> str:
+    """The regular expression; its n-th capture is named `group_name(n)`.
 
-    ``backtracking`` writes it for the package ``regex``; RE2 has no look-around, atomic groups and back-references.
-    ``raw``, for that package too, gives bytes that are no UTF-8 the meaning that they have for the scanner: no class has
-    them, loops over all characters beyond ASCII pass over them, and look-around of one character takes them for one.
+    ``backtracking`` prints it for the package ``regex``; RE2 has no look-around, atomic groups and back-references.
+    ``raw``, for that package too, treats bytes that are not UTF-8 as the scanner does: no class contains them, loops over all
+    characters beyond ASCII pass over them, and a look-around of one character takes such a byte for a character.
     """
     return f"(?:\\A|{_OUTSIDE})(?:{_RawWriter(node).text(node)})" if raw else _Writer(node, backtracking).text(node)
 
 
 class _Writer:
-    """Captures are numbered in the order in which they are written, which is that of `captures`."""
+    """Numbers captures in the order in which it prints them, which is the order of `captures`."""
 
     def __init__(self, root: Node, backtracking: bool) -> None:
         self.numbers = count()
@@ -62,7 +62,7 @@ class _Writer:
         return _WRITERS[type(node)](self, node)
 
     def atom(self, node: Node) -> str:
-        """Text that a repeat can follow."""
+        """Text that a quantifier can follow."""
         text = self.text(node)
         return text if isinstance(node, Chars) else f"(?:{text})"
 
@@ -106,12 +106,12 @@ class _Writer:
 
 
 class _RawWriter(_Writer):
-    """For texts that hold bytes that are no UTF-8."""
+    """For texts with bytes that are not UTF-8."""
 
     def __init__(self, root: Node) -> None:
         super().__init__(root, backtracking=True)
         self.beside = False
-        """Whether a look-around of one character is written."""
+        """Whether a look-around of one character is being printed."""
 
     def chars(self, node: Chars) -> str:
         return super().chars(node) if self.beside or not node.of.others else _characters(node.of)
@@ -131,7 +131,7 @@ class _RawWriter(_Writer):
 
 
 def _characters(of: CharClass) -> str:
-    """The class without bytes that are no UTF-8."""
+    """The class without bytes that are not UTF-8."""
     text = of.text()
     return f"{text[:-1]}{_NO_CHARACTER}]" if text.startswith("[") else f"[^{_NO_CHARACTER}]"
 

@@ -1,4 +1,4 @@
-"""An automaton's tables, asked state by state."""
+"""The state graph of an automaton, read from its transition tables."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.scanner.tables import STATE_BITS, Tables
+from etl.scanner.transition_tables import STATE_BITS, TransitionTables
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Move = tuple[int, int]
-"""A register and what it is set to: another register's place, or `etl.scanner.registers.HERE`."""
+"""A register and its source: another register, or `etl.scanner.registers.HERE`."""
 
-LONGEST_WORD = 16
-"""Bytes of a `Graph.word`; one that goes on is several."""
+LONGEST_LITERAL = 16
+"""Bytes of a `StateGraph.literal`; a longer one is several literals."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Where a byte leads."""
+    """A transition."""
 
     target: int
     moves: tuple[Move, ...]
 
 
-class Graph:
-    """States by their rows in the tables; row 0 is dead."""
+class StateGraph:
+    """States, by their rows in the tables; row 0 is the dead state."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: TransitionTables) -> None:
         self.tables = tables
         self.start = tables.start >> tables.shift
         self._bounds = [int(bound) >> tables.shift for bound in tables.kinds]
 
     @cached_property
     def edges(self) -> list[list[Edge]]:
-        """Of each state, where the 256 bytes lead."""
+        """For each state, the transitions of the 256 bytes."""
         it = self.tables
         bounds = it.move_starts.tolist()
         moves = list(zip(it.move_to.tolist(), it.move_from.tolist(), strict=True))
@@ -53,37 +53,37 @@ class Graph:
         return [[made[entry] for entry in row] for row in entries.tolist()]
 
     def final(self, row: int) -> int:
-        """The final of a text that ends in a state, -1 for none."""
+        """The final of a text that ends in this state, -1 for none."""
         return int(self.tables.finals[row])
 
     def decided(self, row: int) -> bool:
-        """Whether a text's fate does not depend on what follows."""
+        """Whether the result does not depend on the rest of the text."""
         return row == 0 or self._bounds[2] <= row < self._bounds[3]
 
-    def skips(self, row: int) -> bool:
-        """Whether only the text's end counts."""
+    def ignores_rest(self, row: int) -> bool:
+        """Whether all bytes are self-loops, so that the match ends at the text's end."""
         return self._bounds[1] <= row < self._bounds[2]
 
-    def stays(self, row: int) -> Array:
-        """bool[256]: the bytes that change nothing."""
+    def self_loops(self, row: int) -> Array:
+        """bool[256]: the bytes that keep the state and move no registers."""
         return np.array([edge.target == row and not edge.moves for edge in self.edges[row]])
 
-    def word(self, row: int) -> tuple[bytes, list[Edge]]:
-        """The bytes that must follow in a state for a text to match, and where each leads."""
+    def literal(self, row: int) -> tuple[bytes, list[Edge]]:
+        """The bytes that must follow this state in any match, and their transitions."""
         word, edges = bytearray(), list[Edge]()
-        while len(word) < LONGEST_WORD and (step := self._only(row)):
+        while len(word) < LONGEST_LITERAL and (step := self._only(row)):
             word.append(step[0])
             edges.append(step[1])
             row = step[1].target
         return bytes(word), edges
 
     def _only(self, row: int) -> tuple[int, Edge] | None:
-        """The one byte that leads on from a state, and where to, if there is only one."""
-        if self.decided(row) or self.skips(row):
+        """The only byte that does not end the match, and its transition; None if there are several."""
+        if self.decided(row) or self.ignores_rest(row):
             return None
         on = [(byte, edge) for byte, edge in enumerate(self.edges[row]) if not self._ends(edge.target)]
         return on[0] if len(on) == 1 and on[0][1].target != row else None
 
     def _ends(self, row: int) -> bool:
-        """Whether nothing matches any more, or nothing is known of what follows."""
+        """Whether the state is dead or unknown."""
         return row == 0 or (self.decided(row) and self.tables.patterns[self.final(row)] < 0)

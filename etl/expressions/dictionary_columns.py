@@ -1,8 +1,7 @@
-"""Columns whose values repeat, as numbers of their different values: what is computed of these is computed of all rows.
+"""Dictionary-encoded columns: an expression over columns of few distinct values is evaluated once for each combination of them.
 
-A log has few levels, actions and protocols, and a ``case`` over them takes a kernel for each comparison. So an expression over
-such columns is evaluated once for every combination of their values, and each row takes the result of its own. An expression
-without fields is evaluated for one row.
+Logs have few levels, actions and protocols, and a ``case`` over them takes a kernel for each comparison. Each row takes the
+result of its own combination of values. An expression without fields is evaluated for one row.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from etl.expressions.rows import Evaluated
+from etl.expressions.rows import Evaluation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,49 +20,49 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 LEAST_ROWS = 512
-"""Rows of a batch from which on it is tried."""
+"""Least rows of a batch for which columns are encoded."""
 
 SAMPLE, MOST_IN_SAMPLE = 256, 64
-"""Rows that show whether a column repeats, and their most different values."""
+"""Sample size in rows, and most distinct values in the sample for which the column is encoded."""
 
 LEAST_REPEATS = 8
-"""Rows for each combination of values, on the average."""
+"""Least average number of rows for each combination of values."""
 
 
-_DEAR = re.compile(r"\b(?:rlike|regexp_\w+|like)\b", re.IGNORECASE)
+_COSTLY = re.compile(r"\b(?:rlike|regexp_\w+|like)\b", re.IGNORECASE)
 _CALL, _BRANCH = re.compile(r"\w\("), re.compile(r"\bwhen\b", re.IGNORECASE)
-_COSTS = {_DEAR: 4, _CALL: 1, _BRANCH: 0.5}
-"""What stands in an expression, and about what it costs."""
+_COSTS = {_COSTLY: 4, _CALL: 1, _BRANCH: 0.5}
+"""Constructs of an expression and their estimated costs."""
 
 COST_OF_A_FIELD = 5
-"""Of numbering the values of a column."""
+"""Estimated cost of encoding a column."""
 
 MOST_FIELDS = 2
-"""Of an expression; those of more have too many combinations."""
+"""Most fields of an expression; more have too many combinations."""
 
 
-def pays(text: str, fields: Sequence[str]) -> bool:
-    """Whether an expression costs more than to number the values of its fields."""
+def is_worth_encoding(text: str, fields: Sequence[str]) -> bool:
+    """Whether evaluating an expression costs more than encoding its fields."""
     cost = sum(cost * len(found.findall(text)) for found, cost in _COSTS.items())
     return len(fields) <= MOST_FIELDS and cost >= max(1, COST_OF_A_FIELD * len(fields))
 
 
-class Repeated(NamedTuple):
-    """A column's different values, null among them, and of each row the number of its own."""
+class DictionaryColumn(NamedTuple):
+    """A column's distinct values, including null, and for each row the index of its value."""
 
     values: pa.Array
     numbers: Array
 
 
-class RepeatedColumns:
-    """The columns of one batch, each looked at when it is first asked for."""
+class DictionaryColumns:
+    """The columns of one batch, each encoded at first use."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
-        self._known: dict[str, Repeated | None] = {}
+        self._hashed_schema: dict[str, DictionaryColumn | None] = {}
 
     def combined(self, fields: Sequence[str]) -> tuple[Mapping[str, pa.Array], int, pa.Array] | None:
-        """All combinations of the fields' values as columns, how many they are, and of each row the number of its own."""
+        """All combinations of the fields' values as columns, their count, and for each row the index of its combination."""
         import numpy as np
 
         rows = self._batch.num_rows
@@ -83,32 +82,32 @@ class RepeatedColumns:
             count *= size
         return {name: values[name].take(pa.array(at)) for name, at in columns.items()}, count, pa.array(numbers)
 
-    def _of(self, name: str) -> Repeated | None:
-        if name not in self._known:
-            self._known[name] = _repeated(self._batch.column(name))
-        return self._known[name]
+    def _of(self, name: str) -> DictionaryColumn | None:
+        if name not in self._hashed_schema:
+            self._hashed_schema[name] = _encode(self._batch.column(name))
+        return self._hashed_schema[name]
 
 
-def spread(found: Evaluated, numbers: pa.Array) -> Evaluated:
-    """What was found of combinations, for the rows that have them."""
+def expand(found: Evaluation, numbers: pa.Array) -> Evaluation:
+    """The result for the rows, from that for the combinations."""
     values = found.values.take(numbers)
     failed = None if found.failed is None else found.failed.take(numbers)
     if failed is None or found.reasons is None or not failed.true_count:
-        return Evaluated(values)
-    return Evaluated(values, failed, found.reasons.take(numbers))
+        return Evaluation(values)
+    return Evaluation(values, failed, found.reasons.take(numbers))
 
 
-def _repeated(column: pa.Array) -> Repeated | None:
+def _encode(column: pa.Array) -> DictionaryColumn | None:
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         return None
     import numpy as np
 
     if column.null_count == len(column):
-        return Repeated(pa.nulls(1, column.type), np.zeros(len(column), np.int32))
+        return DictionaryColumn(pa.nulls(1, column.type), np.zeros(len(column), np.int32))
     step = max(1, len(column) // SAMPLE)
     if len(column.take(pa.array(np.arange(0, len(column), step))).unique()) > MOST_IN_SAMPLE:
         return None
     encoded = column.dictionary_encode()
     values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, column.type)]) if column.null_count else encoded.dictionary
     numbers = encoded.indices.fill_null(len(values) - 1) if column.null_count else encoded.indices
-    return Repeated(values, numbers.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
+    return DictionaryColumn(values, numbers.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))

@@ -1,4 +1,4 @@
-"""Frozen tables do what the automaton says, whatever was merged and however states are ordered."""
+"""Tables give the results of the automaton, after minimisation and reordering of states."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from oracles import listed, tree
 from random_patterns import flat_patterns, long_texts, patterns, texts
 
 from etl.columns.texts import Texts
-from etl.scanner import tables as module
+from etl.scanner import transition_tables as module
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.demands import obstacle
-from etl.scanner.learning import Captured, Learner
+from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import program
+from etl.scanner.program import compile_program
 from etl.scanner.registers import HERE, UNSET
-from etl.scanner.tables import Tables, TooLargeError, tables
+from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
+from etl.scanner.tree_analysis import unsupported_construct
 
 Answer = tuple[int, dict[str, bytes]]
-"""The pattern, and where each capture that took part begins and ends."""
+"""The pattern, and the captures that took part."""
 
 
 def interpreted(automaton: Automaton, text: bytes) -> Answer:
-    """By the states themselves, one byte after the other."""
+    """By the states of the automaton, byte by byte."""
     at, here, remembered = automaton.start, 0, {}
     lists = list(automaton.registers.lists)
     for here, byte in enumerate(text):
@@ -59,11 +59,11 @@ def _answer(automaton: Automaton, final: int, places: dict[int, int], text: byte
     return pattern, {name: value for name, value in found.items() if value}
 
 
-def run(frozen: Tables, column: pa.Array) -> list[Answer]:
+def run(frozen: TransitionTables, column: pa.Array) -> list[Answer]:
     """By the kernel."""
     learner, texts = Learner((), "beginning"), Texts.of(column)
     learner.names, learner._tables = frozen.names, frozen
-    found = Captured.room(len(frozen.names), len(column))
+    found = MatchArrays.allocate(len(frozen.names), len(column))
     learner._run(texts, found)
     return listed(found, learner.names, texts)
 
@@ -73,8 +73,8 @@ def automaton_of(several: list[str], where: Any) -> Automaton:
         trees = [tree(pattern) for pattern in several]
     except PatternError:
         raise assume(False) from None
-    assume(not any(map(obstacle, trees)))
-    return Automaton(program(trees, where))
+    assume(not any(map(unsupported_construct, trees)))
+    return Automaton(compile_program(trees, where))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -85,17 +85,15 @@ def automaton_of(several: list[str], where: Any) -> Automaton:
     st.lists(texts, min_size=1, max_size=6),
     st.sampled_from([0.0, module.LONG_RUN, 1e9]),
 )
-def test_tables_say_what_the_states_say(
-    several: list[str], where: Any, learned: list[str], other: list[str], long: float
-) -> None:
-    """Known or unknown, with and without loops of their own for runs."""
+def test_tables_equal_the_states(several: list[str], where: Any, learned: list[str], other: list[str], long: float) -> None:
+    """For known and unknown states, with and without loops for runs."""
     automaton = automaton_of(several, where)
     for text in ["", *learned]:
         automaton.train(text.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LONG_RUN", long)
         try:
-            frozen = tables(automaton)
+            frozen = build_tables(automaton)
         except TooLargeError:
             raise assume(False) from None
     column = [text.encode() for text in [*learned, *other]]
@@ -105,22 +103,22 @@ def test_tables_say_what_the_states_say(
     assert found == [interpreted(automaton, text) for text in column]
 
 
-def test_states_that_nobody_can_tell_apart_are_one() -> None:
-    automaton = Automaton(program([tree("(?:ab|cb|db)x")], "beginning"))
+def test_equivalent_states_are_merged() -> None:
+    automaton = Automaton(compile_program([tree("(?:ab|cb|db)x")], "beginning"))
     assert automaton.complete(100)
 
-    frozen = tables(automaton)
+    frozen = build_tables(automaton)
 
     assert len(automaton.states) > 4
     assert len(frozen.finals) == 7  # dead, unknown, start, after the letter, after b, at the match, matched
     assert len(set(frozen.classes.tolist())) == 4
 
 
-def test_runs_get_loops_of_their_own() -> None:
-    automaton = Automaton(program([tree(r'"(?P<a>[^"]*)" (?P<b>\w+) .*')], "beginning"))
+def test_long_runs_have_loops_of_their_own() -> None:
+    automaton = Automaton(compile_program([tree(r'"(?P<a>[^"]*)" (?P<b>\w+) .*')], "beginning"))
     automaton.train(b'"' + b"x" * 50 + b'" ' + b"w" * 50 + b" " + b"z" * 50)
 
-    frozen = tables(automaton)
+    frozen = build_tables(automaton)
 
     running, finding, skipping, decided = (frozen.kinds >> frozen.shift).tolist()
     assert [running - 1, finding - running, skipping - finding] == [1, 1, 1]
@@ -128,15 +126,15 @@ def test_runs_get_loops_of_their_own() -> None:
     assert sorted({*frozen.found[0].tolist()}) == [ord('"')]
 
 
-def test_the_kernel_reads_nothing_behind_the_texts(at_the_end_of_memory: Any) -> None:
-    """Neither in its loops over 16 bytes nor at the end."""
-    automaton = Automaton(program([tree(r'"(?P<a>[^"]*)"(?P<b>.*)')], "beginning"))
+def test_the_kernel_does_not_read_beyond_the_texts(at_the_end_of_memory: Any) -> None:
+    """Neither in its loops over 16 bytes nor after them."""
+    automaton = Automaton(compile_program([tree(r'"(?P<a>[^"]*)"(?P<b>.*)')], "beginning"))
     for size in (0, 1, 15, 16, 17, 31, 32, 33, 100):
         text = b'"' + b"x" * size + b'"' + b"y" * size
         for part in (text, text[: size + 1]):
             automaton.train(part)
             buffer = at_the_end_of_memory(part)
             offsets = pa.py_buffer(np.array([0, len(part)], np.int32))
-            found = run(tables(automaton), pa.Array.from_buffers(pa.string(), 1, [None, offsets, buffer]))
+            found = run(build_tables(automaton), pa.Array.from_buffers(pa.string(), 1, [None, offsets, buffer]))
             captured = {"a": b"x" * size, "b": b"y" * size} if size else {}
             assert found == [(0, captured) if part == text else (-1, {})]

@@ -1,11 +1,11 @@
-"""Which engine takes a pattern, and the reason that is told."""
+"""The engine of a pattern, and the reason."""
 
 from __future__ import annotations
 
 import pytest
 from oracles import tree
 
-from etl.scanner.ways import way
+from etl.scanner.engine_choice import choose_engine
 
 AHEAD = "a look-ahead of more than one character"
 BEHIND = "a look-behind of more than one character"
@@ -29,5 +29,5 @@ BEHIND = "a look-behind of more than one character"
         ("(?>[a-z]{1,1000}){1,1000}", "regex", "counted repeats that multiply, or thousands of alternatives"),
     ],
 )
-def test_way(pattern: str, engine: str, reason: str | None) -> None:
-    assert way(tree(pattern)) == (engine, reason)
+def test_choose_engine(pattern: str, engine: str, reason: str | None) -> None:
+    assert choose_engine(tree(pattern)) == (engine, reason)

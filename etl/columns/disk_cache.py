@@ -1,4 +1,4 @@
-"""Values kept on disk between runs, in the cache folder: whole or not at all, and never an error."""
+"""Stores values in the cache folder between runs. Files are written atomically; a failure to read or write is no error."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Value = TypeVar("Value")
 
 
 def cache_file(of: str, made_by: Path) -> Path:
-    """The file for what the code in the folder ``made_by`` makes of ``of``.
+    """The file for what the code in the folder ``made_by`` computes from ``of``.
 
-    Depends on that code, this package's, numpy, Python and the machine's kind.
+    Its name depends on that code, this package's code, and the versions of numpy, Python and the machine's architecture.
     """
     code = code_version(Path(__file__).parent, made_by)
     key = (code, installed("numpy"), platform.python_version(), platform.machine(), of)
@@ -28,7 +28,7 @@ def cache_file(of: str, made_by: Path) -> Path:
 
 
 def load(file: Path, kind: type[Value]) -> Value | None:
-    """The value in a file, or None: a file that is missing, cut or something else is no error."""
+    """The value in a file; None if the file is missing, truncated or holds another kind of value."""
     try:
         value = pickle.loads(file.read_bytes())
     except Exception:
@@ -37,12 +37,12 @@ def load(file: Path, kind: type[Value]) -> Value | None:
 
 
 def save(file: Path, value: object) -> None:
-    """Whole or not at all; a full disk costs the next run some time, no more."""
+    """Write a value atomically; on a full disk nothing is written, and the next run computes the value again."""
     write(file, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def write(file: Path, content: bytes) -> None:
-    """The same for bytes."""
+    """Write bytes atomically, as `save` does."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:

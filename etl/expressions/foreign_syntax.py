@@ -1,6 +1,6 @@
-"""Notations of other languages that Spark SQL does not have: how each is written here.
+"""Finds syntax of other languages in expressions, and hints at the Spark SQL for it.
 
-Looked for in the tokens of an expression, so that texts and comments are never mistaken for operators. Known are habits from
+It searches the tokens of an expression, so that texts and comments are not mistaken for operators. The languages are those of
 Vector and jq, Logstash, Python, JavaScript, KQL, C and shells.
 """
 
@@ -19,13 +19,13 @@ _SUSPECT = re.compile(
     rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|\w!\(|\+\+\s*$|[-+*]=|^\s*if\s+[^(\s]|=<|=>|(?:^|[^\w`)\]])\.|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
     re.IGNORECASE,
 )
-"""Texts without any of this are not looked at: nearly all are plain Spark SQL."""
+"""Only texts that match this are searched; nearly all others are plain Spark SQL."""
 
 _OPERANDS = frozenset(("VAR", "STRING", "NUMBER", "R_PAREN", "R_BRACKET", "IDENTIFIER", "NULL", "TRUE", "FALSE"))
 _KEYWORDS = frozenset(
     "and or not in like ilike rlike regexp case when then else end is between div select where from as interval distinct".split()  # noqa: SIM905
 )
-"""Words that are no field's name."""
+"""Words that are no names of fields."""
 _LENGTH = re.compile(r"(\d+)(ms|s|sec|m|min|h|hr|d|w)", re.IGNORECASE)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "sec": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "hr": "hours",
           "d": "days", "w": "weeks"}  # fmt: skip
@@ -39,11 +39,11 @@ _CALLS = {
     "equals": "{} = {}", "eq": "{} = {}", "ne": "{} <> {}", "neq": "{} <> {}", "isnt": "{} is not {}", "isnot": "{} is not {}",
     "gt": "{} > {}", "gte": "{} >= {}", "ge": "{} >= {}", "lt": "{} < {}", "lte": "{} <= {}", "le": "{} <= {}",
 }  # fmt: skip
-"""Words between two values → how the same is written in Spark SQL."""
+"""Words between two values → the same in Spark SQL."""
 
 
-class Habit(NamedTuple):
-    """A notation that Spark SQL lacks, and what to write."""
+class ForeignSyntax(NamedTuple):
+    """Syntax that Spark SQL lacks, and the hint what to write."""
 
     at: int
     message: str
@@ -51,7 +51,7 @@ class Habit(NamedTuple):
 
 
 class _Here(NamedTuple):
-    """A token with its neighbours."""
+    """A token in its context."""
 
     text: str
     tokens: Sequence[Any]
@@ -62,7 +62,7 @@ class _Here(NamedTuple):
         return self.tokens[self.number]
 
     def kind(self, step: int = 0) -> str:
-        """The kind of this token or of one ``step`` further; empty past the ends."""
+        """The kind of the token ``step`` places further; empty beyond the ends."""
         at = self.number + step
         return self.tokens[at].token_type.name if 0 <= at < len(self.tokens) else ""
 
@@ -71,20 +71,20 @@ class _Here(NamedTuple):
         return str(self.tokens[at].text) if 0 <= at < len(self.tokens) else ""
 
     def is_name(self, step: int) -> bool:
-        """Whether a token can be a field's name: many of Spark's own words can, such as ``file``."""
+        """Whether a token can be the name of a field; many of Spark's keywords can, such as ``file``."""
         word = self.word(step)
         return word.isidentifier() and word.lower() not in _KEYWORDS and self.kind(step) != "STRING"
 
     def is_operand(self, step: int) -> bool:
-        """Whether a token is a value, or ends one."""
+        """Whether a token is a value or the end of one."""
         return self.kind(step) in _OPERANDS or self.is_name(step)
 
     def touches(self) -> bool:
-        """Whether the next token follows without a blank."""
+        """Whether the next token follows without white space."""
         return self.number + 1 < len(self.tokens) and self.tokens[self.number + 1].start == self.token.end + 1
 
     def value(self, step: int) -> str:
-        """The value in front (-1) or behind (1) as it is written: a path of names, a constant, else three dots."""
+        """The value before (-1) or after (1) the token, as written: a path of names or a constant, else three dots."""
         first = last = self.number + step
         if self.kind(step) in ("R_PAREN", "R_BRACKET") or not self.is_operand(step):
             return "…"
@@ -93,7 +93,7 @@ class _Here(NamedTuple):
         return self.text[self.tokens[first].start : self.tokens[last].end + 1]
 
     def function(self) -> str:
-        """The word in front of the bracket around the token, in lower case."""
+        """The name before the bracket around the token, in lower case."""
         depth = 0
         for at in range(self.number - 1, 0, -1):
             depth += {"L_PAREN": -1, "R_PAREN": 1}.get(self.tokens[at].token_type.name, 0)
@@ -105,30 +105,30 @@ class _Here(NamedTuple):
         return 0 < at < len(self.tokens) - 1 and self.tokens[at].token_type.name == "DOT"
 
 
-def habit(text: str, tokens: Sequence[Any], *, query: bool = False) -> Habit | None:
-    """The first such notation in an expression or query."""
+def find_foreign_syntax(text: str, tokens: Sequence[Any], *, query: bool = False) -> ForeignSyntax | None:
+    """The first foreign syntax in an expression or query, or None."""
     if not _SUSPECT.search(text):
         return None
-    return next(_habits(text, tokens, ignored="SEMICOLON" if query else ""), None)
+    return next(_find_all(text, tokens, ignored="SEMICOLON" if query else ""), None)
 
 
-def _habits(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[Habit]:
+def _find_all(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[ForeignSyntax]:
     for number in range(len(tokens)):
         here = _Here(text, tokens, number)
         rule = _RULES.get(here.kind())
         found = rule(here) if rule and here.kind() != ignored else None
         if found:
-            yield Habit(here.token.start, *found)
+            yield ForeignSyntax(here.token.start, *found)
 
 
-_Said = tuple[str, str] | None
+_Finding = tuple[str, str] | None
 
 
-def _no_operator(sign: str, hint: str) -> _Said:
+def _no_operator(sign: str, hint: str) -> _Finding:
     return f"{sign!r} is no operator of Spark SQL", hint
 
 
-def _equals(here: _Here) -> _Said:
+def _equals(here: _Here) -> _Finding:
     following = here.kind(1) if here.touches() else ""
     if following == "EQ":
         sign = here.word() + here.word(1)
@@ -140,7 +140,7 @@ def _equals(here: _Here) -> _Said:
     return None
 
 
-def _not(here: _Here) -> _Said:
+def _not(here: _Here) -> _Finding:
     if here.word() != "!":
         return None
     if here.kind(1) == "TILDE":
@@ -152,7 +152,7 @@ def _not(here: _Here) -> _Said:
     return None
 
 
-def _sign(here: _Here) -> _Said:
+def _sign(here: _Here) -> _Finding:
     sign, name = here.word(), here.value(-1)
     if here.kind(1) == "EQ" and here.touches() and here.is_operand(-1):
         return _no_operator(f"{sign}=", f"an expression gives the value alone: {name} {sign} …")
@@ -161,7 +161,7 @@ def _sign(here: _Here) -> _Said:
     return None
 
 
-def _tilde(here: _Here) -> _Said:
+def _tilde(here: _Here) -> _Finding:
     if not here.is_operand(-1):
         return None
     return _no_operator("~", f"a regular expression: {here.value(-1)} rlike {_pattern(here, 1)}")
@@ -171,14 +171,14 @@ def _pattern(here: _Here, step: int) -> str:
     return here.value(step) if here.kind(step) == "STRING" else "'…'"
 
 
-def _slash(here: _Here) -> _Said:
-    """``/x/`` where a value is expected."""
+def _slash(here: _Here) -> _Finding:
+    """``/x/`` in the place of a value."""
     if here.is_operand(-1) and here.word(-1).lower() not in _CALLS:
         return None
     return "a regular expression stands in quotes", f"write {here.value(-2)} rlike '…'"
 
 
-def _name(here: _Here) -> _Said:
+def _name(here: _Here) -> _Finding:
     word = here.word()
     if _CURLY.search(word):
         return f"{_CURLY.findall(word)[0]} is no quote of Spark SQL", "a text stands between ' and '"
@@ -192,7 +192,7 @@ def _name(here: _Here) -> _Said:
     return _infix(here, word.lower())
 
 
-def _infix(here: _Here, word: str) -> _Said:
+def _infix(here: _Here, word: str) -> _Finding:
     negated = here.kind(-1) == "NOT"
     front = -2 if negated else -1
     if word not in _CALLS or not here.is_operand(front) or not _begins_value(here):
@@ -207,12 +207,12 @@ def _begins_value(here: _Here) -> bool:
     return here.kind(1) in ("L_PAREN", "SLASH", "DASH") or (here.is_operand(1) and here.kind(1) not in ("R_PAREN", "R_BRACKET"))
 
 
-def _xor(here: _Here) -> _Said:
+def _xor(here: _Here) -> _Finding:
     left, right = here.value(-1), here.value(1)
     return _no_operator(here.word(), f"of two conditions exactly one: ({left}) <> ({right}), each in brackets")
 
 
-def _bracket(here: _Here) -> _Said:
+def _bracket(here: _Here) -> _Finding:
     before = here.kind(-1)
     if before == "IN":
         return "the values of 'in' stand in round brackets", "write in (…, …)"
@@ -230,7 +230,7 @@ def _bracket(here: _Here) -> _Said:
     return "a list is not written in square brackets", "write array(…, …)"
 
 
-def _in(here: _Here) -> _Said:
+def _in(here: _Here) -> _Finding:
     if here.kind(1) in ("L_PAREN", "L_BRACKET") or here.function() == "position":
         return None
     if here.kind(-1) == "STRING" and here.is_name(1):
@@ -242,7 +242,7 @@ def _in(here: _Here) -> _Said:
     return "'in' takes values in round brackets", f"write {here.value(-1)} in ({here.value(1)}, …)"
 
 
-def _is(here: _Here) -> _Said:
+def _is(here: _Here) -> _Finding:
     negated = here.kind(1) == "NOT"
     if here.kind(2 if negated else 1) not in ("STRING", "NUMBER"):
         return None
@@ -250,34 +250,34 @@ def _is(here: _Here) -> _Said:
     return "'is' goes with null, true and false", f"write {here.value(-1)} {sign} {value}"
 
 
-def _dot(here: _Here) -> _Said:
+def _dot(here: _Here) -> _Finding:
     if here.is_operand(-1) or here.kind(-1) in ("DOT", "PARAMETER", "STAR") or not here.is_name(1):
         return None
     return "a field has no dot in front", f"write {here.value(1)}"
 
 
-def _arrow(here: _Here) -> _Said:
+def _arrow(here: _Here) -> _Finding:
     depth = sum({"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0) for token in here.tokens[: here.number])
     return None if depth else _no_operator("=>", "write >=")
 
 
-def _parameter(here: _Here) -> _Said:
+def _parameter(here: _Here) -> _Finding:
     if here.word() == "@" and here.is_name(1):
         return "a name with '@' needs backticks", f"write `@{here.value(1)}`"
     name = here.value(2) if here.kind(1) == "DOT" else here.value(1)
     return f"{here.word()!r} does not stand in front of a field", f"write {name}"
 
 
-def _brace(here: _Here) -> _Said:
+def _brace(here: _Here) -> _Finding:
     names = re.match(r"\{+\s*([\w@.\-]+)\s*\}", here.text[here.token.start :])
     return "a field stands without braces", f"write {names[1]}" if names else "write its plain name"
 
 
-def _semicolon(here: _Here) -> _Said:
+def _semicolon(here: _Here) -> _Finding:
     return "';' ends no expression here", "leave it out"
 
 
-_RULES: dict[str, Callable[[_Here], _Said]] = {
+_RULES: dict[str, Callable[[_Here], _Finding]] = {
     "DAMP": lambda here: _no_operator("&&", "write and"),
     "XOR": _xor,
     "DQMARK": lambda here: _no_operator("??", f"write coalesce({here.value(-1)}, {here.value(1)})"),
@@ -302,4 +302,4 @@ _RULES: dict[str, Callable[[_Here], _Said]] = {
     "L_BRACE": _brace,
     "SEMICOLON": _semicolon,
 }
-"""By the kind of a token: the notation that begins there, if any."""
+"""Kind of token → the function that finds foreign syntax beginning there."""

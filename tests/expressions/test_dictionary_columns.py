@@ -1,4 +1,4 @@
-"""Expressions over columns whose values repeat: evaluated once for each combination, with the results of every row."""
+"""Expressions over dictionary columns: evaluated once for each combination of values, with the right result for every row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.expressions import compile_expression
-from etl.expressions.repeats import LEAST_ROWS, RepeatedColumns, pays
+from etl.expressions.dictionary_columns import LEAST_ROWS, DictionaryColumns, is_worth_encoding
 
 EXPRESSIONS = [
     "array('network', 'web')",
@@ -43,7 +43,7 @@ def test_the_results_are_those_of_every_row(text: str, data: st.DataObject) -> N
     events = batch(data)
     evaluate = compile_expression(text, SCHEMA)
 
-    plain, repeated = evaluate(events), evaluate(events, RepeatedColumns(events))
+    plain, repeated = evaluate(events), evaluate(events, DictionaryColumns(events))
 
     failed = [False] * events.num_rows if plain.failed is None else plain.failed.to_pylist()
     assert ([False] * events.num_rows if repeated.failed is None else repeated.failed.to_pylist()) == failed
@@ -56,10 +56,10 @@ def good(values: pa.Array, failed: list[bool]) -> list[Any]:
     return [value for value, bad in zip(values.to_pylist(), failed, strict=True) if not bad]
 
 
-def test_values_that_repeat_are_computed_once() -> None:
+def test_repeated_values_are_computed_once() -> None:
     events = pa.RecordBatch.from_pydict({"a": ["b", "c", None, "d"] * 1000})
 
-    combined = RepeatedColumns(events).combined(["a"])
+    combined = DictionaryColumns(events).combined(["a"])
 
     assert combined is not None
     assert combined[0]["a"].to_pylist() == ["b", "c", "d", None]
@@ -67,12 +67,12 @@ def test_values_that_repeat_are_computed_once() -> None:
 
 
 @pytest.mark.parametrize("values", [[f"text {n}" for n in range(4000)], ["few", "rows"] * 10])
-def test_values_that_do_not_repeat_or_are_few_are_left(values: list[str]) -> None:
-    assert RepeatedColumns(pa.RecordBatch.from_pydict({"a": values})).combined(["a"]) is None
+def test_columns_of_many_values_or_few_rows_are_not_encoded(values: list[str]) -> None:
+    assert DictionaryColumns(pa.RecordBatch.from_pydict({"a": values})).combined(["a"]) is None
 
 
-def test_only_what_costs_more_than_its_fields_is_tried() -> None:
-    assert pays("array('web')", [])
-    assert pays(EXPRESSIONS[1], ["a"])
-    assert not pays("'web'", [])
-    assert not pays("lower(a)", ["a"])
+def test_only_expressions_that_cost_more_than_their_fields_are_encoded() -> None:
+    assert is_worth_encoding("array('web')", [])
+    assert is_worth_encoding(EXPRESSIONS[1], ["a"])
+    assert not is_worth_encoding("'web'", [])
+    assert not is_worth_encoding("lower(a)", ["a"])

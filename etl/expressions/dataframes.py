@@ -1,4 +1,4 @@
-"""Expressions on Spark: our functions registered, flat column names quoted."""
+"""Expressions on Spark DataFrames: registers the engine's functions, quotes flat column names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def register(session: SparkSession) -> None:
-    """Make our own functions known to a Spark session, so that `Analysis.spark_sql` runs there."""
+    """Register the engine's functions in a Spark session, so that `Analysis.spark_sql` runs there."""
     from pyspark.sql.types import BooleanType, StringType
 
     from etl.expressions.addresses import ip_in
@@ -29,5 +29,5 @@ def schema_of(events: DataFrame) -> Schema:
 
 
 def quoted(name: str) -> str:
-    """A column's name for Spark, where dots would lead into structs."""
+    """A column's name in backticks: without them, Spark takes dots for members of structs."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Code that writes a capture as a view (`etl.columns.views.put_view`, in a form without jumps)."""
+"""Generates code that writes a capture as a view: `etl.columns.views.put_view` in a form without jumps."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 from llvmlite import ir
 
 from etl.columns.layout import INLINE
-from etl.scanner.machine.words import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, block_loads_safely, load, sixteen, store
+from etl.scanner.codegen.code_writer import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, emit_page_check, load, splat, store
 
 
-def view_writer(module: Any) -> Any:
-    """A function ``(view, source, length, offset)``: the view of a text, of which a byte is there if its length is not 0."""
+def emit_view_writer(module: Any) -> Any:
+    """Emit a function ``(view, source, length, offset)`` that writes a text's view; ``source`` is valid if ``length`` > 0."""
     function = _declared(module, "put_view", "alwaysinline")
     view, source, length, offset = function.args
     begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
     build = ir.IRBuilder(begin)
     something = build.icmp_unsigned("!=", length, WORD(0))
-    build.cbranch(build.and_(something, block_loads_safely(build, source)), fast, slow)
+    build.cbranch(build.and_(something, emit_page_check(build, source)), fast, slow)
     build.position_at_end(fast)
     _write(build, view, load(build, source, BLOCK), length, offset, _masks(module))
     build.ret_void()
@@ -28,7 +28,7 @@ def view_writer(module: Any) -> Any:
 
 
 def _declared(module: Any, name: str, attribute: str) -> Any:
-    """A function of this module only: ``(view, source, length, offset)``."""
+    """A function internal to the module, with the arguments ``(view, source, length, offset)``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD]), name)
     function.linkage = "internal"
     function.attributes.add(attribute)
@@ -36,7 +36,7 @@ def _declared(module: Any, name: str, attribute: str) -> Any:
 
 
 def _masks(module: Any) -> Any:
-    """Of each length up to `INLINE`, which of sixteen bytes stay in a view."""
+    """A table of masks: for each length up to `INLINE`, the bytes of sixteen that belong to the view."""
     kind = ir.ArrayType(BLOCK, INLINE + 1)
     masks = ir.GlobalVariable(module, kind, module.get_unique_name("masks"))
     masks.global_constant, masks.linkage = True, "internal"
@@ -45,12 +45,12 @@ def _masks(module: Any) -> Any:
 
 
 def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: Any) -> None:
-    """From the first sixteen bytes of a text, whatever lies behind its end."""
+    """Write the view from the sixteen bytes at a text's address; bytes after the text are masked out."""
     short = build.icmp_unsigned("<=", length, WORD(INLINE))
     kept = build.select(short, length, WORD(INLINE))
     inline = build.and_(text, build.load(build.gep(masks, [WORD(0), kept])))
     moved = ir.Constant(ir.VectorType(WORD, SIXTEEN), [16] * 4 + list(range(INLINE)))  # four zeros, then the text
-    inside = build.bitcast(build.shuffle_vector(inline, sixteen(0), moved), WORDS)
+    inside = build.bitcast(build.shuffle_vector(inline, splat(0), moved), WORDS)
     last = build.extract_element(inside, WORD(3))
     second = build.select(short, build.extract_element(inside, WORD(2)), WORD(0))
     for number, value in ((0, length), (2, second), (3, build.select(short, last, offset))):
@@ -59,13 +59,13 @@ def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: An
 
 
 def _slow_writer(module: Any) -> Any:
-    """The same for a text behind which a page of memory may end: its bytes are copied one by one first."""
+    """The same for a text near the end of a page of memory: its bytes are first copied one by one."""
     function = _declared(module, "put_view_gently", "noinline")
     view, source, length, offset = function.args
     begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
     build = ir.IRBuilder(begin)
     copy = build.alloca(BLOCK)
-    build.store(sixteen(0), copy)
+    build.store(splat(0), copy)
     count = build.select(build.icmp_unsigned("<", length, WORD(SIXTEEN)), length, WORD(SIXTEEN))
     build.cbranch(build.icmp_unsigned("!=", count, WORD(0)), loop, done)
     build.position_at_end(loop)

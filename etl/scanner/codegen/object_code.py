@@ -1,4 +1,4 @@
-"""LLVM's language → code of this CPU, and such code in memory."""
+"""Object code of an automaton for this CPU, and such code loaded into memory."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from etl.scanner.machine.function import NAME, module
-from etl.scanner.tables import Tables
+from etl.scanner.codegen.function import NAME, generate_module
+from etl.scanner.transition_tables import TransitionTables
 
 if TYPE_CHECKING:
     from etl.columns.texts import Texts
-    from etl.scanner.learning import Captured
+    from etl.scanner.learning import MatchArrays
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ObjectCode:
     """An automaton as object code (ELF, Mach-O or COFF, as LLVM writes it for this system)."""
 
     object: bytes
     cpu: tuple[str, str]
-    """Whose code it is: name and features of the CPU."""
+    """Name and features of the CPU that it is compiled for."""
     registers: int
     tables: int
-    """The fingerprint of the tables that it was made of."""
+    """The fingerprint of the tables that it is compiled from."""
 
     @classmethod
-    def of(cls, tables: Tables) -> Code:
-        """Compile: 0.1 s of CPU for a hundred states, 1 s for five hundred."""
-        parsed, target = llvm.parse_assembly(module(tables)), _target()
+    def of(cls, tables: TransitionTables) -> ObjectCode:
+        """Compile tables: 0.1 s of CPU time for a hundred states, 1 s for five hundred."""
+        parsed, target = llvm.parse_assembly(generate_module(tables)), _target()
         passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
         passes.getModulePassManager().run(parsed, passes)
         return cls(target.emit_object(parsed), cpu(), tables.registers, tables.fingerprint)
 
     def runs_here(self) -> bool:
-        """Whether this CPU understands it."""
+        """Whether it is compiled for this CPU."""
         return self.cpu == cpu()
 
 
@@ -52,10 +52,10 @@ def _target() -> Any:
     return llvm.Target.from_default_triple().create_target_machine(*cpu(), opt=2)
 
 
-class Loaded:
-    """Code in memory, for as long as this lives."""
+class LoadedCode:
+    """Code in memory, as long as this object exists."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: ObjectCode) -> None:
         self.tables = code.tables
         self._registers = code.registers
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
@@ -64,8 +64,8 @@ class Loaded:
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 8)
         self._scan = kind(self._engine.get_function_address(NAME))
 
-    def scan(self, texts: Texts, found: Captured) -> None:
-        """What `etl.scanner.kernel.scan` does with the tables; holds no lock."""
+    def scan(self, texts: Texts, found: MatchArrays) -> None:
+        """Does what `etl.scanner.kernel.scan` does with tables; releases the GIL."""
         registers = np.empty(self._registers + 1, np.int32)
         arrays = (registers, found.pattern, found.views, found.valid)
         places = [array.ctypes.data for array in arrays]

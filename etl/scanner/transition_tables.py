@@ -1,7 +1,7 @@
-"""An automaton as far as it is known → the flat arrays that the kernel runs over.
+"""The transition tables of an automaton, as far as it is built: the flat arrays that the kernel reads.
 
-States that nobody can tell apart are merged (Moore, "Gedanken-experiments on sequential machines", 1956), then classes of
-bytes. States are ordered by kind, so that one comparison tells the kernel that a state is special.
+The automaton is minimised: equivalent states are merged (Moore, "Gedanken-experiments on sequential machines", 1956), then
+equivalent classes of bytes. States are ordered by kind, so that the kernel finds a state's kind by comparisons.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 STATE_BITS = 20
-"""Bits of an entry that say the next state (times the row length); the others number the moves."""
+"""Bits of an entry for the next state (times the row length); the other bits are the number of the moves."""
 
 MOST_MOVES = 1 << (32 - STATE_BITS)
 LONG_RUN = 6.0
-"""Bytes that a state must on average keep to itself to have a loop of its own."""
+"""Least average length, in bytes, of the runs in a state for which it gets a loop of its own."""
 
 DYING, RUNNING, FINDING, SKIPPING, DECIDED, PLAIN = range(6)
-"""Kinds of states: no match any more; stays on most bytes (looked up, or all but three found 16 at once); stays on every
-byte; the match is decided; all others."""
+"""Kinds of states: dead; many self-loops (the bytes are looked up); self-loops but for one to three bytes (these are searched
+16 bytes at a time); self-loops only; the match is decided; all others."""
 
 
 class TooLargeError(Exception):
@@ -35,11 +35,11 @@ class TooLargeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """What `etl.scanner.kernel.scan` is called with; the names are its arguments."""
+class TransitionTables:
+    """Arguments of `etl.scanner.kernel.scan`, by their names there."""
 
     entries: Array
-    """uint32: of each state (row) and class the moves << 20 | the next row."""
+    """uint32: for each state (row) and class, the number of the moves << 20 | the next row."""
 
     classes: Array
     """uint8[256]"""
@@ -49,13 +49,13 @@ class Tables:
 
     start: int
     kinds: Array
-    """uint32[4]: the first rows behind the kinds running, finding, skipping, decided."""
+    """uint32[4]: the first row after the states of each of the kinds running, finding, skipping, decided."""
 
     runs: Array
-    """uint8: of each running state (and the dead one) 256 times whether the byte keeps it."""
+    """uint8[·, 256]: for each running state (and the dead one), whether the byte is a self-loop."""
 
     found: Array
-    """uint8[·, 3]: the bytes that a finding state stops at."""
+    """uint8[·, 3]: the bytes that leave a finding state."""
 
     move_starts: Array
     move_to: Array
@@ -63,32 +63,32 @@ class Tables:
     """int32: the moves of list n lie between ``move_starts[n]`` and the next; ``move_from`` may be `HERE`."""
 
     finals: Array
-    """int32: of each state, its final or -1."""
+    """int32: for each state, its final or -1."""
 
     patterns: Array
-    """int32: of each final, its pattern; `UNKNOWN` for texts that must be trained or left to another engine."""
+    """int32: for each final, its pattern; `UNKNOWN` for texts that need training or another engine."""
 
     places: Array
-    """int32[·, 2 * captures]: of each final, the registers of begin and end, `HERE` or `UNSET`."""
+    """int32[·, 2 * captures]: for each final, the registers of begin and end, `HERE` or `UNSET`."""
 
     registers: int
     names: tuple[str, ...]
 
     @property
     def fingerprint(self) -> int:
-        """Tells these tables from others of the same patterns, that know other states."""
+        """Distinguishes these tables from others of the same patterns with other states."""
         return zlib.crc32(self.entries.tobytes())
 
 
-def tables(automaton: Automaton) -> Tables:
-    """Freeze what is known. Raises TooLargeError."""
-    graph = _Graph.of(automaton).merged()
-    return _laid_out(automaton, graph)
+def build_tables(automaton: Automaton) -> TransitionTables:
+    """Tables of the states built so far. Raises TooLargeError."""
+    dfa = _Dfa.of(automaton).minimised()
+    return _lay_out(automaton, dfa)
 
 
 @dataclass
-class _Graph:
-    """States as rows; row 0 is dead, the last row unknown. ``weight`` is how long runs in a state are."""
+class _Dfa:
+    """States as rows; row 0 is the dead state, the last row the unknown one. ``weight``: average length of runs in a state."""
 
     next: Array
     moves: Array
@@ -99,12 +99,12 @@ class _Graph:
     start: int
 
     @classmethod
-    def of(cls, automaton: Automaton) -> _Graph:
+    def of(cls, automaton: Automaton) -> _Dfa:
         known = [n for n, state in enumerate(automaton.states) if state.edges is not None]
         row = {number: n + 1 for n, number in enumerate(known)} | {DEAD: 0, UNKNOWN: len(known) + 1}
         unknown = len(known) + 1
         size = automaton.alphabet.size
-        graph = cls(
+        dfa = cls(
             np.zeros((unknown + 1, size), np.int64),
             np.zeros((unknown + 1, size), np.int64),
             np.full(unknown + 1, -1),
@@ -116,16 +116,16 @@ class _Graph:
         for n, number in enumerate(known, 1):
             state = automaton.states[number]
             assert state.edges is not None
-            graph.next[n] = [row.get(target, unknown) for target, _ in state.edges]
-            graph.moves[n] = [moves if target in row else 0 for target, moves in state.edges]
-            graph.final[n] = state.final
-            graph.decided[n] = state.accepts
-            graph.weight[n] = state.visits / max(1, state.runs)
-        graph.next[unknown], graph.final[unknown], graph.decided[unknown] = unknown, UNKNOWN, True
-        return graph
+            dfa.next[n] = [row.get(target, unknown) for target, _ in state.edges]
+            dfa.moves[n] = [moves if target in row else 0 for target, moves in state.edges]
+            dfa.final[n] = state.final
+            dfa.decided[n] = state.accepts
+            dfa.weight[n] = state.visits / max(1, state.runs)
+        dfa.next[unknown], dfa.final[unknown], dfa.decided[unknown] = unknown, UNKNOWN, True
+        return dfa
 
-    def merged(self) -> _Graph:
-        """States and classes that differ in nothing, as one."""
+    def minimised(self) -> _Dfa:
+        """Merge equivalent states, then equivalent classes."""
         block = _numbers(np.stack([self.final, self.decided], axis=1))
         while True:
             finer = _numbers(np.concatenate([block[:, None], block[self.next], self.moves], axis=1))
@@ -139,7 +139,7 @@ class _Graph:
         rows, moves = block[self.next[first]], self.moves[first]
         columns = _numbers(np.concatenate([rows, moves]).T)
         column = np.unique(columns, return_index=True)[1]
-        return _Graph(
+        return _Dfa(
             rows[:, column],
             moves[:, column],
             self.final[first],
@@ -151,43 +151,43 @@ class _Graph:
 
 
 def _numbers(rows: Array) -> Array:
-    """Equal rows get equal numbers."""
+    """Number the rows; equal rows get equal numbers."""
     packed = np.ascontiguousarray(rows.astype(np.int64)).view(np.dtype((np.void, rows.shape[1] * 8))).reshape(-1)
     return np.unique(packed, return_inverse=True)[1].reshape(-1)
 
 
 def _first_and_last_kept(block: Array) -> Array:
-    """Blocks numbered in the order of their first rows: the dead one stays first."""
+    """Number the blocks in the order of their first rows, so that the dead state stays first."""
     _, first, numbers = np.unique(block, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers.reshape(-1)]
 
 
-def _laid_out(automaton: Automaton, graph: _Graph) -> Tables:
-    stays = (graph.next[:, graph.classes] == np.arange(len(graph.next))[:, None]) & (graph.moves[:, graph.classes] == 0)
-    kinds = _kinds(graph, stays.sum(axis=1))
+def _lay_out(automaton: Automaton, dfa: _Dfa) -> TransitionTables:
+    stays = (dfa.next[:, dfa.classes] == np.arange(len(dfa.next))[:, None]) & (dfa.moves[:, dfa.classes] == 0)
+    kinds = _kinds(dfa, stays.sum(axis=1))
     order = np.argsort(kinds, kind="stable")
     row = np.argsort(order)
-    shift = max(1, int(graph.next.shape[1] - 1).bit_length())
-    lists, move_starts, move_to, move_from, registers = _moves(automaton, graph)
+    shift = max(1, int(dfa.next.shape[1] - 1).bit_length())
+    lists, move_starts, move_to, move_from, registers = _moves(automaton, dfa)
     if len(order) << shift >= 1 << STATE_BITS or len(move_starts) > MOST_MOVES:
         raise TooLargeError
     entries = np.zeros((len(order), 1 << shift), np.int64)
-    entries[:, : graph.next.shape[1]] = (row[graph.next[order]] << shift) | (lists[graph.moves[order]] << STATE_BITS)
+    entries[:, : dfa.next.shape[1]] = (row[dfa.next[order]] << shift) | (lists[dfa.moves[order]] << STATE_BITS)
     bounds = np.searchsorted(kinds[order], [RUNNING, FINDING, SKIPPING, DECIDED], side="right")
     names = tuple(dict.fromkeys(automaton.program.names))
-    used, patterns, places = _finals(automaton, graph, registers, names)
-    return Tables(
+    used, patterns, places = _finals(automaton, dfa, registers, names)
+    return TransitionTables(
         entries.astype(np.uint32).reshape(-1),
-        graph.classes.astype(np.uint8),
+        dfa.classes.astype(np.uint8),
         shift,
-        int(row[graph.start]) << shift,
+        int(row[dfa.start]) << shift,
         (bounds << shift).astype(np.uint32),
         stays[order][: bounds[0]].astype(np.uint8).reshape(-1),
         _three(~stays[order][bounds[0] : bounds[1]]),
         move_starts,
         move_to,
         move_from,
-        np.array([used[final] for final in graph.final[order]], np.int32),
+        np.array([used[final] for final in dfa.final[order]], np.int32),
         patterns,
         places,
         len(registers),
@@ -195,20 +195,20 @@ def _laid_out(automaton: Automaton, graph: _Graph) -> Tables:
     )
 
 
-def _kinds(graph: _Graph, kept: Array) -> Array:
-    """Of each state, its kind; ``kept`` is how many of the 256 bytes it keeps to itself."""
+def _kinds(dfa: _Dfa, kept: Array) -> Array:
+    """The kind of each state; ``kept`` is the number of its self-loops, of 256."""
     kinds = np.full(len(kept), PLAIN)
-    long = graph.weight >= LONG_RUN
+    long = dfa.weight >= LONG_RUN
     kinds[long & (kept > 0)] = RUNNING
     kinds[long & (kept >= 253)] = FINDING
     kinds[kept == 256] = SKIPPING
-    kinds[graph.decided] = DECIDED
+    kinds[dfa.decided] = DECIDED
     kinds[0] = DYING
     return kinds
 
 
 def _three(stops: Array) -> Array:
-    """The one to three bytes of each row, the last repeated."""
+    """The one to three true columns of each row, the last repeated."""
     found = np.zeros((max(1, len(stops)), 3), np.uint8)
     for n, row in enumerate(stops):
         bytes_ = np.flatnonzero(row)
@@ -216,13 +216,13 @@ def _three(stops: Array) -> Array:
     return found
 
 
-def _moves(automaton: Automaton, graph: _Graph) -> tuple[Array, Array, Array, Array, dict[int, int]]:
-    """Lists that are in use, numbered from 0, and the registers that they or a final touch, numbered from 0."""
+def _moves(automaton: Automaton, dfa: _Dfa) -> tuple[Array, Array, Array, Array, dict[int, int]]:
+    """The lists of moves in use, and the registers that they or a final use; both renumbered from 0."""
     every = list(automaton.registers.lists)
-    used = sorted({0, *np.unique(graph.moves).tolist()})
-    finals = [final for final, number in automaton.finals.items() if number in set(graph.final.tolist())]
+    used = sorted({0, *np.unique(dfa.moves).tolist()})
+    finals = [final for final, number in automaton.finals.items() if number in set(dfa.final.tolist())]
     touched = {register for n in used for move in every[n] for register in move if register >= 0}
-    touched |= {register for final in finals for _, register in final.places if register >= 0}
+    touched |= {register for final in finals for _, register in final.registers if register >= 0}
     registers = {register: n for n, register in enumerate(sorted(touched))}
     lists = np.zeros(len(every), np.int64)
     starts: list[int] = [0]
@@ -237,18 +237,18 @@ def _moves(automaton: Automaton, graph: _Graph) -> tuple[Array, Array, Array, Ar
 
 
 def _finals(
-    automaton: Automaton, graph: _Graph, registers: dict[int, int], names: tuple[str, ...]
+    automaton: Automaton, dfa: _Dfa, registers: dict[int, int], names: tuple[str, ...]
 ) -> tuple[dict[int, int], Array, Array]:
-    """Finals in use, numbered anew (-1 stays), their patterns, and where each name's capture lies."""
-    wanted = set(graph.final.tolist())
+    """The finals in use, renumbered (-1 stays), their patterns, and the registers of each name's capture."""
+    wanted = set(dfa.final.tolist())
     finals = [(number, final) for final, number in automaton.finals.items() if number in wanted]
     used = {-1: -1, UNKNOWN: len(finals)} | {number: n for n, (number, _) in enumerate(finals)}
     patterns = np.full(len(finals) + 1, UNKNOWN, np.int32)
     places = np.full((len(finals) + 1, 2 * len(names)), UNSET, np.int32)
     for n, (_, final) in enumerate(finals):
         patterns[n] = final.pattern
-        place = dict(final.places)
-        for tag in [tag for tag in place if tag % 2 == 0][::-1]:  # of captures of one name, the first that took part
+        place = dict(final.registers)
+        for tag in [tag for tag in place if tag % 2 == 0][::-1]:  # of captures of one name, the first that took part wins
             if UNSET not in (place[tag], place[tag + 1]):
                 at = 2 * names.index(automaton.program.names[tag // 2])
                 places[n, at : at + 2] = [registers.get(place[tag], place[tag]), registers.get(place[tag + 1], place[tag + 1])]

@@ -1,4 +1,4 @@
-"""Code that passes several bytes at once: those that keep a state, and words that must follow."""
+"""Generates code for several bytes at once: skipping self-loops, and comparing literals."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from etl.scanner.machine.words import BIT, BLOCK, BYTE, HALF, LONG, SIXTEEN, WORD, CodeWriter, block_loads_safely, sixteen
+from etl.scanner.codegen.code_writer import BIT, BLOCK, BYTE, HALF, LONG, SIXTEEN, WORD, CodeWriter, emit_page_check, splat
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_RANGES = 4
-"""Ranges of bytes that sixteen bytes are compared with at once; where a set has more, bytes are looked up one by one."""
+"""Ranges of bytes that sixteen bytes are compared with at once; for a set with more ranges, bytes are looked up one by one."""
 
 Range = tuple[int, int]
 """The first byte and the last."""
 
 
-def pass_over(code: CodeWriter, stays: Array) -> None:
-    """Go to the first byte that does not keep the state (bool[256]), or to the text's end."""
+def emit_skip(code: CodeWriter, stays: Array) -> None:
+    """Emit code that moves to the first byte that is no self-loop (bool[256]), or to the text's end."""
     if stays.sum() < 2:
         return
     stops, kept = ranges(~stays), ranges(stays)
@@ -34,13 +34,13 @@ def pass_over(code: CodeWriter, stays: Array) -> None:
 
 
 def ranges(bytes_: Array) -> list[Range]:
-    """The runs of bytes that are in a set (bool[256])."""
+    """The ranges of bytes in a set (bool[256])."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bytes_, [False]]).astype(np.int8)))
     return [(int(first), int(behind) - 1) for first, behind in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
-    """Look at sixteen bytes at a time, and at one where a page of memory may end before them."""
+    """Emit a search: sixteen bytes at a time, and single bytes near the end of a page of memory."""
     build = code.build
     look, page, many, found, none, one, step, done = map(
         code.block, ("look", "page", "many", "hit", "none", "one", "step", "past")
@@ -49,12 +49,12 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     code.at(look)
     here = code.here
     code.here = build.select(code.before_end(here), here, code.end)
-    code.choose(code.before_end(here), page, done)
+    code.branch_if(code.before_end(here), page, done)
     code.at(page)
-    code.choose(block_loads_safely(build, here), many, one)
+    code.branch_if(emit_page_check(build, here), many, one)
     code.at(many)
     hits = build.bitcast(stops(code.load(here, BLOCK)), HALF)
-    code.choose(build.icmp_unsigned("!=", hits, HALF(0)), found, none)
+    code.branch_if(build.icmp_unsigned("!=", hits, HALF(0)), found, none)
     code.at(found)
     at = build.add(here, build.zext(build.cttz(hits, BIT(1)), LONG))
     code.here = build.select(code.before_end(at), at, code.end)
@@ -63,7 +63,7 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     code.here = build.add(here, LONG(SIXTEEN))
     code.go(look)
     code.at(one)
-    code.choose(stops(code.load(here, BYTE)), done, step)
+    code.branch_if(stops(code.load(here, BYTE)), done, step)
     code.at(step)
     code.here = build.add(here, LONG(1))
     code.go(look)
@@ -71,7 +71,7 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
 
 
 def _look_up(code: CodeWriter, stays: Array) -> None:
-    """One by one, in a table of its own."""
+    """Emit a loop over single bytes with a look-up table."""
     build, module, kind = code.build, code.function.module, ir.ArrayType(BYTE, 256)
     table = ir.GlobalVariable(module, kind, module.get_unique_name("stays"))
     table.global_constant, table.linkage = True, "internal"
@@ -80,10 +80,10 @@ def _look_up(code: CodeWriter, stays: Array) -> None:
     code.go(look)
     code.at(look)
     here = code.here
-    code.choose(code.before_end(here), inside, done)
+    code.branch_if(code.before_end(here), inside, done)
     code.at(inside)
     kept = build.load(build.gep(table, [WORD(0), build.zext(code.load(here, BYTE), WORD)]))
-    code.choose(build.icmp_unsigned("!=", kept, BYTE(0)), step, done)
+    code.branch_if(build.icmp_unsigned("!=", kept, BYTE(0)), step, done)
     code.at(step)
     code.here = build.add(here, LONG(1))
     code.go(look)
@@ -91,11 +91,11 @@ def _look_up(code: CodeWriter, stays: Array) -> None:
 
 
 def _within(code: CodeWriter, bytes_: Any, sets: Sequence[Range]) -> Any:
-    """Whether a byte, or which of sixteen, are in one of the ranges."""
+    """Emit a comparison: whether a byte is in one of the ranges, or which of sixteen bytes are."""
     build = code.build
 
     def constant(byte: int) -> Any:
-        return sixteen(byte) if bytes_.type == BLOCK else BYTE(byte)
+        return splat(byte) if bytes_.type == BLOCK else BYTE(byte)
 
     found = [build.icmp_unsigned("<=", build.sub(bytes_, constant(low)), constant(high - low)) for low, high in sets]
     together = found[0]
@@ -104,10 +104,10 @@ def _within(code: CodeWriter, bytes_: Any, sets: Sequence[Range]) -> Any:
     return together
 
 
-def differs(code: CodeWriter, here: Any, word: bytes) -> Any:
-    """A number that is 0 when the word lies at an address: eight bytes at once."""
+def emit_difference(code: CodeWriter, here: Any, word: bytes) -> Any:
+    """Emit a comparison with a literal, eight bytes at once; the result is 0 if it is equal."""
     build, different = code.build, LONG(0)
-    for at, size in _pieces(len(word)):
+    for at, size in _split_loads(len(word)):
         kind = ir.IntType(8 * size)
         loaded = code.load(build.add(here, LONG(at)), kind)
         other = build.xor(loaded, kind(int.from_bytes(word[at : at + size], "little")))
@@ -115,8 +115,8 @@ def differs(code: CodeWriter, here: Any, word: bytes) -> Any:
     return different
 
 
-def _pieces(length: int) -> list[tuple[int, int]]:
-    """Places and sizes of loads that cover so many bytes; the last may overlap the one before."""
+def _split_loads(length: int) -> list[tuple[int, int]]:
+    """Offsets and sizes of loads that cover ``length`` bytes; the last may overlap the one before."""
     size = next(size for size in (8, 4, 2, 1) if size <= length)
     pieces = [(at, size) for at in range(0, length - size + 1, size)]
     return pieces if length % size == 0 else [*pieces, (length - size, size)]

@@ -1,4 +1,4 @@
-"""The kernel of `community_id`: addresses read, ends put in order, SHA-1 (FIPS 180-4) and Base64, a flow at a time."""
+"""The kernel of `community_id`: parses addresses, orders endpoints, computes SHA-1 (FIPS 180-4) and Base64, flow by flow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from etl.columns.kernels import inlined, kernel, part
 _ZERO = np.uint64(0)
 _ICMP, _TCP, _UDP, _ICMP6, _SCTP = 1, 6, 17, 58, 132
 _FALSE_END = np.uint8(0x80)
-"""What stands behind a message, in front of the zeros."""
+"""The byte after a message, before the padding zeros."""
 
 
 @part
 def _read(at: Any, size: Any) -> Any:
-    """The bytes of an address (0 of what is none) and its 128 bits; an IPv4 address is the lower 32."""
+    """The length of an address in bytes (0 if the text is no address) and its 128 bits; an IPv4 address is in the lower 32."""
     if size <= 0:
         return 0, _ZERO, _ZERO
     number = ipv4(at, size)
@@ -29,7 +29,7 @@ def _read(at: Any, size: Any) -> Any:
 
 @part
 def _put(block: Any, at: Any, number: Any, count: Any) -> Any:
-    """Write the last ``count`` bytes of a number, the highest first; returns the place behind."""
+    """Write the last ``count`` bytes of a number in big-endian order; returns the index after them."""
     for n in range(count):
         block[at + n] = np.uint8((number >> np.uint64(8 * (count - 1 - n))) & np.uint64(0xFF))
     return at + count
@@ -51,7 +51,7 @@ def _rotated(word: Any, bits: Any) -> Any:
 
 @part
 def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
-    """The digest of a message of at most 55 bytes, behind which ``block`` (uint8[64]) is filled."""
+    """The SHA-1 digest of a message of at most 55 bytes in ``block`` (uint8[64]), whose other bytes are overwritten."""
     block[size] = _FALSE_END
     for at in range(size + 1, 64):
         block[at] = 0
@@ -82,7 +82,7 @@ def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
 
 @part
 def _put_text(digest: Any, signs: Any, ids: Any, row: Any) -> None:
-    """``1:`` and the 20 bytes of the digest, behind which a zero stands, in Base64."""
+    """Write ``1:`` and the Base64 of the digest: 20 bytes, followed by a zero."""
     ids[row, 0], ids[row, 1] = np.uint8(0x31), np.uint8(0x3A)
     for n in range(7):
         group = np.int64(digest[3 * n]) << 16 | np.int64(digest[3 * n + 1]) << 8 | np.int64(digest[3 * n + 2])
@@ -96,10 +96,10 @@ def flow_ids(
     address: Any, length: Any, other_address: Any, other_length: Any, ports: Any, other_ports: Any, protocols: Any,
     seed: Any, answers: Any, signs: Any, block: Any, words: Any, digest: Any, ids: Any, valid: Any,
 ) -> None:  # fmt: skip
-    """Ids as rows of 30 bytes, and which rows have one.
+    """Write ids as rows of 30 bytes, and to ``valid`` which rows have one.
 
-    ``answers`` (int64[2, 256]) are the types that answer one of ICMP and ICMPv6, -1 where there is none. ``block`` (uint8[64]),
-    ``words`` (uint32[80]) and ``digest`` (uint8[21], the last 0) are room to work in.
+    ``answers`` (int64[2, 256]): for each type of ICMP and ICMPv6 messages the type of the reply, -1 if there is none. ``block``
+    (uint8[64]), ``words`` (uint32[80]) and ``digest`` (uint8[21], the last 0) are room to work in.
     """
     for row in range(protocols.shape[0]):
         valid[row] = False

@@ -1,4 +1,4 @@
-"""Comparisons and choices between values, which meet in one type."""
+"""Binds comparisons and conditional functions: their operands are cast to a common type."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from etl.expressions import arithmetic, logic
-from etl.expressions import bound as b
+from etl.expressions import bound_node as b
 from etl.expressions.arguments import MisuseError, no_form
-from etl.expressions.bound import Bound
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.signatures import operator_type
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of
 
 
-def coalesce(*parts: Bound) -> Bound:
+def coalesce(*parts: BoundNode) -> BoundNode:
     type_ = common_type_of([part.type for part in parts])
     if type_ is None:
         raise MisuseError(f"coalesce() of {_listed(parts)}: they have no type in common")
     return b.or_unknown(_usable(parts, type_) or logic.coalesce(parts, type_), *parts)
 
 
-def choose(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound) -> Bound:
+def choose(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default: BoundNode) -> BoundNode:
     """``case`` and ``if``."""
     type_ = common_type_of([value.type for value in (*values, default)])
     if type_ is None:
@@ -31,17 +31,17 @@ def choose(conditions: Sequence[Bound], values: Sequence[Bound], default: Bound)
     return b.or_unknown(_usable((*values, default), type_) or logic.case(conditions, values, default, type_), *values, default)
 
 
-def _usable(parts: Sequence[Bound], type_: pa.DataType) -> Bound | None:
+def _usable(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode | None:
     if type_ in ATOMIC or type_ == NULL or all(part.type == type_ or part.value is None for part in parts):
         return None
     return no_form(f"a choice between {_listed(parts)}", type_)
 
 
-def _listed(parts: Sequence[Bound]) -> str:
+def _listed(parts: Sequence[BoundNode]) -> str:
     return ", ".join(dict.fromkeys(arithmetic.type_name(part.type) for part in parts))
 
 
-def compare(operator: str, left: Bound, right: Bound) -> Bound:
+def compare(operator: str, left: BoundNode, right: BoundNode) -> BoundNode:
     """``= <> < <= > >= <=>``."""
     operator_type(f"operator {operator}", left, right)
     type_ = common_type_of([left.type, right.type])
@@ -57,8 +57,8 @@ def compare(operator: str, left: Bound, right: Bound) -> Bound:
     return logic.same(left, right, type_) if operator == "<=>" else arithmetic.compare(operator, left, right, type_)
 
 
-def _check_literal(side: Bound, type_: pa.DataType | None) -> None:
-    """Raise MisuseError for a text that Spark would fail to read, for each event, as what stands beside it."""
+def _check_literal(side: BoundNode, type_: pa.DataType | None) -> None:
+    """Raise MisuseError for a text constant that Spark would fail to cast to the other operand's type, for each event."""
     if not side.is_literal or not isinstance(side.value, str) or type_ is None:
         return
     form = next((form for test, form in _FORMS if test(type_)), None)
@@ -73,16 +73,16 @@ _FORMS = (
     (lambda type_: pa.types.is_timestamp(type_) or pa.types.is_date(type_), re.compile(r"[-+]?\d{1,6}(?:-.*)?|T?\d{1,2}:.*")),
     (pa.types.is_boolean, re.compile(r"t|true|y|yes|1|f|false|n|no|0", re.IGNORECASE)),
 )
-"""What a text looks like that can be read as a value of a type; of most types only how it begins."""
+"""Patterns of texts that can be cast to a type; for most types only the beginning is checked."""
 
 
-def nullif(value: Bound, other: Bound) -> Bound:
+def nullif(value: BoundNode, other: BoundNode) -> BoundNode:
     return logic.case([compare("=", value, other)], [b.literal(None, value.type)], value, value.type)
 
 
-def nvl2(value: Bound, given: Bound, missing: Bound) -> Bound:
+def nvl2(value: BoundNode, given: BoundNode, missing: BoundNode) -> BoundNode:
     return choose([logic.negated(logic.is_null(value))], [given], missing)
 
 
-def if_(condition: Bound, taken: Bound, other: Bound | None = None) -> Bound:
+def if_(condition: BoundNode, taken: BoundNode, other: BoundNode | None = None) -> BoundNode:
     return choose([condition], [taken], other or b.literal(None, NULL))

@@ -1,4 +1,4 @@
-"""What a tree asks of a text: what it begins with, which neighbours it looks at; and what no program can do."""
+"""Static analysis of syntax trees: FIRST sets, look-around of one byte, size, and constructs that automata do not support."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EDGES: Mapping[str, list[tuple[int, int]]] = {
     "\\b": [(masks.WORDS, masks.NO_WORDS), (masks.NO_WORDS, masks.WORDS)],
     "\\B": [(masks.WORDS, masks.WORDS), (masks.NO_WORDS, masks.NO_WORDS)],
 }
-"""What must stand behind and ahead of an edge; one of the pairs."""
+"""The bytes that may precede and follow an assertion: it holds if one of the pairs does."""
 
 
 def first_bytes(node: Node) -> tuple[int, bool]:
-    """The bytes that a match of the node can begin with, and whether it can be empty."""
+    """The node's FIRST set, as a mask of bytes, and whether the node can match the empty text."""
     if isinstance(node, Chars):
         return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0), False
     if isinstance(node, Sequence):
@@ -70,7 +70,7 @@ def _union(found: Iterator[int]) -> int:
 
 
 def one_byte(node: Node, *, ahead: bool) -> int | None:
-    """The neighbouring bytes (or the text's edge) that a look-around asks for, if it asks for no more than one."""
+    """The mask of neighbouring bytes (or the text's edge) that a look-around requires; None if it looks at more than one."""
     if isinstance(node, Sequence) and len(node.parts) == 1:
         return one_byte(node.parts[0], ahead=ahead)
     if isinstance(node, Group):
@@ -89,37 +89,37 @@ def one_byte(node: Node, *, ahead: bool) -> int | None:
     return None
 
 
-def asks_nothing(node: Look) -> bool:
-    """Whether what is looked for is found everywhere, as in ``(?=.*)``."""
+def is_always_found(node: Look) -> bool:
+    """Whether the part of a look-around matches everywhere, as in ``(?=.*)``."""
     return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
 
 
 def is_poisoned(tree: Node) -> bool:
-    """Whether there are texts whose match it leaves to another engine."""
-    looks = [node for node in walk(tree) if type(node) is Look and not asks_nothing(node)]
+    """Whether the tree has a look-around that, in some texts, only another engine can decide."""
+    looks = [node for node in walk(tree) if type(node) is Look and not is_always_found(node)]
     return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
 
 
 OF_PROPERTY = 300
-"""About how many instructions a property such as ``\\p{L}`` becomes, without looking its characters up."""
+"""Estimated number of instructions for a property such as ``\\p{L}``; its characters are not looked up."""
 
 
-def size(node: Node) -> int:
-    """About how many instructions a node becomes."""
+def estimate_size(node: Node) -> int:
+    """Estimated number of instructions for a node."""
     if isinstance(node, Chars):
         return 1 + sum(OF_PROPERTY if text.startswith("\\p") else 8 for text in node.of.wide)
     if isinstance(node, Repeat):
-        return (max(node.least, node.most or 0) + 1) * (size(node.part) + 1)
-    return 1 + sum(map(size, children(node)))
+        return (max(node.least, node.most or 0) + 1) * (estimate_size(node.part) + 1)
+    return 1 + sum(map(estimate_size, children(node)))
 
 
-def obstacle(tree: Node) -> str | None:
-    """Why no program can do what the tree says, or None. Cheap: looks at the nodes only."""
+def unsupported_construct(tree: Node) -> str | None:
+    """A construct of the tree that automata do not support, or None. Cheap: visits the nodes only."""
     for node in walk(tree):
         kind = type(node)
         if kind is Backreference:
             return "a back-reference"
-        if not isinstance(node, Look) or asks_nothing(node) or one_byte(node.part, ahead=node.ahead) is not None:
+        if not isinstance(node, Look) or is_always_found(node) or one_byte(node.part, ahead=node.ahead) is not None:
             continue
         if not node.ahead:
             return "a look-behind of more than one character"

@@ -1,4 +1,4 @@
-"""LLVM's types, and what all writers of code share: a builder with the place in the text."""
+"""LLVM's types, and the IR builder with the current position in the text that all code generators share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PAGE, SIXTEEN = 4096, 16
 
 
 class CodeWriter:
-    """Writes code at the end of a block; ``here`` is the variable that holds the address of the next byte."""
+    """Writes code at the end of a basic block; ``here`` is a variable with the address of the next byte."""
 
     end: Any
-    """The address behind the text, known from where a text begins."""
+    """The address after the text; set where a text begins."""
 
     def __init__(self, function: Any, build: Any, here: Any) -> None:
         self.function, self.build, self._here = function, build, here
@@ -30,47 +30,47 @@ class CodeWriter:
         self.build.store(address, self._here)
 
     def block(self, name: str) -> Any:
-        """A new block, not yet written."""
+        """A new, empty block."""
         return self.function.append_basic_block(name)
 
     def at(self, block: Any) -> None:
-        """Write there from now on."""
+        """Write at the end of this block from now on."""
         self.build.position_at_end(block)
 
     def go(self, block: Any) -> None:
-        """Jump there."""
+        """Jump to a block."""
         self.build.branch(block)
 
-    def choose(self, truth: Any, then: Any, otherwise: Any) -> None:
-        """Jump to one of two."""
+    def branch_if(self, truth: Any, then: Any, otherwise: Any) -> None:
+        """Jump to one of two blocks."""
         self.build.cbranch(truth, then, otherwise)
 
     def before_end(self, address: Any) -> Any:
-        """Whether an address lies in the text."""
+        """Whether an address is before the text's end."""
         return self.build.icmp_unsigned("<", address, self.end)
 
     def load(self, address: Any, kind: Any) -> Any:
-        """What lies at an address, aligned or not."""
+        """The value at an address, aligned or not."""
         return load(self.build, address, kind)
 
 
 def load(build: Any, address: Any, kind: Any) -> Any:
-    """What lies at an address, aligned or not."""
+    """The value at an address, aligned or not."""
     loaded = build.load(build.inttoptr(address, kind.as_pointer()))
     loaded.align = 1
     return loaded
 
 
 def store(build: Any, value: Any, address: Any) -> None:
-    """Put a value at an address, aligned or not."""
+    """Store a value at an address, aligned or not."""
     build.store(value, build.inttoptr(address, value.type.as_pointer())).align = 1
 
 
-def block_loads_safely(build: Any, address: Any) -> Any:
-    """Whether 16 bytes lie in one page of memory (see `etl.columns.views.loads_safely`)."""
+def emit_page_check(build: Any, address: Any) -> Any:
+    """Whether the 16 bytes at an address are in one page of memory (see `etl.columns.views.loads_safely`)."""
     return build.icmp_unsigned("<=", build.and_(address, LONG(PAGE - 1)), LONG(PAGE - SIXTEEN))
 
 
-def sixteen(byte: int) -> Any:
-    """A byte, sixteen times."""
+def splat(byte: int) -> Any:
+    """A vector of sixteen times the same byte."""
     return ir.Constant(BLOCK, [byte] * SIXTEEN)

@@ -1,4 +1,4 @@
-"""Machine code says what the tables say that it was made of, reads no byte that it may not, and is made when it pays."""
+"""Machine code gives the results of its tables, reads no byte beyond the texts, and is compiled in the background."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from oracles import listed, tree
 from random_patterns import flat_patterns, long_texts, patterns, texts
-from test_tables import automaton_of
+from test_transition_tables import automaton_of
 
-from etl.columns.cache_files import load, save
+from etl.columns.disk_cache import load, save
 from etl.columns.texts import Texts
 from etl.scanner import learning
 from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.learning import Captured, Learner
-from etl.scanner.machine import compiler, make
-from etl.scanner.machine.code import Code, Loaded
-from etl.scanner.machine.passing import _pieces
-from etl.scanner.program import program
-from etl.scanner.tables import Tables, tables
+from etl.scanner.codegen import background_compiler, compiler_process
+from etl.scanner.codegen.object_code import LoadedCode, ObjectCode
+from etl.scanner.codegen.vector_code import _split_loads
+from etl.scanner.learning import Learner, MatchArrays
+from etl.scanner.program import compile_program
+from etl.scanner.transition_tables import TransitionTables, build_tables
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 law = settings(
@@ -38,33 +38,33 @@ law = settings(
 )
 
 
-def by_tables(frozen: Tables, column: pa.Array) -> tuple[Captured, Texts]:
+def by_tables(frozen: TransitionTables, column: pa.Array) -> tuple[MatchArrays, Texts]:
     learner, several = Learner((), "beginning"), Texts.of(column)
     learner.names, learner._tables = frozen.names, frozen
-    found = Captured.room(len(frozen.names), len(column))
+    found = MatchArrays.allocate(len(frozen.names), len(column))
     learner._run_tables(several, found)
     return found, several
 
 
-def by_code(frozen: Tables, column: pa.Array, code: Loaded | None = None) -> tuple[Captured, Texts]:
+def by_code(frozen: TransitionTables, column: pa.Array, code: LoadedCode | None = None) -> tuple[MatchArrays, Texts]:
     several = Texts.of(column)
-    found = Captured.room(len(frozen.names), len(column))
-    (code or Loaded(Code.of(frozen))).scan(several, found)
+    found = MatchArrays.allocate(len(frozen.names), len(column))
+    (code or LoadedCode(ObjectCode.of(frozen))).scan(several, found)
     return found, several
 
 
-def learned(automaton: Automaton, seen: list[str]) -> Tables:
-    """Tables of what these texts teach."""
+def learned(automaton: Automaton, seen: list[str]) -> TransitionTables:
+    """Tables of an automaton trained on these texts."""
     for text in seen:
         automaton.train(text.encode())
-    return tables(automaton)
+    return build_tables(automaton)
 
 
 def begun(pattern: str) -> Automaton:
-    return Automaton(program([tree(pattern)], "beginning"))
+    return Automaton(compile_program([tree(pattern)], "beginning"))
 
 
-def compared(frozen: Tables, column: pa.Array, code: Loaded | None = None) -> None:
+def compared(frozen: TransitionTables, column: pa.Array, code: LoadedCode | None = None) -> None:
     (wanted, several), (found, _) = by_tables(frozen, column), by_code(frozen, column, code)
     assert found.pattern.tolist() == wanted.pattern.tolist()
     assert found.valid.tolist() == wanted.valid.tolist()
@@ -83,7 +83,7 @@ def compared(frozen: Tables, column: pa.Array, code: Loaded | None = None) -> No
     ["(?P<c0>a)bbbbbbbbbbbbbbbbbbc"], ["abbbbbbbbbbbbbbbbbbc"], ["abbbbbbbbbbbbbbbbbb", "abbbbbbbbbbbbbbbbbbd", None], pa.string()
 )
 @example(["^(?P<c0>[aceéx]*) (?P<c1>.*)$"], ["ace axé ", " "], ["aceéx" * 9 + " rest", "", " "], pa.string())
-def test_code_says_what_tables_say(where: Any, several: list[str], seen: list[str], column: list[str | None], type_: Any) -> None:
+def test_code_equals_tables(where: Any, several: list[str], seen: list[str], column: list[str | None], type_: Any) -> None:
     compared(learned(automaton_of(several, where), seen), pa.array(column, type_))
 
 
@@ -94,7 +94,7 @@ PATTERN = (
 )
 
 
-def test_all_that_a_line_is_made_of() -> None:
+def test_every_prefix_and_suffix_of_a_line() -> None:
     lines = [LINE, LINE.replace("invalid user ", ""), LINE[:-5], LINE[:40], LINE + "é" * 40, "", LINE.replace("4", "x")]
     column = pa.array([None, *lines, *(LINE[:n] for n in range(len(LINE))), *(LINE[n:] for n in range(9))])
     frozen = learned(begun(PATTERN), [LINE, lines[1], lines[4]])
@@ -106,9 +106,9 @@ def test_all_that_a_line_is_made_of() -> None:
     assert (pattern, captures["user"], captures["port"]) == (0, b"webmaster", b"38926")
 
 
-def test_no_byte_behind_the_end_of_memory_is_read(at_the_end_of_memory: Callable[[bytes], pa.Buffer]) -> None:
+def test_code_does_not_read_beyond_the_texts(at_the_end_of_memory: Callable[[bytes], pa.Buffer]) -> None:
     frozen = learned(begun(PATTERN), [LINE])
-    code = Loaded(Code.of(frozen))
+    code = LoadedCode(ObjectCode.of(frozen))
     for size in range(len(LINE) + 1):
         for text in (LINE[:size].encode(), LINE[len(LINE) - size :].encode()):
             offsets = pa.py_buffer(np.array([0, size], np.int32))
@@ -116,8 +116,8 @@ def test_no_byte_behind_the_end_of_memory_is_read(at_the_end_of_memory: Callable
 
 
 @pytest.mark.parametrize("length", range(1, 17))
-def test_pieces_of_a_word_cover_it_and_no_more(length: int) -> None:
-    covered = [place for at, size in _pieces(length) for place in range(at, at + size)]
+def test_loads_cover_a_literal_exactly(length: int) -> None:
+    covered = [place for at, size in _split_loads(length) for place in range(at, at + size)]
 
     assert set(covered) == set(range(length))
 
@@ -136,19 +136,19 @@ def answers(of: Learner, lines: list[str]) -> list[Any]:
 
 @pytest.fixture
 def at_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What is learned is kept, and compiled, after any scan; the folder of the files."""
-    monkeypatch.setattr(learning, "KEEP_AFTER", 0)
-    monkeypatch.setattr(learning, "SETTLED_SECONDS", 0.0)
+    """Automata are stored and compiled after any scan; returns the folder of the files."""
+    monkeypatch.setattr(learning, "SAVE_AFTER", 0)
+    monkeypatch.setattr(learning, "STABLE_SECONDS", 0.0)
     return own_cache
 
 
 def wait() -> None:
-    """For what compiles beside."""
-    assert compiler._children
-    assert [child.wait(timeout=60) for child in compiler._children] == [0] * len(compiler._children)
+    """Wait for the compiler processes."""
+    assert background_compiler._children
+    assert [child.wait(timeout=60) for child in background_compiler._children] == [0] * len(background_compiler._children)
 
 
-def test_code_is_made_beside_and_taken_when_it_is_there(at_once: Path) -> None:
+def test_code_is_compiled_in_the_background_and_loaded(at_once: Path) -> None:
     one = learner()
     first = answers(one, [LINE])
     assert one._compiler.code is None
@@ -160,7 +160,7 @@ def test_code_is_made_beside_and_taken_when_it_is_there(at_once: Path) -> None:
     assert learner()._compiler.code is not None  # the next run has it from the beginning
 
 
-def test_what_code_does_not_know_is_learned_and_compiled_anew(at_once: Path) -> None:
+def test_states_that_the_code_lacks_are_learned_and_compiled(at_once: Path) -> None:
     longer = LINE.replace("invalid user ", "")
     answers(learner(), [LINE])
     wait()
@@ -176,17 +176,17 @@ def test_what_code_does_not_know_is_learned_and_compiled_anew(at_once: Path) -> 
     assert one._compiler.code not in (None, old)
 
 
-def test_a_stretch_without_growth_asks_once(at_once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "SETTLED_SECONDS", 1e9)
-    started = len(compiler._children)
+def test_compilation_is_requested_only_after_stable_tables(at_once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "STABLE_SECONDS", 1e9)
+    started = len(background_compiler._children)
 
     answers(learner(), [LINE] * 100)
 
-    assert len(compiler._children) <= started
+    assert len(background_compiler._children) <= started
 
 
 def _of_another_cpu(file: Path) -> None:
-    code = load(file, Code)
+    code = load(file, ObjectCode)
     assert code is not None
     save(file, replace(code, cpu=("another", "")))
 
@@ -207,7 +207,7 @@ def test_code_that_cannot_run_here_is_not_loaded(at_once: Path, spoil: Callable[
     assert answers(one, [LINE]) == first
 
 
-def test_what_was_not_learned_is_unknown() -> None:
+def test_texts_beyond_the_learned_states_are_unknown() -> None:
     found, _ = by_code(learned(begun("(?P<c0>a+)(b|cd)"), ["aab"]), pa.array(["aab", "acd", "x"]))
 
     assert found.pattern.tolist() == [0, UNKNOWN, -1]
@@ -215,16 +215,16 @@ def test_what_was_not_learned_is_unknown() -> None:
 
 def test_large_tables_stay_tables(at_once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frozen = learned(begun(PATTERN), [LINE])
-    many = replace(frozen, finals=np.zeros(make.MOST_STATES + 1, np.int32))
+    many = replace(frozen, finals=np.zeros(compiler_process.MOST_STATES + 1, np.int32))
     save(at_once / "large.tables", many)
 
-    monkeypatch.setattr(sys, "argv", ["make", str(at_once / "large")])
-    monkeypatch.setattr(make.os, "nice", lambda by: 0)
-    monkeypatch.setattr(make.resource, "setrlimit", lambda what, limits: None)
-    monkeypatch.setattr(make.llvm, "set_option", lambda name, option: None)
-    make.main()
+    monkeypatch.setattr(sys, "argv", ["compiler_process", str(at_once / "large")])
+    monkeypatch.setattr(compiler_process.os, "nice", lambda by: 0)
+    monkeypatch.setattr(compiler_process.resource, "setrlimit", lambda what, limits: None)
+    monkeypatch.setattr(compiler_process.llvm, "set_option", lambda name, option: None)
+    compiler_process.main()
 
     assert not (at_once / "large.code").exists()
     save(at_once / "large.tables", frozen)
-    make.main()
+    compiler_process.main()
     assert (at_once / "large.code").exists()

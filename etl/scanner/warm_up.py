@@ -1,4 +1,4 @@
-"""Loading the kernels before they are needed: Spark's worker daemon does so once, and the workers it forks share them."""
+"""Loading the kernels before they are needed: the process from which workers are forked does so once, and they share them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from etl.scanner.tree import Node
 
 
-def warm() -> None:
-    """Do with one line what every log pipeline does; kernels that were never compiled on this machine are compiled now."""
+def warm_up() -> None:
+    """Run the kernels of every log pipeline on one line; those that were never compiled on this machine are compiled now."""
     import pyarrow as pa
 
     from etl.columns import lines
@@ -29,25 +29,25 @@ def warm() -> None:
     found = Scanner([parse(r"^(?<field>.*) line$", _no_name)]).scan(cut.texts)
     JsonWriter([b'{"field":"', b'"}\n'], [pa.string_view()], [False]).write([found.captures["field"]], 1)
     owned_array(cut.texts)
-    mark().parent.mkdir(exist_ok=True)
-    mark().touch()
+    marker().parent.mkdir(exist_ok=True)
+    marker().touch()
 
 
 def _no_name(name: str, at: int) -> Node:
     raise AssertionError(f"%{{{name}}} at {at}")
 
 
-def mark() -> Path:
-    """The file that says that `warm` has run with this code on this machine."""
+def marker() -> Path:
+    """The file that exists once `warm_up` has run with this code on this machine."""
     return compiled_mark("warm", Path(columns.__file__).parent, Path(__file__).parent)
 
 
-def compile_apart() -> None:
-    """Compile what this machine has not compiled yet in a process that ends: compiling leaves 60 MB behind."""
-    if not mark().exists():
+def compile_in_subprocess() -> None:
+    """Compile missing kernels in a separate process, because the compiler would keep 60 MB in this one."""
+    if not marker().exists():
         tidy()
-        subprocess.run([sys.executable, "-m", "etl.scanner.warm"], check=False, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-m", "etl.scanner.warm_up"], check=False, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    warm()
+    warm_up()

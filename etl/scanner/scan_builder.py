@@ -1,4 +1,4 @@
-"""What has been found in a column so far: views by automata, copies of text by the engines behind them."""
+"""Builds the result of a scan from the matches of its stages: views from automata, copies of texts from other engines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts, owned_array, taken, view_array
-from etl.scanner.engines import Answer
-from etl.scanner.learning import Captured
+from etl.scanner.engines import EngineResult
+from etl.scanner.learning import MatchArrays
 from etl.scanner.scanner import NO_PATTERN, Scan
 
 if TYPE_CHECKING:
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Found:
-    """Answers for the texts of a column, filled in stage by stage."""
+class ScanBuilder:
+    """The matches in a column so far; each stage adds its own."""
 
     column: pa.Array
     texts: Texts
     names: tuple[str, ...]
     pattern: Array
-    captured: list[tuple[Array | None, tuple[str, ...], Captured]] = field(default_factory=list)
-    """Rows (None: all), names of the captures, answers."""
+    captured: list[tuple[Array | None, tuple[str, ...], MatchArrays]] = field(default_factory=list)
+    """Matches of automata: rows (None: all), names of the captures, matches."""
 
     copies: list[tuple[Array, dict[str, pa.Array]]] = field(default_factory=list)
-    """Rows, captured texts by name."""
+    """Matches of other engines: rows, captured texts by name."""
 
     timed_out: Array | None = None
 
     @classmethod
-    def empty(cls, column: pa.Array, names: tuple[str, ...]) -> Found:
-        """Nothing found yet."""
+    def empty(cls, column: pa.Array, names: tuple[str, ...]) -> ScanBuilder:
+        """No matches yet."""
         return cls(column, Texts.of(column), names, np.full(len(column), NO_PATTERN, np.int32))
 
-    def open_rows(self) -> Array:
-        """Texts that no pattern has matched."""
+    def unmatched_rows(self) -> Array:
+        """The rows whose text no pattern has matched; rows of null are left out."""
         return np.flatnonzero((self.pattern < 0) & (self.texts.length >= 0))
 
     def texts_at(self, rows: Array) -> Texts:
-        """Some of the texts."""
+        """The texts of these rows."""
         return self.texts if len(rows) == len(self.pattern) else self.texts.at(rows)
 
-    def put(self, rows: Array, names: tuple[str, ...], found: Captured, first: int) -> None:
-        """An automaton's answers for rows; its patterns are numbered from ``first``."""
+    def add_matches(self, rows: Array, names: tuple[str, ...], found: MatchArrays, first: int) -> None:
+        """Add an automaton's matches in these rows; its patterns are numbered from ``first``."""
         hits = found.pattern >= 0
         if len(rows) == len(self.pattern):
             self.pattern = np.where(hits, found.pattern + first, self.pattern)
@@ -56,8 +56,8 @@ class Found:
             self.pattern[rows[hits]] = found.pattern[hits] + first
             self.captured.append((rows, names, found))
 
-    def put_copies(self, rows: Array, answer: Answer, pattern: int) -> None:
-        """An engine's answers for rows."""
+    def add_copies(self, rows: Array, answer: EngineResult, pattern: int) -> None:
+        """Add another engine's matches in these rows."""
         hits = answer.matched.to_numpy(zero_copy_only=False)
         self.pattern[rows[hits]] = pattern
         if hits.any():
@@ -68,11 +68,11 @@ class Found:
             self.timed_out[rows[answer.timed_out.to_numpy(zero_copy_only=False)]] = True
 
     def strings(self, rows: Array) -> pa.StringArray:
-        """Texts as the other engines read them."""
+        """The texts of these rows as strings, which RE2 and ``regex`` read."""
         return owned_array(taken(self.column, rows))
 
-    def scan(self) -> Scan:
-        """All of it as columns."""
+    def finish(self) -> Scan:
+        """The result, with a column for each capture."""
         timed_out = self.timed_out
         if timed_out is not None:
             timed_out &= self.pattern < 0
@@ -82,10 +82,10 @@ class Found:
         views, valid = self._views(name)
         column = view_array(views, None if valid.all() else valid, self.texts.buffer)
         copies = [(rows, found[name]) for rows, found in self.copies if name in found]
-        return _laid(column, copies) if copies else column
+        return _overlay(column, copies) if copies else column
 
     def _views(self, name: str) -> tuple[Array, Array]:
-        """A capture's views and where they are valid."""
+        """The views of a capture (uint32[n, 4]), and which are valid (uint8[n])."""
         answers = [(rows, names.index(name), found) for rows, names, found in self.captured if name in names]
         if answers and answers[0][0] is None:
             _, at, found = answers.pop(0)
@@ -99,8 +99,8 @@ class Found:
         return views, valid
 
 
-def _laid(column: pa.Array, copies: list[tuple[Array, pa.Array]]) -> pa.Array:
-    """Texts of some rows laid over a view column."""
+def _overlay(column: pa.Array, copies: list[tuple[Array, pa.Array]]) -> pa.Array:
+    """Replace some rows of a view column by copied texts."""
     at, size = np.arange(len(column)), len(column)
     for rows, texts in copies:
         at[rows] = np.arange(size, size + len(texts))

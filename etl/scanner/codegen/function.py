@@ -1,8 +1,7 @@
-"""The tables of an automaton → a function in LLVM's language that runs it over texts: a block of code for each state.
+"""Generates the LLVM function that runs an automaton over texts, with a basic block for each state.
 
-Where tables cost a look-up and a comparison a byte, code goes from state to state by jumps that the CPU predicts;
-bytes that must follow each other are compared eight at once, bytes that keep a state are passed sixteen at a time, and
-each way to match writes its own captures.
+Tables cost a look-up and a comparison a byte; code goes from state to state by jumps that the CPU predicts. Literals are
+compared eight bytes at once, self-loops are skipped sixteen bytes at a time, and each final has code for its own captures.
 """
 
 from __future__ import annotations
@@ -12,34 +11,34 @@ from typing import Any
 
 from llvmlite import ir
 
-from etl.scanner.machine.graph import Edge, Graph, Move
-from etl.scanner.machine.passing import differs, pass_over
-from etl.scanner.machine.views import view_writer
-from etl.scanner.machine.words import BYTE, LONG, SIXTEEN, WORD, CodeWriter, load, sixteen, store
+from etl.scanner.codegen.code_writer import BYTE, LONG, SIXTEEN, WORD, CodeWriter, load, splat, store
+from etl.scanner.codegen.state_graph import Edge, Move, StateGraph
+from etl.scanner.codegen.vector_code import emit_difference, emit_skip
+from etl.scanner.codegen.view_code import emit_view_writer
 from etl.scanner.registers import HERE, UNSET
-from etl.scanner.tables import Tables
+from etl.scanner.transition_tables import TransitionTables
 
 NAME = "scan"
-"""The function ``(address, length, texts, base, registers, pattern, views, valid)``: what `etl.scanner.kernel.scan` does.
-All are uint64, arrays by their addresses; ``registers`` is room for an int32 each."""
+"""The function ``(address, length, texts, base, registers, pattern, views, valid)``, which does what `etl.scanner.kernel.scan`
+does. All arguments are uint64, arrays by their addresses; ``registers`` has room for an int32 for each register."""
 
 NONE = WORD(0xFFFFFFFF)
 
 
-def module(tables: Tables) -> str:
-    """LLVM's text of a module with the function `NAME`."""
+def generate_module(tables: TransitionTables) -> str:
+    """LLVM IR of a module with the function `NAME`."""
     made = ir.Module("automaton")
-    writer = view_writer(made)
+    writer = emit_view_writer(made)
     function = ir.Function(made, ir.FunctionType(ir.VoidType(), [LONG] * 8), NAME)
     function.attributes.add("nounwind")
-    _Function(function, Graph(tables), writer).write()
+    _Function(function, StateGraph(tables), writer).write()
     return str(made)
 
 
 class _Function:
-    """Writes a loop over texts, a block for each state that the first one leads to, and one for each final."""
+    """Writes a loop over texts, a block for each state reachable from the start, and a block for each final."""
 
-    def __init__(self, function: Any, graph: Graph, put_view: Any) -> None:
+    def __init__(self, function: Any, graph: StateGraph, put_view: Any) -> None:
         self._graph, self._put_view = graph, put_view
         self._address, self._length, self._texts, self._base, self._registers, self._pattern, self._views, self._valid = (
             function.args
@@ -54,7 +53,7 @@ class _Function:
         self._next = self._code.block("next")
 
     def write(self) -> None:
-        """All of it."""
+        """Write the whole function."""
         code = self._code
         self._build.store(LONG(0), self._row)
         rows = code.block("rows")
@@ -69,15 +68,15 @@ class _Function:
         code.go(rows)
 
     def _rows(self, rows: Any) -> None:
-        """The loop: a text that is not null begins in the first state."""
+        """The loop over texts; a text that is not null begins in the start state."""
         code, build = self._code, self._build
         text, run, null, done = map(code.block, ("text", "run", "null", "done"))
         code.at(rows)
         row = build.load(self._row)
-        code.choose(build.icmp_unsigned("<", row, self._texts), text, done)
+        code.branch_if(build.icmp_unsigned("<", row, self._texts), text, done)
         code.at(text)
         self._text, length = self._of_row(self._address), self._of_row(self._length)
-        code.choose(build.icmp_signed("<", length, LONG(0)), null, run)
+        code.branch_if(build.icmp_signed("<", length, LONG(0)), null, run)
         code.at(null)
         code.go(self._final(-1))
         code.at(run)
@@ -102,21 +101,21 @@ class _Function:
 
     def _state_code(self, row: int) -> None:
         graph, code = self._graph, self._code
-        if graph.skips(row):
+        if graph.ignores_rest(row):
             code.here = code.end
-        if graph.decided(row) or graph.skips(row):
+        if graph.decided(row) or graph.ignores_rest(row):
             code.go(self._final(graph.final(row)))
             return
-        self._word(row)
-        pass_over(code, graph.stays(row))
+        self._literal(row)
+        emit_skip(code, graph.self_loops(row))
         inside = code.block("inside")
         here = code.here
-        code.choose(code.before_end(here), inside, self._final(graph.final(row)))
+        code.branch_if(code.before_end(here), inside, self._final(graph.final(row)))
         code.at(inside)
         self._byte(row, here)
 
     def _byte(self, row: int, here: Any) -> None:
-        """Where the next byte leads."""
+        """The transitions of the next byte, as a switch."""
         bytes_of: dict[Edge, list[int]] = {}
         for byte, edge in enumerate(self._graph.edges[row]):
             bytes_of.setdefault(edge, []).append(byte)
@@ -129,7 +128,7 @@ class _Function:
                 choice.add_case(BYTE(byte), way)
 
     def _edge(self, edge: Edge, here: Any) -> Any:
-        """A block that goes where a byte leads."""
+        """The block of a transition."""
         if edge.target == 0:
             return self._final(-1)
         way = self._code.block("edge")
@@ -139,18 +138,18 @@ class _Function:
             self._code.go(self._state(edge.target))
         return way
 
-    def _word(self, row: int) -> None:
-        """The way past several states when all bytes are there that must be; when not, the states find out what is."""
-        word, edges = self._graph.word(row)
+    def _literal(self, row: int) -> None:
+        """A shortcut through several states when the literal follows; if it does not, the states' own code runs."""
+        word, edges = self._graph.literal(row)
         if len(word) < 2:
             return
         code, build = self._code, self._build
         long_enough, equal, slowly = map(code.block, ("enough", "equal", "slowly"))
         here = code.here
         behind = build.add(here, LONG(len(word)))
-        code.choose(build.icmp_unsigned("<=", behind, code.end), long_enough, slowly)
+        code.branch_if(build.icmp_unsigned("<=", behind, code.end), long_enough, slowly)
         code.at(long_enough)
-        code.choose(build.icmp_unsigned("==", differs(code, here, word), LONG(0)), equal, slowly)
+        code.branch_if(build.icmp_unsigned("==", emit_difference(code, here, word), LONG(0)), equal, slowly)
         code.at(equal)
         for at, edge in enumerate(edges):
             self._move(edge.moves, build.add(here, LONG(at)))
@@ -163,7 +162,7 @@ class _Function:
             store(self._build, self._place(source, here), self._register(target))
 
     def _place(self, source: int, here: Any) -> Any:
-        """A place in the text: of a register, or of an address."""
+        """A position in the text: that of a register, or that of the address ``here``."""
         if source == HERE:
             return self._build.trunc(self._build.sub(here, self._text), WORD)
         return load(self._build, self._register(source), WORD)
@@ -174,7 +173,7 @@ class _Function:
     # ── Finals ──
 
     def _final(self, number: int) -> Any:
-        """The block where a text's answers are written."""
+        """The block that writes a text's results."""
         if number not in self._finals:
             self._finals[number] = self._code.block(f"final{number}")
             with self._build.goto_block(self._finals[number]):
@@ -193,7 +192,7 @@ class _Function:
             view = build.add(self._views, build.mul(at, LONG(SIXTEEN)))
             begin, end = (UNSET, UNSET) if number < 0 else it.places[number, 2 * capture : 2 * capture + 2].tolist()
             if begin == UNSET:
-                store(build, sixteen(0), view)
+                store(build, splat(0), view)
                 store(build, BYTE(0), build.add(self._valid, at))
             else:
                 self._capture(view, build.add(self._valid, at), self._place(begin, here), self._place(end, here))
