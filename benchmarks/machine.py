@@ -40,7 +40,7 @@ def _cpu() -> str:
 
 
 def _java() -> str:
-    from etl.spark.java import java_home
+    from etl.spark.jvm.java import java_home
 
     said = subprocess.run([f"{java_home()}/bin/java", "-version"], capture_output=True, text=True, check=True).stderr
     return said.splitlines()[1]

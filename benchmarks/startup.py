@@ -67,7 +67,7 @@ def _given() -> tuple[Path, Path, Path]:
 
 
 def _program_files() -> Iterable[Path]:
-    from etl.spark.java import java_home
+    from etl.spark.jvm.java import java_home
 
     for root in {Path(sys.prefix), Path(sys.base_prefix) / "lib", java_home().resolve(), ROOT / "etl"}:
         yield from (path for path in root.rglob("*") if path.is_file() and not path.is_symlink())

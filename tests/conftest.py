@@ -79,7 +79,7 @@ def own_logger() -> Iterator[None]:
     logger.propagate = propagate
     if logger.level != level:
         logger.setLevel(level)
-    if relay := sys.modules.get("etl.spark.relay"):
+    if relay := sys.modules.get("etl.spark.reports.log_relay"):
         relay._worker_pipeline["pipeline"] = ""
 
 
@@ -119,7 +119,7 @@ def etl(tmp_path: Path) -> Etl:
 
 @pytest.fixture
 def engine(shared_session: SharedSession, etl: Etl) -> Engine:
-    """Run pipelines in this process."""
+    """Runs pipelines in this process."""
     return Engine(shared_session, etl)
 
 

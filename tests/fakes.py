@@ -1,4 +1,4 @@
-"""Components that do nothing, for tests of what is planned."""
+"""Components without behaviour, for tests of the planner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from etl.plan.planner import plan
 
 
 class Lines(Source):
-    """Lines."""
+    """A source of lines."""
 
     type: str = "lines"
     extra: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Lines(Source):
 
 
 class Frames(FrameSource):
-    """Spark's."""
+    """A source that Spark reads."""
 
     type: str = "frames"
 
@@ -38,7 +38,7 @@ class Frames(FrameSource):
 
 
 class Row(ArrowStep):
-    """Row-wise."""
+    """A row-wise step."""
 
     type: str = "row"
     adds: str | None = None
@@ -48,7 +48,7 @@ class Row(ArrowStep):
 
 
 class Both(ArrowStep, SparkStep):
-    """Row-wise, but not on Arrow."""
+    """A row-wise step without an Arrow form."""
 
     type: str = "both"
     adds: str | None = None
@@ -61,7 +61,7 @@ class Both(ArrowStep, SparkStep):
 
 
 class Count(SparkStep):
-    """Stateful."""
+    """A stateful step."""
 
     type: str = "count"
     size: int = 60

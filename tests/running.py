@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from etl.running.messages import Message
     from etl.running.service import RunService
     from etl.running.shared_session import SharedSession
-    from etl.spark.totals import Totals
+    from etl.spark.reports.totals import Totals
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a call of ``etl`` did."""
+    """The result of a call of ``etl``."""
 
     status: int
     out: str
@@ -36,7 +36,7 @@ class Ran:
 
     @property
     def done(self) -> dict[str, Any]:
-        """The sums that a run with ``--log-format json`` reports at its end."""
+        """The totals that a run with ``--log-format json`` reports at its end."""
         events = [json.loads(line) for line in self.err.splitlines() if line.startswith("{")]
         return next(event for event in events if event["event"] == "done")
 
@@ -54,7 +54,7 @@ class Etl:
         return path
 
     def start(self, *words: object, apart: bool = False) -> subprocess.Popen[str]:
-        """Start ``etl`` and do not wait; ``apart``: in a process group of its own."""
+        """Start ``etl`` and do not wait; ``apart``: in its own process group."""
         line = [sys.executable, "-m", "etl", *map(str, words)]
         pipe = subprocess.PIPE
         nothing = subprocess.DEVNULL
@@ -114,7 +114,7 @@ class Engine:
 
     @contextmanager
     def following(self, pipeline: str | Path, env_file: Path | None = None, **asked: Any) -> Iterator[Running]:
-        """Run a pipeline beside the body, with whose end it ends after its micro-batch; raises what it raised."""
+        """Run a pipeline while the body runs; then stop it after its micro-batch. Raises the run's errors."""
         running = self.service(pipeline, env_file, **asked)
         with ThreadPoolExecutor(1) as pool:
             running.future = pool.submit(running.finished)
@@ -146,33 +146,33 @@ class Running:
     service: RunService
     messages: list[Message] = field(default_factory=list)
     future: Future[Totals] | None = None
-    """Where the run is beside its caller."""
+    """The run's result, if it runs in a thread."""
 
     @property
     def said(self) -> str:
-        """What it has reported, and the summary of what it has done."""
+        """The text of its messages, and the summary of its totals."""
         from etl.cli.summary import summary
 
         one = self.service.runs[0]
         return "\n".join([*(message.text for message in self.messages), *summary(one.plan, one.totals), ""])
 
     def says(self, text: str) -> None:
-        """Wait until it reports a text. Raises what the run raises before."""
+        """Wait until it reports a text; fails when the run ends before."""
         wait_for(lambda: text in self.said or self.ended, what=text)
         assert text in self.said, self.said
 
     @property
     def ended(self) -> bool:
-        """Whether it is over, by itself or by an error."""
+        """Whether it has ended, also with an error."""
         return self.future is not None and self.future.done()
 
     @property
     def totals(self) -> Totals:
-        """The sums so far."""
+        """The totals so far."""
         return self.service.runs[0].totals
 
     def finished(self) -> Totals:
-        """The sums at its end. Raises what it raises."""
+        """Run it to its end and return the totals. Raises the run's errors."""
         self.service.work(self.messages.append)
         return self.totals
 

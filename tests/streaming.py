@@ -1,4 +1,4 @@
-"""A run that follows a file while a test changes something beside it, with an event every few milliseconds."""
+"""A run that follows a file with an event every few milliseconds, while a test changes something."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from running import Engine, Etl, Running, wait_for
 
 @dataclass
 class Stream:
-    """Numbered events on their way through a run; somebody adds one all the time."""
+    """Numbered events that pass through a run; a thread adds one every few milliseconds."""
 
     etl: Etl
     run: Running
@@ -35,7 +35,7 @@ class Stream:
             return self._written - 1
 
     def delivered(self) -> dict[int, list[dict[str, Any]]]:
-        """The rules of each event that came out; every event once."""
+        """The rules of each delivered event; each event is delivered once."""
         found: dict[int, list[dict[str, Any]]] = {}
         for line in self._out().splitlines():
             with suppress(json.JSONDecodeError):  # the last line is being written
@@ -49,7 +49,7 @@ class Stream:
         return out.read_text() if out.exists() else ""
 
     def now(self) -> tuple[list[str], set[str]]:
-        """The rules, and their version, that an event meets which is written now."""
+        """The rules, and their version, that match an event written now."""
         number = self.write()
         try:
             wait_for(lambda: number in self.delivered() or self.run.ended, what=f"event {number}")
@@ -70,7 +70,7 @@ class Stream:
 
 @contextmanager
 def streaming(engine: Engine, text: str) -> Iterator[Stream]:
-    """A run that follows its file while the body does something else, with an event every few milliseconds."""
+    """Run a pipeline that follows its file while the body runs, with an event every few milliseconds."""
     (engine.etl.folder / "in.log").touch()
     with engine.following(text) as run:
         stream, done = Stream(engine.etl, run), threading.Event()
@@ -90,7 +90,7 @@ def _feed(stream: Stream, done: threading.Event) -> None:
 
 
 def publish(path: Path, text: str) -> None:
-    """Put a file in place as an editor does."""
+    """Replace a file as an editor does."""
     path.parent.mkdir(exist_ok=True)
     draft = path.with_suffix(".draft")
     draft.write_text(text)

@@ -1,4 +1,4 @@
-"""What parsers make of batches, whether texts come as strings or as views."""
+"""Parsers on batches whose texts are strings or views."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outcome(type_: pa.DataType, texts: list[str | None] = TEXTS, **options: obje
 @pytest.mark.parametrize("on_error", ["dead_letter", "drop", "keep"])
 @pytest.mark.parametrize("keep_field", [True, False])
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], TEXTS[1:2], []])
-def test_views_are_parsed_as_strings_are(on_error: str, keep_field: bool, texts: list[str | None]) -> None:
+def test_views_are_parsed_like_strings(on_error: str, keep_field: bool, texts: list[str | None]) -> None:
     plain = outcome(pa.string(), texts, on_error=on_error, keep_field=keep_field)
     views = outcome(pa.string_view(), texts, on_error=on_error, keep_field=keep_field)
 

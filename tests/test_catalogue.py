@@ -1,4 +1,4 @@
-"""Components that installed packages bring."""
+"""Components of installed packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from etl.api import EtlError
 from etl.catalogue import GROUP, installed
 
 
-def test_two_packages_may_not_bring_components_of_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_components_of_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     # given
     both = [EntryPoint(name, "parsers.components", GROUP) for name in ("a", "b")]
     monkeypatch.setattr(catalogue, "entry_points", lambda group: both)

@@ -1,4 +1,4 @@
-"""What every component has in common, whoever wrote it (HOUSE_STYLE 28)."""
+"""Rules for every installed component, also of other packages (HOUSE_STYLE 28)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRET_WORDS = ("password", "secret", "token", "credential", "api_key")
 every_component = pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.__name__)
 
 
-def test_entries_say_what_their_classes_are() -> None:
+def test_entries_agree_with_their_classes() -> None:
     assert [(e.family, e.type) for e in ENTRIES] == [(family_of(c), type_of(c)) for c in COMPONENTS]
 
 
@@ -72,7 +72,7 @@ def wrong_variants(component: type[Component], example: dict[str, Any]) -> list[
 
 
 @pytest.mark.parametrize("kind", [(Source, FrameSource), (Sink,), (Step,)], ids=["sources", "sinks", "steps"])
-def test_types_are_named_once(kind: tuple[type, ...]) -> None:
+def test_type_names_are_unique(kind: tuple[type, ...]) -> None:
     names = [type_of(component) for component in COMPONENTS if issubclass(component, kind)]
 
     assert names
@@ -145,7 +145,7 @@ def test_options_named_like_secrets_are_secret(component: type[Component]) -> No
 
 
 @every_component
-def test_secrets_do_not_print(component: type[Component]) -> None:
+def test_secrets_are_not_printed(component: type[Component]) -> None:
     secret = "hunter2-" + component.__name__
     fields = {
         name: str(field.annotation) for name, field in component.model_fields.items() if "SecretStr" in str(field.annotation)
@@ -167,8 +167,8 @@ def test_importing_all_components_is_light() -> None:
     assert set(yaml.safe_load(ran.stdout)) <= {"numpy"}
 
 
-def test_what_is_logged_reaches_the_run() -> None:
-    """Only what the logger ``sluice`` and those below it say is shown (`etl.spark.relay`)."""
+def test_components_log_below_the_logger_of_the_run() -> None:
+    """The run shows only messages of the logger ``sluice`` and those below it (`etl.spark.reports.log_relay`)."""
     named = re.compile(r"getLogger\((.*?)\)")
     files = [path for folder in ("etl", "connectors", "parsers") for path in (ROOT / folder).rglob("*.py")]
 

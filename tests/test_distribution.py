@@ -1,4 +1,4 @@
-"""The wheel and the sdist hold all that a user needs, tried outside of the repository."""
+"""The wheel and the sdist contain all that a user needs; tried outside of the repository."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_the_wheel_has_what_the_repository_has(built: Path) -> None:
+def test_the_wheel_has_all_modules_of_the_repository(built: Path) -> None:
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     modules = {name for name in tracked if name.startswith(("etl/", "connectors/", "parsers/")) and (ROOT / name).is_file()}
@@ -85,7 +85,7 @@ def test_a_pipeline_runs_from_the_wheel(environment: Path, tmp_path: Path) -> No
     assert [json.loads(line)["source"]["ip"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["198.51.100.7"]
 
 
-def test_recipes_come_with_the_wheel(environment: Path, tmp_path: Path) -> None:
+def test_the_wheel_contains_the_recipes(environment: Path, tmp_path: Path) -> None:
     listed = subprocess.run([environment / "etl", "recipes"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     made = subprocess.run([environment / "etl", "init", "ssh-failed-logins"], cwd=tmp_path, capture_output=True, text=True)
 

@@ -1,4 +1,4 @@
-"""What the written documentation says: its links, its pipelines, its commands and what they print."""
+"""The written documentation: its links, pipelines, commands and their output are right."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def prints(folder: Path, line: str) -> str:
 
 
 @each_page
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     targets = [target for target in LINK.findall(prose(page)) if "://" not in target]
 
     for target in targets:
@@ -88,7 +88,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @each_page
-def test_no_machine_is_named(page: Path) -> None:
+def test_pages_contain_no_machine_path(page: Path) -> None:
     assert MACHINE.findall(page.read_text("utf-8")) == []
 
 
@@ -143,7 +143,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md", "docs/scanner.md"])
-def test_commands_that_need_no_spark_print_what_is_shown(name: str, tmp_path: Path) -> None:
+def test_commands_without_spark_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
     page = ROOT / name
     files = named(page, "yaml")
     if name in WRONG:
@@ -162,7 +162,7 @@ def test_commands_that_need_no_spark_print_what_is_shown(name: str, tmp_path: Pa
 
 
 @pytest.mark.spark
-def test_the_readme_pipeline_gives_what_is_shown(tmp_path: Path) -> None:
+def test_the_readme_pipeline_prints_what_the_page_shows(tmp_path: Path) -> None:
     (tmp_path / "readme.yaml").write_text(named(ROOT / "README.md", "yaml")["readme.yaml"])
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     line, shown = next((line, printed) for line, printed in sessions(ROOT / "README.md") if line.startswith("etl run"))
@@ -200,7 +200,7 @@ def test_the_example_of_contributing_works(tmp_path: Path) -> None:
             assert prints(tmp_path, line) == printed
 
 
-def test_every_measured_number_of_the_readme_stands_in_the_results() -> None:
+def test_every_measured_number_of_the_readme_is_in_the_results() -> None:
     block = (ROOT / "README.md").read_text().partition("<!-- benchmarks:begin")[2].partition("<!-- benchmarks:end")[0]
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
 

@@ -1,4 +1,4 @@
-"""Whose files a run writes."""
+"""The modes of files that a run writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from running import Etl
 from etl.file_modes import output_mode, private_files, replace_file
 
 
-def test_new_files_are_private_inside_and_output_is_as_the_user_says(tmp_path: Path) -> None:
+def test_new_files_are_private_and_output_follows_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         with private_files():
@@ -26,7 +26,7 @@ def test_new_files_are_private_inside_and_output_is_as_the_user_says(tmp_path: P
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in "xy"] == [0o600, 0o640]
 
 
-def test_a_file_is_replaced_whole_and_is_private(tmp_path: Path) -> None:
+def test_a_file_is_replaced_atomically_and_is_private(tmp_path: Path) -> None:
     replace_file(tmp_path / "x", b"one")
     replace_file(tmp_path / "x", b"two", sync_folder=False)
 

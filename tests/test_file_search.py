@@ -56,7 +56,7 @@ def test_a_relative_pattern_gives_relative_paths(tree: Path, monkeypatch: pytest
     assert FileSearch("**").paths() == ["a/b/c/z.txt", "a/b/y.log", "a/x.log", "top.log"]
 
 
-def test_directory_links_in_circles_end(tree: Path) -> None:
+def test_a_search_ends_with_directory_links_in_circles(tree: Path) -> None:
     for number in range(2):
         (tree / f"a/loop{number}").symlink_to(tree)
         (tree / f"a/b/loop{number}").symlink_to("..")
@@ -82,7 +82,7 @@ def test_folders_that_all_link_to_each_other_are_searched_once(tmp_path: Path) -
     assert len(FileSearch(f"{tmp_path}/**/*/**/*.log").paths()) == 12
 
 
-def test_a_folder_outside_is_found_through_its_link_and_has_its_own_name_where_there_is_one(tmp_path: Path) -> None:
+def test_a_linked_folder_outside_has_its_own_name_if_a_pattern_matches_it(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/o.log").touch()
     (tmp_path / "in/z").mkdir(parents=True)
@@ -106,7 +106,7 @@ def test_exclusions_take_paths_and_names(tree: Path) -> None:
     assert found(tree, "**/*.log", "x.log", "*/b/*") == ["top.log"]
 
 
-def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_is_reported(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scandir = os.scandir
 
     def refuse(path: str) -> object:

@@ -1,4 +1,4 @@
-"""Files in the repository that are made from the component classes: equal to what would be made now."""
+"""Generated files in the repository are current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that do without packages."""
+"""Processes that forbid or defer packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def loads_pandas(call: str) -> str:
     ).stdout.strip()
 
 
-def test_a_forbidden_package_is_not_loaded_and_arrow_works_without() -> None:
+def test_a_forbidden_package_is_not_loaded_and_arrow_works_without_it() -> None:
     assert loads_pandas("") == "True"  # else this test has no point, and neither has the module
     assert loads_pandas("\nforbid('pandas')") == "False"
 

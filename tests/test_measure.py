@@ -1,4 +1,4 @@
-"""What the benchmarks say that a command cost."""
+"""The measurement of a command's CPU time and memory by the benchmarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks import measure
 BUSY = "import time; until = time.process_time() + 0.3\nwhile time.process_time() < until: pass"
 
 
-def test_cpu_and_memory_of_a_command_and_of_what_it_starts(tmp_path: Path) -> None:
+def test_cpu_and_memory_of_a_command_and_its_children(tmp_path: Path) -> None:
     # given
     inner = f"import time; filled = b'x' * 60_000_000; {BUSY}"
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
@@ -25,7 +25,7 @@ def test_cpu_and_memory_of_a_command_and_of_what_it_starts(tmp_path: Path) -> No
     assert cost.peak > 60
 
 
-def test_a_process_of_before_is_neither_counted_nor_waited_for(tmp_path: Path) -> None:
+def test_an_earlier_process_is_neither_counted_nor_waited_for(tmp_path: Path) -> None:
     # given: such as the watchdog of a server
     with subprocess.Popen(
         [sys.executable, "-c", f"filled = b'x' * 300_000_000; {BUSY}; input()"], stdin=subprocess.PIPE

@@ -47,5 +47,5 @@ def test_all_pages_are_linked() -> None:
     assert all(f"]({path})" in found["README.md"] for path in found if path != "README.md")
 
 
-def test_sizes_are_written_as_users_write_them() -> None:
+def test_sizes_are_shown_as_users_write_them() -> None:
     assert [format_size(n) for n in (1048576, 10_000_000, 0, 7)] == ["1MiB", "10MB", "0", "7B"]

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from etl.plan.model import Plan, StepNode, segments
-from etl.running.dead_letter_share import LONGEST_LINE, LOUD, DeadLetterShare, shown
+from etl.running.dead_letter_share import LONGEST_LINE, WARNING_SHARE, DeadLetterShare, one_line
 from etl.running.messages import count
 from etl.segment.kernel_warmup import step_nodes
 from etl.spark.run import PipelineRun
@@ -41,13 +41,13 @@ class Share(click.ParamType[float]):
 
 def dead_summary(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
     """Lines for a run of which a tenth or more became dead letters; none for another."""
-    if not one.totals.dead or (watch.share < LOUD and not watch.exceeded):
+    if not one.totals.dead or (watch.share < WARNING_SHARE and not watch.exceeded):
         return
-    yield f"{watch.said}:"
+    yield f"{watch.description}:"
     reasons = sorted(one.totals.rejected.items(), key=lambda item: -item[1].events)
     for (at, code), rejected in reasons[:MOST_REASONS]:
-        yield f"  {count(rejected.events)} at {at}{_position(one.plan, at)}: {shown(rejected.reason)} ({code}), such as"
-        yield f"    {shown(rejected.example)}"
+        yield f"  {count(rejected.events)} at {at}{_position(one.plan, at)}: {one_line(rejected.reason)} ({code}), such as"
+        yield f"    {one_line(rejected.example)}"
         yield from _stops(one.plan, at, rejected.example)
     if len(reasons) > MOST_REASONS:
         yield f"  {count(len(reasons) - MOST_REASONS)} further reasons"

@@ -33,7 +33,7 @@ def sum_up(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbos
 def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], progress: Progress) -> None:
     """Loudly, of each pipeline of which a tenth of the events or more became dead letters."""
     for one, share in zip(runs, shares, strict=True):
-        share.end()
+        share.check_end()
         lines = list(dead_summary(share, one))
         if lines:
             progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
@@ -47,8 +47,8 @@ def end_for_dead_letters(
         if share.exceeded:
             with errors_named(one.plan.pipeline, several):
                 raise EtlError(
-                    f"{share.said}, more than --max-dead {request.max_dead:g} allows; the next run goes on behind them: mend the "
-                    "pipeline, and read them again with another --state or from the dead letters"
+                    f"{share.description}, more than --max-dead {request.max_dead:g} allows; the next run continues after them: "
+                    "correct the pipeline, and read them again with another --state or from the dead letters"
                 )
 
 

@@ -12,7 +12,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
 from etl.plan.render import explained
 from etl.running.planning import dead_letters
-from etl.spark.state import StateFolder
+from etl.spark.state.folder import StateFolder
 
 EXAMPLES = """
 \b

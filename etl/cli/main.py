@@ -156,7 +156,7 @@ def _words(error: BaseException) -> str:
     from etl.api import EtlError
 
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
-        from etl.spark.limits import too_few_files
+        from etl.spark.jvm.open_files import too_few_files
 
         return f"{error}; {too_few_files()}"
     if isinstance(error, (EtlError, OSError)):

@@ -12,7 +12,7 @@ from typing import IO, Any
 import click
 
 from etl.running.messages import Message, count
-from etl.spark.totals import Totals
+from etl.spark.reports.totals import Totals
 
 EVERY_SECONDS = 10.0
 """Between two progress lines where there is no terminal."""

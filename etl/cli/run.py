@@ -23,7 +23,7 @@ from etl.config.model import Pipeline
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
-from etl.spark import session as spark
+from etl.spark.masters import MASTER
 from etl.spark.run import PipelineRun
 
 EXAMPLES = """
@@ -123,7 +123,7 @@ def run(
     """Run, print what is reported, sum up. Raises EtlError for the first failure. ``several``: messages and state folders are
     named after the pipelines. ``shared``: the session to run on; else Spark is started."""
     began = time.monotonic()
-    if not spark.MASTER.fullmatch(request.master):
+    if not MASTER.fullmatch(request.master):
         raise click.UsageError(
             f"{request.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
         )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from etl.receipts import OTHERS
-from etl.spark.step_measures import StepMeasures
-from etl.spark.totals import Totals
+from etl.spark.reports.step_measures import StepMeasures
+from etl.spark.reports.totals import Totals
 
 MOST_RULES = 10
 """Rules that are listed; the others are added up."""

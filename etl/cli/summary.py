@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from etl.cli.step_summary import step_summary
 from etl.plan.model import Plan
 from etl.running.messages import count
-from etl.spark.totals import SinkTotals, Totals
+from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Literal
 
-from etl.plan.align import Align
+import pyarrow as pa
+
+from etl.api import ArrowStep, Outcome, Schema, with_columns
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import Branch, QueryPlan, Segment, StepNode
 
@@ -16,14 +19,14 @@ def arrow_queries(graph: Graph) -> Iterator[QueryPlan]:
     for sources, sinks in _components(graph):
         roots = {name: branch_after(graph, [], (name, -1)) for name in sources}
         segment = Segment(roots, {name: graph.output(name) for name in sinks}, dict.fromkeys(sources, True))
-        yield QueryPlan("+".join(sources), graph.ours(sources), segment)
+        yield QueryPlan("+".join(sources), graph.split_sources(sources), segment)
 
 
 def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
     """Groups of sources and the sinks that they reach without Spark; sources that share a sink are in one group."""
     groups: list[tuple[set[str], set[str]]] = []
     for output in graph.pipeline.sinks.values():
-        reached = set().union(*(graph.boundaries(graph.end(feed)) for feed in output.inputs))
+        reached = set().union(*(graph.boundaries(graph.end(one)) for one in output.inputs))
         sources = {node[0] for node in reached if not graph.on_spark(node)}
         if not sources:
             continue
@@ -36,51 +39,51 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
 
 def branch_after(graph: Graph, steps: list[StepNode], node: PlanNode) -> Branch:
     """The tree of row-wise steps from a node down to sinks; it ends before Spark steps."""
-    return _behind(graph, steps, node, _ways(graph, node))
+    return _branch_from(graph, steps, node, _path_counts(graph, node))
 
 
-def _ways(graph: Graph, node: PlanNode) -> Counter[PlanNode]:
-    """By how many ways the events of a node come to each behind it: a union that more than one leads to joins branches."""
-    ways: Counter[PlanNode] = Counter()
+def _path_counts(graph: Graph, node: PlanNode) -> Counter[PlanNode]:
+    """Node → the number of paths to it from this node. A union with more than one path joins branches."""
+    paths: Counter[PlanNode] = Counter()
     waiting = [node]
     while waiting:
         followers = _followers(graph, waiting.pop())
-        waiting += [follower for follower in followers if not ways[follower]]
-        ways.update(followers)
-    return ways
+        waiting += [follower for follower in followers if not paths[follower]]
+        paths.update(followers)
+    return paths
 
 
 def _followers(graph: Graph, node: PlanNode) -> list[PlanNode]:
     return [follower for follower in graph.followers(node) if not graph.on_spark(follower) and _delivers(graph, follower)]
 
 
-def _behind(graph: Graph, steps: list[StepNode], node: PlanNode, ways: Counter[PlanNode]) -> Branch:
+def _branch_from(graph: Graph, steps: list[StepNode], node: PlanNode, paths: Counter[PlanNode]) -> Branch:
     followers, sinks = _followers(graph, node), tuple(graph.sinks(node))
     if len(followers) == 1 and not sinks:
-        if ways[followers[0]] > 1:
+        if paths[followers[0]] > 1:
             return Branch(tuple(steps), graph.schema(node), into=followers[0][0])
-        return _behind(graph, [*steps, *steps_into(graph, node, followers[0])], followers[0], ways)
-    aligned = [_aligned(graph, node, name) for name in sinks]
+        return _branch_from(graph, [*steps, *steps_into(graph, node, followers[0])], followers[0], paths)
+    aligned = [_alignment(graph, node, name) for name in sinks]
     direct = tuple(name for name, step in zip(sinks, aligned, strict=True) if step is None)
     below = [Branch((step,), step.outgoing, (name,)) for name, step in zip(sinks, aligned, strict=True) if step is not None]
     for follower in followers:
-        if ways[follower] > 1:
+        if paths[follower] > 1:
             below.append(Branch((), graph.schema(node), into=follower[0]))
         else:
-            below.append(_behind(graph, steps_into(graph, node, follower), follower, ways))
-    return Branch(tuple(steps), graph.schema(node), direct, (*below, *_unions(graph, below, ways)))
+            below.append(_branch_from(graph, steps_into(graph, node, follower), follower, paths))
+    return Branch(tuple(steps), graph.schema(node), direct, (*below, *_unions(graph, below, paths)))
 
 
-def _unions(graph: Graph, below: list[Branch], ways: Counter[PlanNode]) -> list[Branch]:
-    """What is behind the unions whose last branch is one of these, or behind another such union."""
+def _unions(graph: Graph, below: list[Branch], paths: Counter[PlanNode]) -> list[Branch]:
+    """The branches after the unions whose last input branch is in ``below`` or after another such union."""
     found: list[Branch] = []
     while True:
         parts = [part for branch in (*below, *found) for part in branch.walk()]
         entered, gathered = Counter(part.into for part in parts), {part.gathers for part in parts}
-        ready = [one for one, count in ways.items() if count > 1 and entered[one[0]] == count and one[0] not in gathered]
+        ready = [one for one, count in paths.items() if count > 1 and entered[one[0]] == count and one[0] not in gathered]
         if not ready:
             return found
-        found.append(replace(_behind(graph, [], ready[0], ways), gathers=ready[0][0]))
+        found.append(replace(_branch_from(graph, [], ready[0], paths), gathers=ready[0][0]))
 
 
 def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:
@@ -91,7 +94,7 @@ def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNod
     return [] if here.equals(there) else [StepNode(f"{follower[0]} union", Align(to=there), here, there)]
 
 
-def _aligned(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:
+def _alignment(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:
     here, there = graph.schema(node), graph.output(sink).schema
     return None if here.equals(there) else StepNode(f"{sink} union", Align(to=there), here, there)
 
@@ -99,3 +102,36 @@ def _aligned(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:
 def _delivers(graph: Graph, node: PlanNode) -> bool:
     """Whether row-wise steps lead from here to a sink."""
     return bool(graph.sinks(node)) or any(not graph.on_spark(f) and _delivers(graph, f) for f in graph.followers(node))
+
+
+# ── Unions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Align(ArrowStep):
+    """Give events the fields of a union; missing ones are null."""
+
+    type: Literal["align"] = "align"
+    to: pa.Schema
+
+    def fields(self, incoming: Schema) -> Schema:
+        """The union's fields."""
+        return self.to
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        """Add missing columns as nulls and cast narrower numbers; hidden columns follow at the end."""
+        known = set(self.to.names)
+
+        def run(batch: pa.RecordBatch) -> Outcome:
+            columns = {field.name: _column(batch, field) for field in self.to}
+            hidden = {name: batch.column(name) for name in batch.schema.names if name not in known}
+            return Outcome(with_columns(pa.RecordBatch.from_pydict(columns), hidden))
+
+        return run
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    at = batch.schema.get_field_index(field.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    column = batch.column(at)
+    return column if column.type.equals(field.type) else column.cast(field.type)

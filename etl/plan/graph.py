@@ -41,7 +41,9 @@ class Graph:
                 options = {at[_STEP:]: location for at, location in of_step.get(path, {}).items()}
                 for part in step.parts(self.schema(self.end(stream.name))):
                     name = f"{stream.name}[{index}] {part.type}"
-                    self._append(stream.name, StepNode(name, part, EMPTY, EMPTY, pipeline.locations.get(path), options))
+                    self._append(
+                        stream.name, StepNode(name, part, EMPTY, EMPTY, location=pipeline.locations.get(path), options=options)
+                    )
 
     def _append(self, stream: str, node: StepNode) -> None:
         incoming = self.schema(self.end(stream))
@@ -59,7 +61,7 @@ class Graph:
         if name in self.pipeline.sources:
             return self.pipeline.sources[name].fields()
         if index < 0:
-            return merge([self.schema(self.end(feed)) for feed in self.pipeline.streams[name].inputs])
+            return merge([self.schema(self.end(one)) for one in self.pipeline.streams[name].inputs])
         return self.steps[node].outgoing
 
     def end(self, name: str) -> PlanNode:
@@ -73,12 +75,12 @@ class Graph:
             return not runs_on_arrow(step.step, step.incoming)
         return isinstance(self.pipeline.sources.get(node[0]), FrameSource)
 
-    def feeds(self, node: PlanNode) -> list[PlanNode]:
+    def upstream(self, node: PlanNode) -> list[PlanNode]:
         """The nodes directly upstream."""
         name, index = node
         if name in self.pipeline.sources:
             return []
-        return [self.end(feed) for feed in self.pipeline.streams[name].inputs] if index < 0 else [(name, index - 1)]
+        return [self.end(one) for one in self.pipeline.streams[name].inputs] if index < 0 else [(name, index - 1)]
 
     def followers(self, node: PlanNode) -> list[PlanNode]:
         """The nodes directly downstream."""
@@ -95,9 +97,9 @@ class Graph:
 
     def boundaries(self, node: PlanNode) -> set[PlanNode]:
         """The nearest nodes upstream that Spark produces, and the sources of ours before which there is none."""
-        if self.on_spark(node) or not self.feeds(node):
+        if self.on_spark(node) or not self.upstream(node):
             return {node}
-        return set().union(*(self.boundaries(feed) for feed in self.feeds(node)))
+        return set().union(*(self.boundaries(one) for one in self.upstream(node)))
 
     def query_name(self, node: PlanNode) -> str:
         """Stream and type of a Spark step, numbered if the stream has several of the type: row-wise steps do not change it."""
@@ -108,11 +110,11 @@ class Graph:
         before = sum(self.steps[name, at].step.type == kind for at in range(index))
         return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
 
-    def ours(self, names: Iterable[str]) -> dict[str, Source]:
-        """Those of the sources that are read as splits, not by Spark itself."""
+    def split_sources(self, names: Iterable[str]) -> dict[str, Source]:
+        """The sources among these that are read as splits, not by Spark itself."""
         return {name: s for name in names if isinstance(s := self.pipeline.sources[name], Source)}
 
     def output(self, name: str) -> Output:
         """A sink with the merged fields of its inputs."""
         output = self.pipeline.sinks[name]
-        return Output(name, output.sink, merge([self.schema(self.end(feed)) for feed in output.inputs]))
+        return Output(name, output.sink, merge([self.schema(self.end(one)) for one in output.inputs]))

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeAlias
 
 from etl.api import ArrowStep, FrameSource, Schema, Sink, Source, SparkStep, Step
 
 OptionPath: TypeAlias = tuple[str | int, ...]
-"""Where an option stands inside its component."""
+"""The keys that lead to an option inside its component."""
 
 
 @dataclass(frozen=True)
 class StepNode:
-    """A step in a segment. ``id`` is ``stream[index] type``, the same in each query that runs the step."""
+    """A step of a segment. ``id`` is ``stream[index] type``, the same in each query that runs the step."""
 
     id: str
     step: Step
     incoming: Schema
     outgoing: Schema
+    _: KW_ONLY
     location: tuple[int, int] | None = None
     """Line and column of the step in the pipeline file."""
     options: Mapping[OptionPath, tuple[int, int]] = field(default_factory=dict, compare=False)
@@ -36,15 +37,16 @@ class Branch:
     outgoing: Schema
     sinks: tuple[str, ...] = ()
     branches: tuple[Branch, ...] = ()
+    _: KW_ONLY
     emits: bool = False
     into: str | None = None
-    """The union of branches that its events go to, and nowhere else."""
+    """The union of branches that gets all of its events."""
     gathers: str | None = None
-    """The union whose events it takes, of all branches at once. It stands behind the last of them."""
+    """The union whose events it gets, from all branches at once. It follows the last of these branches."""
 
     @property
     def incoming(self) -> Schema:
-        """What comes to it."""
+        """The fields of the events that enter it."""
         return self.steps[0].incoming if self.steps else self.outgoing
 
     def walk(self) -> Iterator[Branch]:

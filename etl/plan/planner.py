@@ -1,33 +1,35 @@
 """Planning a pipeline: which queries it becomes, and where each step runs.
 
 One query serves all sinks that row-wise steps reach from the same sources. Each Spark step that is the last before sinks has its
-own query, with everything upstream of it. A step that runs in several queries is reported by the first.
+own query, with everything upstream of it. A step that runs in several queries is reported by the first of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from etl.api import PlanError, Schema, Sink, SparkStep
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
 from etl.plan.graph import Graph
-from etl.plan.model import Output, Plan, QueryPlan, spark_nodes
-from etl.plan.reporting import mark_reporting_queries
+from etl.plan.model import Apply, Branch, Frame, Map, Native, Output, Plan, QueryPlan, Read, Segment, Union, spark_nodes
 from etl.plan.spark_queries import spark_queries
 
 
 def plan(pipeline: Pipeline, dead_letters: Sink, dead_letters_schema: Schema) -> Plan:
-    """The queries of a checked pipeline. Raises PlanError for what no check could find earlier."""
+    """Plan the queries of a checked pipeline. Raises PlanError for what no check could find earlier."""
     graph = Graph(pipeline)
     queries = [*arrow_queries(graph), *spark_queries(graph)]
     if not queries:
         raise PlanError(f"pipeline {pipeline.name!r} delivers nothing: no sink is connected to a source")
     for query in queries:
         _check_states(query)
-    return Plan(pipeline.name, mark_reporting_queries(queries), Output("dead_letters", dead_letters, dead_letters_schema))
+    return Plan(pipeline.name, _mark_reporting_queries(queries), Output("dead_letters", dead_letters, dead_letters_schema))
 
 
 def _check_states(query: QueryPlan) -> None:
-    """Raises PlanError when a stateful step follows another after which Spark allows none."""
+    """Raises PlanError when a stateful step follows one after which Spark allows none."""
     ending: str | None = None
     stateful: str | None = None
     for node in spark_nodes(query.frame):
@@ -37,3 +39,57 @@ def _check_states(query: QueryPlan) -> None:
             advice = "write the results to a sink, and read them in a pipeline of their own"
             raise PlanError(f"{node.id} keeps state, which Spark does not allow after {front}: {advice}")
         ending, stateful = node.id if node.step.ends_state else None, node.id
+
+
+# ── Reporting ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _Reported:
+    """Ids of steps and names of sources that a query already reports."""
+
+    ids: set[str]
+
+    def claim(self, name: str) -> bool:
+        new = name not in self.ids
+        self.ids.add(name)
+        return new
+
+
+def _mark_reporting_queries(queries: Sequence[QueryPlan]) -> tuple[QueryPlan, ...]:
+    """The queries, with each step and source marked to report in exactly one of them."""
+    earlier = _Reported(set())
+    marked = []
+    for query in queries:
+        in_this_query = _Reported(set(earlier.ids))
+        frame = None if query.frame is None else _mark_frame(query.frame, earlier, in_this_query)
+        marked.append(replace(query, segment=_mark_segment(query.segment, earlier, in_this_query), frame=frame))
+        earlier.ids |= in_this_query.ids
+    return tuple(marked)
+
+
+def _mark_segment(segment: Segment, earlier: _Reported, in_this_query: _Reported) -> Segment:
+    roots = {name: _mark_branch(branch, earlier, in_this_query) for name, branch in segment.roots.items()}
+    counts = {name: in_this_query.claim(f"source {name}") for name in segment.counts_source}
+    return replace(segment, roots=roots, counts_source=counts)
+
+
+def _mark_branch(branch: Branch, earlier: _Reported, in_this_query: _Reported) -> Branch:
+    for node in branch.steps:
+        in_this_query.ids.add(node.id)
+    steps = tuple(replace(node, reports=node.id not in earlier.ids) for node in branch.steps)
+    return replace(branch, steps=steps, branches=tuple(_mark_branch(b, earlier, in_this_query) for b in branch.branches))
+
+
+def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> Frame:
+    match frame:
+        case Read(segment=segment):
+            return replace(frame, segment=_mark_segment(segment, earlier, in_this_query))
+        case Native(name=name):
+            return replace(frame, reports=in_this_query.claim(f"source {name}"))
+        case Apply(child=child):
+            return replace(frame, child=_mark_frame(child, earlier, in_this_query))
+        case Map(branch=branch, child=child):
+            return Map(_mark_branch(branch, earlier, in_this_query), _mark_frame(child, earlier, in_this_query))
+        case Union(children=children):
+            return replace(frame, children=tuple(_mark_frame(child, earlier, in_this_query) for child in children))

@@ -55,7 +55,7 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
         return Native(name, source, graph.schema(node))
-    children = tuple(_frame(graph, feed) for feed in graph.feeds(node))
+    children = tuple(_frame(graph, one) for one in graph.upstream(node))
     return children[0] if len(children) == 1 else Union(children, graph.schema(node))
 
 
@@ -68,16 +68,16 @@ def _read(graph: Graph, node: PlanNode) -> Read:
         way = Branch(tuple(steps), graph.schema(node), emits=True)
         known = roots.get(source[0])
         roots[source[0]] = Branch((), graph.schema(source), branches=(known, way)) if known else way
-    return Read(graph.ours(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(node))
+    return Read(graph.split_sources(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(node))
 
 
 def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
     """Every path from a source down to a node."""
-    feeds = graph.feeds(node)
-    if not feeds:
+    inputs = graph.upstream(node)
+    if not inputs:
         yield [node]
-    for feed in feeds:
-        for chain in _chains(graph, feed):
+    for one in inputs:
+        for chain in _chains(graph, one):
             yield [*chain, node]
 
 

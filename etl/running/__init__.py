@@ -1,6 +1,5 @@
-"""Starting, watching and ending pipelines, for every caller: pipelines and what is asked of the run go in, messages and totals
-come out through two callbacks.
+"""Starts, watches and ends pipelines for every caller: pipelines and a `RunRequest` in, messages and totals to two callbacks.
 
-Nothing here knows of a terminal, of command lines or of signals. ``etl run`` is one caller, ``etl test`` and the tests of this
-repository are others; these hand in a session that all their runs share.
+This package uses no terminal, command line or signal. Callers are ``etl run``, ``etl test`` and the tests of this repository; the
+last two hand in a session that all their runs share.
 """

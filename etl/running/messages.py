@@ -1,4 +1,4 @@
-"""What a run reports while it works, and how its numbers and its pipelines are named there."""
+"""The messages that a run reports while it works, and how numbers and pipelines appear in them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Message:
     """One message of a run."""
 
     event: str
-    """What kind of thing happened, a stable name for machines."""
+    """The kind of message, a stable name for machines."""
     text: str
     level: str = "info"
     pipeline: str = ""
-    """The pipeline it is about; empty: all of the run."""
+    """The pipeline that it is about; empty for the whole run."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The text's values, for machines."""
+    """Values of the text, for machines."""
 
 
 OnMessage = Callable[[Message], None]
-"""Takes each message, from several threads."""
+"""Takes each message; called from several threads."""
 
 
 def count(number: float) -> str:
@@ -36,7 +36,7 @@ def count(number: float) -> str:
 
 @contextmanager
 def errors_named(pipeline: str, several: bool) -> Iterator[None]:
-    """An EtlError of the body begins with the pipeline's name where the run has several pipelines."""
+    """Put the pipeline's name in front of an EtlError of the body if the run has ``several`` pipelines."""
     try:
         yield
     except EtlError as error:

@@ -1,4 +1,4 @@
-"""A run's numbers as a file that monitoring reads: Prometheus' text format, for the textfile collector of its node exporter."""
+"""The totals of a run as a file for monitoring: Prometheus' text format, for the textfile collector of its node exporter."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from etl.spark.totals import Totals
+from etl.spark.reports.totals import Totals
 
 EVERY_SECONDS = 5.0
-"""Between two versions of the file."""
+"""Seconds between two versions of the file."""
 
 
 class Sample(NamedTuple):
-    """One number. Names end in ``_total`` where it only grows."""
+    """One number; its name ends in ``_total`` if it only grows."""
 
     name: str
     labels: Mapping[str, str]
@@ -23,36 +23,36 @@ class Sample(NamedTuple):
 
 
 class MetricsFile:
-    """Keeps the numbers of a pipeline in its file while it runs."""
+    """Writes the totals of a pipeline to its file while it runs."""
 
     def __init__(self, path: Path, pipeline: str, totals: Totals) -> None:
         self._path, self._pipeline, self._totals = path, pipeline, totals
         self._due = 0.0
 
-    def keep(self) -> None:
-        """Called a few times a second."""
+    def write_if_due(self) -> None:
+        """Write a new version every `EVERY_SECONDS`; call it a few times a second."""
         if time.monotonic() >= self._due:
             self.write()
 
     def write(self) -> None:
-        """Put a new version in place, whole. A full disk costs the metrics, not the run."""
+        """Replace the file atomically. An error, such as a full disk, does not stop the run."""
         self._due = time.monotonic() + EVERY_SECONDS
         draft = self._path.with_suffix(".new")
         try:
-            draft.write_text("".join(f"{line}\n" for line in written(samples(self._pipeline, self._totals))), "utf-8")
+            draft.write_text("".join(f"{line}\n" for line in text_lines(samples(self._pipeline, self._totals))), "utf-8")
             os.replace(draft, self._path)
         except OSError:
             draft.unlink(missing_ok=True)
 
 
-def written(found: Iterable[Sample]) -> Iterator[str]:
-    """Lines, those of a name together."""
+def text_lines(found: Iterable[Sample]) -> Iterator[str]:
+    """The lines of the file, those of one name together."""
     by_name: dict[str, list[Sample]] = {}
     for sample in found:
         by_name.setdefault(sample.name, []).append(sample)
-    for name, mine in by_name.items():
+    for name, group in by_name.items():
         yield f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"
-        for sample in mine:
+        for sample in group:
             labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in sample.labels.items())
             yield f"{name}{{{labels}}} {sample.value:.15g}"
 
@@ -62,40 +62,40 @@ def _escaped(text: str) -> str:
 
 
 def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
-    """All numbers of a pipeline."""
-    here = {"pipeline": pipeline}
-    yield Sample("sluice_bytes_total", here, totals.bytes)
-    yield Sample("sluice_batches_total", here, totals.batches)
-    yield Sample("sluice_dead_letters_total", here, totals.dead)
+    """All samples of a pipeline."""
+    common = {"pipeline": pipeline}
+    yield Sample("sluice_bytes_total", common, totals.bytes)
+    yield Sample("sluice_batches_total", common, totals.batches)
+    yield Sample("sluice_dead_letters_total", common, totals.dead)
     for (at, code), rejected in list(totals.rejected.items()):
-        yield Sample("sluice_rejected_events_total", {**here, "at": at, "code": code}, rejected.events)
-    yield Sample("sluice_lag_seconds", here, totals.lag_seconds)
+        yield Sample("sluice_rejected_events_total", {**common, "at": at, "code": code}, rejected.events)
+    yield Sample("sluice_lag_seconds", common, totals.lag_seconds)
     for source, counts in list(totals.read.items()):
-        yield Sample("sluice_source_events_total", {**here, "source": source}, counts.came)
+        yield Sample("sluice_source_events_total", {**common, "source": source}, counts.came)
     for source, reasons in list(totals.dropped.items()):
         for reason, events in reasons.items():
-            yield Sample("sluice_source_dropped_total", {**here, "source": source, "reason": reason}, events)
-    yield from _sinks(here, totals)
-    yield from _steps(here, totals)
-    yield from _tables(here, totals)
+            yield Sample("sluice_source_dropped_total", {**common, "source": source, "reason": reason}, events)
+    yield from _sinks(common, totals)
+    yield from _steps(common, totals)
+    yield from _tables(common, totals)
 
 
-def _sinks(here: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
+def _sinks(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for name, sink in list(totals.sinks.items()):
         parts = {"out": sink.taken, "filtered": sink.filtered, "dead": sink.dead}
         for outcome, events in parts.items():
-            yield Sample("sluice_sink_events_total", {**here, "sink": name, "outcome": outcome}, events)
-        yield Sample("sluice_sink_incoming_total", {**here, "sink": name}, sink.came)
-        yield Sample("sluice_sink_made_total", {**here, "sink": name}, sink.made)
-        yield Sample("sluice_sink_spooled", {**here, "sink": name}, sink.spooled)
-        yield Sample("sluice_sink_retries_total", {**here, "sink": name}, sink.retries)
+            yield Sample("sluice_sink_events_total", {**common, "sink": name, "outcome": outcome}, events)
+        yield Sample("sluice_sink_incoming_total", {**common, "sink": name}, sink.came)
+        yield Sample("sluice_sink_made_total", {**common, "sink": name}, sink.made)
+        yield Sample("sluice_sink_spooled", {**common, "sink": name}, sink.spooled)
+        yield Sample("sluice_sink_retries_total", {**common, "sink": name}, sink.retries)
 
 
-def _steps(here: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
+def _steps(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for step, counts in list(totals.steps.items()):
-        yield Sample("sluice_step_events_total", {**here, "step": step}, counts.came)
+        yield Sample("sluice_step_events_total", {**common, "step": step}, counts.came)
     for step, measured in list(totals.measured.items()):
-        labels = {**here, "step": step}
+        labels = {**common, "step": step}
         texts = {name: value for name, value in measured.state.items() if isinstance(value, str)}
         if texts:
             yield Sample("sluice_step_info", {**labels, **texts}, 1)
@@ -107,9 +107,9 @@ def _steps(here: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
                 yield Sample(f"sluice_step_{measure}_total", {**labels, "name": name}, amount)
 
 
-def _tables(here: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
+def _tables(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for name, table in list(totals.tables.items()):
-        labels = {**here, "table": name}
+        labels = {**common, "table": name}
         yield Sample("sluice_table_info", {**labels, "version": table.version, "error": table.error}, 1)
         yield Sample("sluice_table_rows", labels, table.rows)
         yield Sample("sluice_table_failures_total", labels, table.failed)

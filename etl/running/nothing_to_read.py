@@ -1,4 +1,4 @@
-"""Reports that a source has nothing to read: when a run starts, and when it has ended and read nothing."""
+"""Reports sources that have nothing to read: at the start of a run, and at its end if it read nothing."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ from etl.running.messages import Message, OnMessage
 from etl.spark.run import PipelineRun
 
 
-def warn_of_nothing(one: PipelineRun, on_message: OnMessage) -> None:
-    """Report what is not there, for sources that know without asking another host. Raises RunStopping when the run is to end."""
-    then = "with --once this run does not wait for it" if one.mode.once else "this run waits for it"
-    for name, source in one.plan.sources().items():
+def warn_of_missing_input(run: PipelineRun, on_message: OnMessage) -> None:
+    """Report missing input, of sources that need no other host for that. Raises RunStopping when the run stops."""
+    consequence = "with --once this run does not wait for it" if run.mode.once else "this run waits for it"
+    for name, source in run.plan.sources().items():
         if not source.probes_here:
             continue
-        found = CallThread(lambda: one.stopped).run(partial(_errors, source))
-        for finding in found:
-            said = "; ".join([finding.message, *([finding.hint] if finding.hint else []), then])
-            on_message(Message("source", f"source {name!r}: {said}", "warning", one.plan.pipeline, {"source": name}))
+        for finding in CallThread(lambda: run.stopped).run(partial(_errors, source)):
+            text = "; ".join([finding.message, *([finding.hint] if finding.hint else []), consequence])
+            on_message(Message("source", f"source {name!r}: {text}", "warning", run.plan.pipeline, {"source": name}))
 
 
-def silent_sources(one: PipelineRun) -> Iterator[str]:
-    """Lines about the sources of which a run that ended by itself read nothing."""
-    if one.stopped:
+def silent_sources(run: PipelineRun) -> Iterator[str]:
+    """Lines about the sources of which a run read nothing; none if the run was stopped."""
+    if run.stopped:
         return
-    for name, source in one.plan.sources().items():
-        counts = one.totals.read.get(name)
+    for name, source in run.plan.sources().items():
+        counts = run.totals.read.get(name)
         if counts is None or not counts.came:
-            yield f"  nothing was read of source {name!r}: {_silence(one, name, source)}"
+            yield f"  nothing was read of source {name!r}: {_cause(run, name, source)}"
 
 
 def _errors(source: Source) -> list[Finding]:
     return [finding for finding in source.probe() if finding.severity == "error"]
 
 
-def _silence(one: PipelineRun, name: str, source: Source) -> str:
+def _cause(run: PipelineRun, name: str, source: Source) -> str:
     try:
-        return CallThread(lambda: one.stopped).run(lambda: source.silence(one.committed_offsets.get(name)))
+        return CallThread(lambda: run.stopped).run(lambda: source.silence(run.committed_offsets.get(name)))
     except RunStopping:
-        return "the run ended before it was found out why"
+        return "the run ended before the cause was known"

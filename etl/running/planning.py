@@ -1,33 +1,35 @@
-"""From a pipeline and a request to a run that can start."""
+"""Planning a run: from a pipeline and a request to a run that can start."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from etl.api import NOTICE, EtlError, FrameSource, ReceivingSource, Sink, Source
+from etl.api import NOTICE, EtlError, FrameSource, PlanError, ReceivingSource, Sink, Source
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
+from etl.plan.model import Plan
 from etl.plan.planner import plan as planned
-from etl.spark import cluster
-from etl.spark import session as spark
-from etl.spark.mode import Mode
-from etl.spark.run import PipelineRun
-from etl.spark.state import StateFolder
+from etl.spark.masters import cores, is_local
+from etl.spark.run import Mode, PipelineRun
+from etl.spark.state.folder import StateFolder
+
+SHARED = "file://"
+"""The prefix of a path that every host of a cluster mounts at the same place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What a caller asks of a run of one or several pipelines."""
+    """Options of a run of one or several pipelines."""
 
     once: bool = False
-    """Read what is there now, then end."""
+    """Read the input that exists now, then end."""
     drain: bool = False
     """With ``once``: close all open windows at the end."""
     limit: int | None = None
-    """End after so many events were read; None: no limit."""
+    """End after this many events were read; None: no limit."""
     state: str | None = None
     """The state folder; None: the usual one."""
     master: str = "local[*]"
@@ -35,35 +37,38 @@ class RunRequest:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings that differ from ours."""
     max_dead: float | None = None
-    """The share of events that may become dead letters; more end the run."""
+    """The share of events that may become dead letters; with a larger share the run ends."""
     log_level: int = NOTICE
     """Messages of components below this level are not reported."""
 
 
 def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: bool = False) -> PipelineRun:
-    """A pipeline with its plan, state and mode; of ``several`` in one run. Starts and writes nothing."""
+    """Plan a pipeline, and choose its state folder and mode. Starts and writes nothing.
+
+    ``several``: it is one of several pipelines of the run. Raises PlanError.
+    """
     state = StateFolder.of(pipeline.name, request.state and _state_folder(pipeline.name, request.state, several))
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
     mode = Mode(
-        request.once and not closes,  # what comes over a pipe is there when the pipe ends
-        request.drain,
-        request.limit,
-        round(pipeline.run.trigger.total_seconds() * 1000),
-        pipeline.run.max_batch_bytes,
-        pipeline.run.parallelism or spark.cores(master),
+        once=request.once and not closes,  # a pipe's events are complete when the pipe is closed
+        drain=request.drain,
+        limit=request.limit,
+        trigger_millis=round(pipeline.run.trigger.total_seconds() * 1000),
+        max_batch_bytes=pipeline.run.max_batch_bytes,
+        parallelism=pipeline.run.parallelism or cores(master),
     )
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
-    if not spark.is_local(master):
-        cluster.check(plan, request.state)
+    if not is_local(master):
+        _check_cluster(plan, request.state)
     return PipelineRun(plan, state, mode)
 
 
 def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
-    """``--state`` itself for one pipeline, a folder below it for each of several. Where an earlier command ran the pipeline
-    with others, it keeps its folder. Raises EtlError where the folder holds the state of a pipeline that ran alone."""
-    root = Path(chosen.removeprefix(cluster.SHARED))
+    """``--state`` itself for one pipeline, a folder below it for each of several. A pipeline that ran with others before keeps
+    its folder. Raises EtlError if the folder holds the state of a pipeline that ran alone."""
+    root = Path(chosen.removeprefix(SHARED))
     below = root / pipeline
     if StateFolder(root).has_run:
         if several:
@@ -90,3 +95,37 @@ def dead_letters(pipeline: Pipeline, state: StateFolder) -> Sink:
     sink = installed().families["sink"]["file"].model_validate({"type": "file", "path": str(state.dead_letters)})
     assert isinstance(sink, Sink)
     return sink
+
+
+# ── Clusters ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_cluster(plan: Plan, state: str | None) -> None:
+    """Raises PlanError with everything that ties the pipeline to one host, because tasks run on other hosts than the driver."""
+    found = [*_host_bound_sources(plan), *_host_bound_sinks(plan)]
+    if not state or not state.startswith(SHARED):
+        found.append(f"the state folder must be one that all hosts mount: --state {SHARED}/…")
+    if found:
+        raise PlanError(
+            "this pipeline is tied to one host and cannot run on a cluster:" + "".join(f"\n  {line}" for line in found)
+        )
+
+
+def _host_bound_sources(plan: Plan) -> Iterator[str]:
+    for name, source in plan.sources().items():
+        if source.host_bound:
+            yield (
+                f"source {name!r} ({source.type}) reads what only one host has; run it with --master local[*] there, "
+                "or hand its events over through Kafka or RocketMQ"
+            )
+
+
+def _host_bound_sinks(plan: Plan) -> Iterator[str]:
+    for query in plan.queries:
+        for name, output in query.segment.outputs.items():
+            path = output.sink.host_path()
+            if path is not None:
+                yield (
+                    f"sink {name!r} writes to {path} of whichever host runs the task; "
+                    f"use s3://, hdfs://, or {SHARED}{path} if all hosts mount it there"
+                )

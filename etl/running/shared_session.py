@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.spark import session as spark
+from etl.spark.masters import cores
 from etl.spark.run import PipelineRun
+from etl.spark.startup import fast_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +40,7 @@ class SharedSession:
         if self._session is None:
             self._on_start()
             self._session = spark.start(self._name, self.master, self._settings, self.log)
-            spark.warm(self._session, spark.cores(self.master))
+            fast_start.start_workers(self._session, cores(self.master))
         return self._session
 
     def run(self, run: PipelineRun) -> None:

@@ -27,7 +27,7 @@ class CompiledBranch:
     def __init__(
         self, branch: Branch, run: SegmentRun, unions: dict[str, BranchUnion] | None = None, united: bool = False
     ) -> None:
-        """``united`` says that the events come from several branches, and so perhaps not in the order in which they were read."""
+        """``united``: the events come from several branches, and perhaps not in the order in which they were read."""
         unions = {} if unions is None else unions
         united = united or branch.gathers is not None
         self._run = run
@@ -39,7 +39,7 @@ class CompiledBranch:
         self._unions = [unions[part.gathers] for part, _ in parts if part.gathers]
         for part, compiled in parts:
             if part.gathers:
-                unions[part.gathers].lead_to(compiled, part.incoming)
+                unions[part.gathers].connect(compiled, part.incoming)
         self._emits = branch.emits
         writers = [writer for writer, _ in self._sink_writers]
         children: list[SinkWriter | SpoolingSinkWriter | CompiledBranch] = [*writers, *self._branches]
@@ -70,7 +70,7 @@ class CompiledBranch:
         """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone."""
         yield batch
         for step in self._steps:
-            outcome = step.look(batch)
+            outcome = step.preview(batch)
             rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
             filtered = outcome.events.num_rows + rejected < batch.num_rows
             batch = batch if filtered else outcome.events
@@ -98,10 +98,10 @@ class _Step:
         self._open = self.node.step.open(self.node.incoming)
         self.counts = self.owner.counts(self._open)
 
-    def look(self, batch: pa.RecordBatch) -> Outcome:
+    def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Run the step without changing its counters, for events that it also gets in the regular way."""
-        look = self._open.look if isinstance(self._open, Counting) else self._open
-        return look(batch if self.takes_views else owned(batch))
+        run = self._open.look if isinstance(self._open, Counting) else self._open
+        return run(batch if self.takes_views else owned(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch = batch if self.takes_views else owned(batch)

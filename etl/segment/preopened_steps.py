@@ -1,4 +1,4 @@
-"""Steps that take long to open are opened once a host: in the process from which Spark's workers are forked.
+"""Steps that take long to open are opened once on a host, in the process from which workers are forked.
 
 What such a step caches when it is opened (`ArrowStep.remembers`) is then in the shared memory of all workers; the step is also
 run on sample lines, which loads its kernels. The driver writes the steps to a file and the file's path to an environment
@@ -81,7 +81,7 @@ class _EarlyOpening(NamedTuple):
 
 
 class _RecordBuffer(logging.Handler):
-    """Keeps log records, each with the pipeline whose step is being opened."""
+    """Buffers log records, each with the pipeline whose step is being opened."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Running a segment over a split, and again from the split's start when a sink has lost what it was given."""
+"""Runs a segment over a split, and again from the split's start when a sink has lost accepted events."""
 
 from __future__ import annotations
 

@@ -61,11 +61,17 @@ class SplitContext:
 
     def task(self, output: Output, number: int, ordered: bool) -> Task:
         """The task for a sink; ``number`` as in `identity`."""
-        split = f"{self.split}-{number}" if number else self.split
-        name, identity = output.name, self.identity(output.name, number)
-        folder = self.staging_folder(name)
         return Task(
-            self.pipeline, name, split, folder, output.schema, self.batch, identity, self.segment_number, self.order, ordered
+            pipeline=self.pipeline,
+            sink=output.name,
+            split=f"{self.split}-{number}" if number else self.split,
+            folder=self.staging_folder(output.name),
+            schema=output.schema,
+            batch=self.batch,
+            identity=self.identity(output.name, number),
+            part=self.segment_number,
+            order=self.order,
+            ordered=ordered,
         )
 
 

@@ -1,4 +1,4 @@
-"""The events of several branches as one batch: what stands behind a union runs once for all of them."""
+"""The union of several branches of a segment: the steps after it run once, on one batch of the events of all branches."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 class BranchUnion:
-    """Collects what branches make of one batch; `flush` hands it on, branch behind branch, to what stands behind the union."""
+    """Collects the events of each branch for one batch; `flush` passes them, one branch after the other, to the next branch."""
 
     def __init__(self) -> None:
         self._collected: list[pa.RecordBatch] = []
-        self._behind: CompiledBranch | None = None
+        self._next: CompiledBranch | None = None
         self._schema = pa.schema([])
 
-    def lead_to(self, behind: CompiledBranch, schema: Schema) -> None:
-        """What takes the events, with the fields of the union."""
-        self._behind, self._schema = behind, schema
+    def connect(self, next_branch: CompiledBranch, schema: Schema) -> None:
+        """Set the branch after the union, and the fields of the union."""
+        self._next, self._schema = next_branch, schema
 
     def __call__(self, batch: pa.RecordBatch) -> None:
         self._collected.append(batch)
 
     def flush(self) -> None:
-        """Every branch has had the batch."""
+        """Pass the collected events on, after every branch has processed the batch."""
         collected, self._collected = self._collected, []
-        if collected and self._behind is not None:
-            self._behind(united(collected, self._schema))
+        if collected and self._next is not None:
+            self._next(united(collected, self._schema))
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """As `CompiledBranch.preview_unfiltered`, for the events of one branch."""
-        if self._behind is not None:
-            yield from self._behind.preview_unfiltered(united([batch], self._schema))
+        if self._next is not None:
+            yield from self._next.preview_unfiltered(united([batch], self._schema))
 
 
 def united(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:
@@ -50,7 +50,7 @@ def united(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The events as they were read: sorted by their offset, those of one offset as they stand."""
+    """Sort events by their offset, as they were read; a stable sort keeps the order of events of one offset."""
     import numpy as np
 
     offsets = batch.column(OFFSET).to_numpy()
@@ -61,11 +61,11 @@ def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _column(batches: Sequence[pa.RecordBatch], field: pa.Field) -> pa.Array:
-    places = [batch.schema.get_field_index(field.name) for batch in batches]
-    pieces = [batch.column(at) if at >= 0 else None for batch, at in zip(batches, places, strict=True)]
-    given = [piece for piece in pieces if piece is not None and piece.null_count < len(piece)]
-    type_ = field.type if not pa.types.is_null(field.type) else next((piece.type for piece in given), field.type)
-    if not given:
+    indices = [batch.schema.get_field_index(field.name) for batch in batches]
+    pieces = [batch.column(at) if at >= 0 else None for batch, at in zip(batches, indices, strict=True)]
+    non_null = [piece for piece in pieces if piece is not None and piece.null_count < len(piece)]
+    type_ = field.type if not pa.types.is_null(field.type) else next((piece.type for piece in non_null), field.type)
+    if not non_null:
         return pa.nulls(sum(batch.num_rows for batch in batches), type_)
     cast = _cast(type_)
     return joined(

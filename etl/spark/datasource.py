@@ -38,18 +38,18 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new checkpoint begins."""
+        """The first offset of a new checkpoint."""
         return self._reader.initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Limits are ours."""
+        """No limit of Spark's: `SplitReader` limits micro-batches."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """The target is fixed with the first offset asked for, which knows where the checkpoint stands."""
+        """The target is fixed by the first call of `latestOffset`, which has the checkpoint's offset."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the micro-batch ends; ``start`` itself when there is nothing to do."""
+        """The end offset of the micro-batch; ``start`` itself when there is nothing to read."""
         return self._reader.latest_offset(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -57,7 +57,7 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in self._reader.plan_tasks(start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All sinks hold what was read up to ``end``."""
+        """All sinks have the events before ``end``."""
         self._reader.commit(end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -66,7 +66,7 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def data_source(name: str, sealed: bytes, fields: StructType | str) -> type[DataSource]:
-    """A data source class that carries its reader: pickled by value, so that no option shows it."""
+    """Make a data source class that contains its pickled reader, so that no option shows it."""
 
     class Splits(DataSource):
         @classmethod

@@ -13,30 +13,33 @@ from typing import TYPE_CHECKING, Any
 from etl.api import BatchId
 from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources
 from etl.receipts import Receipt
-from etl.spark.batch_commit import BatchCompletion, SinkCommitters
-from etl.spark.frames import arrow_schema, build_frame, read_observed, run_segment, with_actual_types
-from etl.spark.mode import Mode
+from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
+from etl.spark.frames import build_frame
+from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
-from etl.spark.relay import working_for
-from etl.spark.reports import Reports
+from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.progress import ProgressReports, read_observed
 from etl.spark.splits import splits_source
-from etl.spark.state import StateFolder, read_json, write_json
+from etl.spark.state.folder import StateFolder
+from etl.spark.state.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from etl.spark.run import Mode
+
 
 class BatchNotStarted(Exception):  # noqa: N818
-    """Raised before a micro-batch when the run stops: the next run does the micro-batch."""
+    """Raised before a micro-batch when the run stops: the next run processes the micro-batch."""
 
 
-def _is_run(known: Any) -> bool:
-    """Whether a state file has the number of completed runs and the query's id, for a source that is read as a whole."""
-    return isinstance(known, dict) and isinstance(known.get("done"), int) and isinstance(known.get("id"), str)
+def _is_run_record(value: Any) -> bool:
+    """Whether a state file of a bounded query has the number of completed runs and the query's id."""
+    return isinstance(value, dict) and isinstance(value.get("done"), int) and isinstance(value.get("id"), str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Queries:
     """The queries of one run on one session."""
 
@@ -45,14 +48,13 @@ class Queries:
     plan: Plan
     state: StateFolder
     mode: Mode
-    run: str
-    """The run's id."""
-    reports: Reports
+    run_id: str
+    reports: ProgressReports
     """Collects Spark's counts, and holds the run's totals."""
     stop: threading.Event
     """Set when the run is to stop."""
 
-    def started(self, plan: QueryPlan) -> StreamingQuery:
+    def start(self, plan: QueryPlan) -> StreamingQuery:
         """Start a query as a stream."""
         query = self._context(plan)
         frame, segment = self._frame(plan, query)
@@ -63,7 +65,7 @@ class Queries:
                 raise BatchNotStarted
             query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             rows = (run_segment(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
-            with working_for(self.plan.pipeline):  # Spark calls this in a thread of its own
+            with logs_named(self.plan.pipeline):  # Spark calls this in a thread of its own
                 batches.complete(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
@@ -73,12 +75,12 @@ class Queries:
         checkpoint = f"file://{self.state.checkpoint(plan.name)}"  # no URI: Hadoop takes a path's "%20" for its letters
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
-    def whole(self, plan: QueryPlan) -> None:
-        """Run a query over sources that end: one micro-batch. After a killed run its number is used again."""
+    def run_bounded(self, plan: QueryPlan) -> None:
+        """Run a query over sources that end, as one micro-batch. After a killed run the next one has the same number."""
         path = self.state.query(plan.name) / "runs.json"
-        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path, _is_run) or {})}
+        known = {"done": 0, "id": uuid.uuid4().hex, **(read_json(path, _is_run_record) or {})}
         number = known["done"]
-        write_json(path, known)  # sinks distinguish runs by this id; a query with a new state has a new one
+        write_json(path, known)  # sinks distinguish runs by this id; a query with a new state folder has a new one
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
         query = replace(self._context(plan), whole_batch=batch)
         frame, segment = self._frame(plan, query)
@@ -86,7 +88,7 @@ class Queries:
         rows = ran.collect()
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
         batches.complete(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
-        self.reports.read_by_spark(plan, number, read_observed(ran))
+        self.reports.add_native_reads(plan, number, read_observed(ran))
         write_json(path, {**known, "done": number + 1})
 
     def _frame(self, plan: QueryPlan, query: QueryContext) -> tuple[DataFrame, Segment]:
@@ -104,7 +106,7 @@ class Queries:
         return QueryContext(
             pipeline=self.plan.pipeline,
             query=plan.name,
-            run_id=self.run,
+            run_id=self.run_id,
             state=self.state,
             dead_letters=self.plan.dead_letters,
             parallelism=self.mode.parallelism,

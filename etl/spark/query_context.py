@@ -14,7 +14,7 @@ from pathlib import Path
 from etl.api import NO_BATCH, BatchId, Split
 from etl.delivery.backoff import Backoff, StopFile
 from etl.plan.model import Output
-from etl.spark.state import StateFolder
+from etl.spark.state.folder import StateFolder
 
 
 @dataclass(frozen=True, kw_only=True)

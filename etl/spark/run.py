@@ -1,4 +1,4 @@
-"""One run of a pipeline: lock the state folder, check and repair it, start every query, watch and stop them."""
+"""One run of a pipeline: locks the state folder, checks and repairs it, starts the queries, watches and stops them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from etl.api import Offset
 from etl.delivery.backoff import RunStopping
 from etl.plan.model import Plan, QueryPlan, spark_nodes
-from etl.spark import checkpoint, fingerprint
-from etl.spark.batch_commit import SinkCommitters
-from etl.spark.committed_offsets import read_committed_offsets
-from etl.spark.errors import RunError, explained
-from etl.spark.mode import Mode
+from etl.spark.commit.batch_commit import SinkCommitters
+from etl.spark.commit.spool_drain import SpoolDrain
 from etl.spark.queries import BatchNotStarted, Queries
-from etl.spark.relay import working_for
-from etl.spark.reports import Reports
-from etl.spark.spool_drain import SpoolDrain
-from etl.spark.state import StateFolder, locked, read_json
-from etl.spark.streams import Streams, Turns
-from etl.spark.totals import Totals
+from etl.spark.reports.errors import RunError, explained
+from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.progress import ProgressReports
+from etl.spark.reports.totals import Totals
+from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
+from etl.spark.state.fingerprint import match_checkpoints
+from etl.spark.state.folder import StateFolder, locked
+from etl.spark.state.json_files import read_json
+from etl.spark.streams import StartLimiter, Streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,18 @@ POLL = 0.1
 
 GATHER_EVERY = 5
 """Checks between two readings of Spark's reports; Spark keeps the reports of more micro-batches than that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """How much a run reads and when it ends; bytes and milliseconds are for one micro-batch."""
+
+    once: bool = False
+    drain: bool = False
+    limit: int | None = None
+    trigger_millis: int = 500
+    max_batch_bytes: int = 4 << 30
+    parallelism: int = 1
 
 
 @dataclass
@@ -53,26 +65,26 @@ class PipelineRun:
     """Source → the offset that earlier runs have committed; set by `prepared`."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Sink → number of events in its spool at the end of the run."""
-    turns: Turns | None = None
-    """Shared by the pipelines of a command."""
+    start_limiter: StartLimiter | None = None
+    """Limits how many queries start at the same time, over all pipelines of a command."""
     _stop: threading.Event = field(default_factory=threading.Event)
-    _holds: threading.Event = field(default_factory=threading.Event)
+    _has_lock: threading.Event = field(default_factory=threading.Event)
     """Set while this run holds the lock of the state folder."""
     _failed: list[RunError] = field(default_factory=list)
-    _reports: Reports = field(init=False)
+    _reports: ProgressReports = field(init=False)
 
     def __post_init__(self) -> None:
-        self._reports = Reports(self.totals)
+        self._reports = ProgressReports(self.totals)
 
     def stop(self) -> None:
-        """Ask the run to stop after its current micro-batches, and end all backoffs. May be called from a signal handler."""
+        """Stop the run after its current micro-batches, and end all backoffs. May be called from a signal handler."""
         self._stop.set()
-        if self._holds.is_set():
+        if self._has_lock.is_set():
             self.state.stopping.touch()
 
     @property
     def stopped(self) -> bool:
-        """Whether the run was asked to stop."""
+        """Whether `stop` was called."""
         return self._stop.is_set()
 
     @contextmanager
@@ -81,10 +93,10 @@ class PipelineRun:
         self.state.prepare()
         with ExitStack() as stack:
             stack.enter_context(locked(self.state))
-            stack.enter_context(self._held())
-            self.plan, self.notes = fingerprint.match_checkpoints(self.plan, self.state)
-            self.notes += [note for query in self.plan.queries for note in checkpoint.mend(self.state, query.name)]
-            self.notes += self._own_files_read()
+            stack.enter_context(self._stoppable())
+            self.plan, self.notes = match_checkpoints(self.plan, self.state)
+            self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
+            self.notes += self._warnings_about_own_files()
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
             self.state.clear_staging()
             commits = SinkCommitters(self.plan, self.state)
@@ -93,8 +105,8 @@ class PipelineRun:
             commits.close()
             self.state.clear_staging()
 
-    def _own_files_read(self) -> list[str]:
-        """Errors for sources that would read files which this run writes to its state folder."""
+    def _warnings_about_own_files(self) -> list[str]:
+        """Notes about sources that read files which this run writes to its state folder."""
         own = [str(path) for path in (self.state.dead_letters, self.state.spark_log, self.state.metrics)]
         return [
             f"source {name!r} reads {path}, which this run writes: choose a state folder elsewhere (--state), or `exclude` it"
@@ -104,22 +116,22 @@ class PipelineRun:
         ]
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _stoppable(self) -> Iterator[None]:
         """While the body runs, `stop` may create the stop file in the state folder."""
         self.state.stopping.unlink(missing_ok=True)
-        self._holds.set()
+        self._has_lock.set()
         if self._stop.is_set():
             self.state.stopping.touch()
         try:
             yield
         finally:
-            self._holds.clear()
+            self._has_lock.clear()
             self.state.stopping.unlink(missing_ok=True)
 
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        with working_for(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
-            self._run(Queries(session, commits, self.plan, self.state, self.mode, self.id, self._reports, self._stop), drains)
+        with logs_named(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
+            self._run(self._queries(session, commits), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
                 self._record_drain_failures(drains)
                 time.sleep(POLL)
@@ -128,19 +140,33 @@ class PipelineRun:
         if self._failed:
             raise self._failed[0]
 
+    def _queries(self, session: SparkSession, commits: SinkCommitters) -> Queries:
+        return Queries(
+            session=session,
+            commits=commits,
+            plan=self.plan,
+            state=self.state,
+            mode=self.mode,
+            run_id=self.id,
+            reports=self._reports,
+            stop=self._stop,
+        )
+
     def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
         bounded = [query for query in self.plan.queries if not query.streaming]
         streams = self._start_streams(queries)
-        whole = threading.Thread(target=copy_context().run, args=(self._run_whole_queries, queries, bounded), daemon=True)
-        whole.start()
-        looks = 0
+        bounded_queries = threading.Thread(
+            target=copy_context().run, args=(self._run_bounded_queries, queries, bounded), daemon=True
+        )
+        bounded_queries.start()
+        polls = 0
         while not self._failed:
             self._watch(streams)
-            if not (whole.is_alive() or streams.active):
+            if not (bounded_queries.is_alive() or streams.are_active):
                 break
             self._record_drain_failures(drains)
-            if (looks := looks + 1) % GATHER_EVERY == 0:
+            if (polls := polls + 1) % GATHER_EVERY == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
             queries.commits.tick()
@@ -151,7 +177,7 @@ class PipelineRun:
             self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
-        whole.join()  # a query over whole sources is one micro-batch
+        bounded_queries.join()  # such a query is one micro-batch
 
     def _record_drain_failures(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
@@ -160,7 +186,7 @@ class PipelineRun:
 
     def _start_streams(self, queries: Queries) -> Streams:
         """Start all streams; if one fails to start, stop the others."""
-        streams = Streams(queries.started, self.turns or Turns(max(self.mode.parallelism, 1)))
+        streams = Streams(queries.start, self.start_limiter or StartLimiter(max(self.mode.parallelism, 1)))
         for plan in self.plan.queries:
             if plan.streaming and not (self._failed or self._stop.is_set()):
                 try:
@@ -169,13 +195,13 @@ class PipelineRun:
                     self._fail(plan, error)
         return streams
 
-    def _run_whole_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
+    def _run_bounded_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
         queries.session.sparkContext.addJobTag(self.id)
         for plan in plans:
             if self._stop.is_set() or self._failed:
                 return
             try:
-                queries.whole(plan)
+                queries.run_bounded(plan)
             except Exception as error:
                 self._fail(plan, error)
 
@@ -205,7 +231,7 @@ class PipelineRun:
         """Restart a failed query if that helps; otherwise record the failure."""
         error = query.exception()
         try:
-            if error is None or self._stop.is_set() or not streams.started_again(plan, error):
+            if error is None or self._stop.is_set() or not streams.try_restart(plan, error):
                 self._note_failure(plan, query)
         except Exception as refused:
             self._fail(plan, refused)

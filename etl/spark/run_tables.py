@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.api import EtlError
-from etl.spark.step_measures import TableInUse
+from etl.spark.reports.step_measures import TableInUse
 
 if TYPE_CHECKING:
     from etl.tables.build_process import BuildResult

@@ -24,9 +24,10 @@ from etl.plan.model import Read, Segment
 from etl.segment.event_time import heartbeat
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
-from etl.spark import pace, relay
+from etl.spark import pace
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
-from etl.spark.state import read_json, read_numbers, write_json
+from etl.spark.reports.log_relay import relay_worker_logs
+from etl.spark.state.json_files import read_json, read_numbers, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -59,13 +60,13 @@ class SplitReader:
 
     def initial_offset(self) -> dict[str, Any]:
         """The first offset of a new checkpoint."""
-        relay.send(self._query.pipeline)
+        relay_worker_logs(self._query.pipeline)
         offsets = {name: self._initial_offset(name) for name in self._sources}
         return {"sources": offsets, "parallelism": self._query.parallelism}
 
     def latest_offset(self, start: dict[str, Any]) -> dict[str, Any]:
         """The end offset of the next micro-batch; ``start`` when there is nothing to read."""
-        relay.send(self._query.pipeline)
+        relay_worker_logs(self._query.pipeline)
         try:
             self.commit(start)  # Spark commits a batch only when the next has data, for which a full journal has no room
             return self._next_offset(start)
@@ -171,7 +172,7 @@ class SplitReader:
 
     def read(self, part: SplitTask) -> Iterator[pa.RecordBatch]:
         """Run the segment over one split; yields its receipt, or its events, with the receipt in a file for the driver."""
-        relay.send(self._query.pipeline)
+        relay_worker_logs(self._query.pipeline)
         staging = self._staging_folder()
         try:
             yield from self._run_for_spark(part, staging) if self._read else self._run_to_receipt(part, staging)

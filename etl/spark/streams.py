@@ -1,4 +1,4 @@
-"""Starting the streaming queries of a run: at most one for each processor at once, and again if Python starts too slowly."""
+"""The running streaming queries: limits how many start at the same time, and restarts one whose Python starts too slowly."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from etl.plan.model import QueryPlan
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-CAME_LATE = "failed to connect back"
+SLOW_START = "failed to connect back"
 """Spark's error for a Python process that did not connect within 10 s, as on a busy machine; the time cannot be configured."""
 
 STARTS = 4
 """Most starts of one query before the run fails."""
 
-TURN_SECONDS = 60.0
+WAIT_SECONDS = 60.0
 """Most seconds that a query waits for others that are starting."""
 
 _POLL = 0.05
@@ -28,7 +28,7 @@ _POLL = 0.05
 log = logging.getLogger("sluice.streams")
 
 
-class Turns:
+class StartLimiter:
     """Limits how many queries of a session start at the same time, over all pipelines."""
 
     def __init__(self, at_once: int) -> None:
@@ -39,23 +39,23 @@ class Turns:
     def start(self, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Wait until fewer queries are starting, then start this one."""
         with self._lock:
-            until = time.monotonic() + TURN_SECONDS
-            while self._busy() and time.monotonic() < until:
+            until = time.monotonic() + WAIT_SECONDS
+            while self._is_busy() and time.monotonic() < until:
                 time.sleep(_POLL)
             query = begin()
             self._starting.append(query)
             return query
 
-    def _busy(self) -> bool:
-        self._starting = [query for query in self._starting if _initializing(query)]
+    def _is_busy(self) -> bool:
+        self._starting = [query for query in self._starting if _is_initializing(query)]
         return len(self._starting) >= self._at_once
 
 
 class Streams:
     """The running streaming queries; ``begin`` starts one. A restarted query continues from its checkpoint."""
 
-    def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], turns: Turns) -> None:
-        self._begin, self._turns = begin, turns
+    def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], limiter: StartLimiter) -> None:
+        self._begin, self._limiter = begin, limiter
         self._queries: dict[str, tuple[QueryPlan, StreamingQuery]] = {}
         self._starts: Counter[str] = Counter()
 
@@ -63,24 +63,24 @@ class Streams:
         return iter(list(self._queries.values()))
 
     @property
-    def active(self) -> bool:
+    def are_active(self) -> bool:
         """Whether any query is running."""
         return any(query.isActive for _, query in self)
 
     def start(self, plan: QueryPlan) -> None:
         """Start a query. Raises what Spark raises."""
         self._starts[plan.name] += 1
-        self._queries[plan.name] = plan, self._turns.start(lambda: self._begin(plan))
+        self._queries[plan.name] = plan, self._limiter.start(lambda: self._begin(plan))
 
-    def started_again(self, plan: QueryPlan, error: BaseException) -> bool:
+    def try_restart(self, plan: QueryPlan, error: BaseException) -> bool:
         """Restart a query whose Python processes started too slowly; False if it failed for another reason, or too often."""
-        if CAME_LATE not in str(error) or self._starts[plan.name] >= STARTS:
+        if SLOW_START not in str(error) or self._starts[plan.name] >= STARTS:
             return False
         log.warning("query %r: a Python process took more than 10 s to start; the query is started again", plan.name)
         self.start(plan)
         return True
 
 
-def _initializing(query: StreamingQuery) -> bool:
+def _is_initializing(query: StreamingQuery) -> bool:
     """Whether its sources' processes may still be starting."""
     return query.isActive and query.status["message"].startswith("Initializing")

@@ -17,9 +17,8 @@ from etl.cli.progress import Progress
 from etl.receipts import Counts, Rejected
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.planning import RunRequest
-from etl.spark.mode import Mode
-from etl.spark.run import PipelineRun
-from etl.spark.state import StateFolder
+from etl.spark.run import Mode, PipelineRun
+from etl.spark.state.folder import StateFolder
 
 GROK = installed().families["step"]["grok"].model_validate({"patterns": ["%{INT:n:int} %{IP:ip}", "%{INT:n:int} took %{IP:ip}"]})
 AT = ("all[0] grok", "grok-failed")
@@ -39,7 +38,7 @@ def add(one: PipelineRun, read: int, dead: int) -> None:
 
 def said(watch: DeadLetterShare) -> list[str]:
     out = io.StringIO()
-    watch.look(Progress("text", False, False, out).report)
+    watch.check(Progress("text", False, False, out).report)
     return out.getvalue().splitlines()
 
 
@@ -60,7 +59,7 @@ def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
     add(one, 3, 3)
 
     assert said(watch) == []
-    assert watch.end()
+    assert watch.check_end()
 
 
 def test_a_change_is_noticed_behind_any_number_of_good_events(one: PipelineRun) -> None:
@@ -83,7 +82,7 @@ def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceed
     add(one, 10, 5)
     request = RunRequest(once=True, max_dead=most)
 
-    assert watch.end() == exceeds
+    assert watch.check_end() == exceeds
     if exceeds:
         with pytest.raises(EtlError, match=r"^pipeline .*: 5 of 10 events became dead letters \(50%\), more than --max-dead"):
             end_for_dead_letters([one], [watch], request, several=True)
@@ -92,7 +91,7 @@ def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceed
 
 
 def test_a_run_without_events_has_no_share(one: PipelineRun) -> None:
-    assert not DeadLetterShare(one, 0.0).end()
+    assert not DeadLetterShare(one, 0.0).check_end()
 
 
 def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: PipelineRun) -> None:

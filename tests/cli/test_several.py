@@ -17,7 +17,7 @@ from etl.config.problems import ConfigError
 from etl.receipts import Counts
 from etl.running.messages import errors_named
 from etl.running.planning import _state_folder
-from etl.spark.totals import Totals
+from etl.spark.reports.totals import Totals
 
 GOOD = 'source: {type: file, path: "{here}/{name}.log"}\nsink: {type: file, path: "{here}/{name}.jsonl"}\n'
 BAD = "source: {type: flie}\n"

@@ -8,8 +8,8 @@ from typing import Any
 from etl.api import Counted
 from etl.cli.step_summary import step_summary
 from etl.receipts import OTHERS, Counts
-from etl.spark.step_measures import StepMeasures, TableInUse
-from etl.spark.totals import Totals
+from etl.spark.reports.step_measures import StepMeasures, TableInUse
+from etl.spark.reports.totals import Totals
 
 
 def lines(counted: Counted, **more: Any) -> list[str]:

@@ -6,7 +6,7 @@ from fakes import Lines, made
 
 from etl.cli.summary import summary
 from etl.receipts import Counts, Delivered
-from etl.spark.totals import SinkTotals, Totals
+from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def lines(totals: Totals, verbose: bool = False) -> list[str]:

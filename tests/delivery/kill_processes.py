@@ -9,7 +9,7 @@ from pathlib import Path
 def workers(driver: int) -> Iterator[int]:
     """The Python processes below a driver that read and write: those its worker daemon forked."""
     parents = dict(_processes())
-    daemons = {pid for pid in parents if b"-m\0etl.spark.daemon\0" in _command(pid)}
+    daemons = {pid for pid in parents if b"-m\0etl.spark.startup.daemon\0" in _command(pid)}
     for pid in daemons:
         if parents[pid] in daemons and driver in _above(pid, parents):
             yield pid

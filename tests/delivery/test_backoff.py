@@ -169,7 +169,7 @@ def test_few_texts_are_remembered() -> None:
 
 
 def test_a_message_without_trouble_is_always_heard() -> None:
-    from etl.spark.relay import LogRelay, driver_logs_forwarded
+    from etl.spark.reports.log_relay import LogRelay, driver_logs_forwarded
 
     heard: list[tuple[str, str]] = []
     with driver_logs_forwarded(LogRelay(logging.WARNING, lambda level, text, _: heard.append((level, text)))):

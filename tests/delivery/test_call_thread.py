@@ -18,7 +18,7 @@ from etl.delivery.call_thread import CallThread
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import SplitReader
-from etl.spark.state import StateFolder
+from etl.spark.state.folder import StateFolder
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Expressions made at random over the fields of a schema, with Spark's functions whether Arrow knows them or not."""
+"""Random expressions over the fields of a schema, with functions of Spark that Arrow may not have."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ _OTHERS = (
 
 
 def condition(chance: Random, fields: Schema, depth: int = 2) -> str:
-    """Something true or false."""
+    """A condition."""
     return expression(chance, fields, "bool", depth)
 
 
 def expression(chance: Random, fields: Schema, kind: str | None = None, depth: int = 2) -> str:
-    """An expression of a kind, any where none is given; now and then of another."""
+    """An expression of a kind, of any kind by default; sometimes of a wrong kind."""
     if kind == "any" or kind is None:
         kind = chance.choice(tuple(_FORMS))
         if chance.random() < 0.04 and depth:
@@ -109,7 +109,7 @@ def _filled(chance: Random, fields: Schema, form: str, depth: int) -> str:
 
 
 def _kind(type_: pa.DataType) -> str | None:
-    """The kind of a field; None where any will do."""
+    """The kind of a field; None for any."""
     if pa.types.is_null(type_):
         return None
     tests = (

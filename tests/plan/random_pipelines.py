@@ -1,4 +1,4 @@
-"""Pipelines made at random from the components' own option models: most of them right, some a little off.
+"""Random pipelines from the components' option models: most are valid, some have a small mistake.
 
 Options are drawn from the schema that lint itself goes by: their types, bounds, choices and examples; the fields that they name
 are those that reach the component. What a schema cannot tell, such as patterns, queries and expressions, has a maker below.
@@ -49,10 +49,10 @@ EXISTING = frozenset(
         *("user", "hosts", "hash", "icmp_type", "icmp_code"),
     ]
 )
-"""Options of steps and sinks that name fields which are there."""
+"""Options of steps and sinks that name existing fields."""
 TRIES = 8
 OFF = 0.03
-"""The share of choices that are a little off."""
+"""The share of choices with a small mistake."""
 
 
 class Maker:
@@ -99,7 +99,7 @@ class Maker:
         return {"name": "random", **tables, "sources": sources, "streams": streams, "sinks": sinks}
 
     def _drawn(self, family: str, draw: Callable[[], Options], fields: Schema) -> Options:
-        """A component; most that its own check refuses are drawn again."""
+        """A component; most components with findings of their own check are replaced by another draw."""
         for _ in range(TRIES):
             options = draw()
             if self._maybe(OFF) or self._accepted(family, options, fields):
@@ -119,7 +119,7 @@ class Maker:
             return False
 
     def _fields(self, family: str, options: Options, incoming: Schema | None) -> Schema:
-        """What leaves a component, as far as it says; what came in where it is not right."""
+        """The fields after a component; the incoming ones if the component has an error."""
         try:
             made: Any = self.families[family][options["type"]].model_validate(options)  # type: ignore[index]
             if incoming is None:
@@ -283,7 +283,7 @@ class Maker:
         return self.chance.choice(FIELDS)
 
     def field(self, fields: Schema, wanted: pa.DataType | None = None) -> str:
-        """A field that is there, of this type if there is one; now and then one that is not."""
+        """An existing field, of this type if there is one; sometimes a missing field."""
         fitting = [one.name for one in fields if wanted is None or one.type in (wanted, pa.null())]
         if self._maybe(OFF) or not fields.names:
             return self.new()

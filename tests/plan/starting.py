@@ -1,4 +1,4 @@
-"""Starting a pipeline as far as a test can in a moment: planned, its segments run on a few events, its frames taken by Spark."""
+"""Starts a pipeline as far as a fast test can: plans it, runs its segments on a few events, lets Spark analyse its frames."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources
 from etl.plan.planner import plan as planned
 from etl.segment.segment_run import SegmentRun, SplitContext
-from etl.spark import frames
+from etl.spark.frames import build_frame
+from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import emitted_schema, spark_schema
-from etl.spark.state import StateFolder
+from etl.spark.state.folder import StateFolder
 
 if TYPE_CHECKING:
     import pytest
@@ -36,7 +37,7 @@ LINES = (
     None,
 )
 _ALONE = ("file", "console", "discard")
-"""Sinks that need no server; others are opened as `discard`."""
+"""Sinks that need no server; others are replaced by `discard`."""
 
 
 VALUE_ERRORS = (
@@ -48,7 +49,7 @@ VALUE_ERRORS = (
     "DATETIME_",
     "CANNOT_PARSE",
 )
-"""What Spark says of a value: of an event, not of the pipeline."""
+"""Spark's errors about the value of an event; they are no error of the pipeline."""
 
 
 class DifferenceError(Exception):
@@ -62,10 +63,10 @@ class Starter:
         self.session = session
         self.folder = folder
         self._batches: dict[int, list[pa.RecordBatch]] | None = None
-        monkeypatch.setattr(frames, "read", self._read)
+        monkeypatch.setattr("etl.spark.frames.read", self._read)
 
     def start(self, pipeline: Pipeline, computed: bool = False) -> None:
-        """Raises what goes wrong. ``computed``: Spark computes the frames over a few events, too."""
+        """Start it. Raises each error. ``computed``: Spark also computes the frames over a few events."""
         letters = Output("dead_letters", _sink("file", path=str(self.folder / "dead")), SCHEMA)
         plan = planned(pipeline, letters.sink, SCHEMA)
         for query in plan.queries:
@@ -93,7 +94,7 @@ class Starter:
             raise
 
     def _events(self, read: Read, plan: Plan) -> list[pa.RecordBatch]:
-        """What the segments in front of Spark emit for it."""
+        """The batches that the segments before Spark emit."""
         emits, events = emitted_schema(read), list[pa.RecordBatch]()
         for source in read.segment.roots:
             events += self._ran(read.segment, source, read.sources[source].fields(), plan, read)
@@ -137,10 +138,10 @@ class Starter:
             once=True,
             whole_batch=NO_BATCH,
         )
-        return frames.build_frame(query.frame, self.session, job)
+        return build_frame(query.frame, self.session, job)
 
     def _read(self, frame: Read, session: SparkSession, job: QueryContext, number: int) -> DataFrame:
-        """Instead of Spark's own stream of splits: an endless one of the same columns, or what the segments emitted."""
+        """Replaces Spark's stream of splits by an endless one with the same columns, or by the emitted batches."""
         from pyspark.sql.functions import lit
 
         schema = spark_schema(frame)
@@ -153,21 +154,21 @@ class Starter:
         return rate.select(*(lit(None).cast(field.dataType).alias(field.name) for field in schema.fields))
 
     def _taken(self, frame: DataFrame, query: QueryPlan) -> None:
-        """What Spark's analyser checks when a query starts, and whether its columns are those that were planned."""
+        """Check what Spark's analyser checks at the start of a query, and that the columns are the planned ones."""
         jvm: Any = self.session._jvm
         if query.streaming:
             mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, query.output_mode.capitalize())()
             checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
             checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
-        found, (root,) = frames.arrow_schema(frame), query.segment.roots.values()
+        found, (root,) = arrow_schema(frame), query.segment.roots.values()
         _same("what Spark gives", root.steps[0].incoming if root.steps else root.outgoing, found)
 
     def _finish(self, query: QueryPlan, plan: Plan, batches: Sequence[pa.RecordBatch]) -> None:
-        """The segment behind Spark, over what it gave."""
+        """Run the segment after Spark over its results."""
         for batch in batches:
             if OFFSET in batch.schema.names:
                 batch = batch.drop_columns([OFFSET])
-            segment = frames.with_actual_types(query.segment, batch.schema)
+            segment = with_actual_types(query.segment, batch.schema)
             batch = batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
             list(SegmentRun(_alone(segment), "", self._split(), plan.dead_letters, None).process([batch]))
 
@@ -184,7 +185,7 @@ def _alone(segment: Segment) -> Segment:
 
 
 def _checked(branch: Branch) -> None:
-    """Each step gives, of no events and of some, the fields that it was planned with."""
+    """Check that each step gives the planned fields, for no events and for some."""
     for node in branch.steps:
         opened = node.step.open(node.incoming)  # type: ignore[attr-defined]
         for batch in (_some(node.incoming), _some(node.incoming).slice(0, 0)):
@@ -216,7 +217,7 @@ def _column(type_: pa.DataType) -> pa.Array:
 
 
 def _same(what: str, planned: Schema, found: Schema) -> None:
-    """Names in their order and known types."""
+    """Compare names, their order, and known types."""
     wanted, given = ([one for one in schema if not one.name.startswith("_")] for schema in (planned, found))
     if [one.name for one in wanted] != [one.name for one in given]:
         raise DifferenceError(f"{what}: planned {[one.name for one in wanted]}, found {[one.name for one in given]}")
@@ -226,7 +227,7 @@ def _same(what: str, planned: Schema, found: Schema) -> None:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Without names and nullability of items, and views."""
+    """The type without names and nullability of items, and without views."""
     if pa.types.is_list(type_):
         return pa.list_(_plain(type_.value_type))
     if pa.types.is_map(type_):

@@ -1,4 +1,4 @@
-"""What runs where: queries, segments, boundaries, reporting."""
+"""The planner: queries, segments, which steps Spark runs, and which query reports a step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_row_wise_sinks_of_one_source_share_a_query() -> None:
     assert [(b.steps[0].id, b.sinks) for b in root.branches] == [("b[0] row", ("two",))]
 
 
-def test_sources_joined_by_a_sink_share_a_query_and_others_do_not() -> None:
+def test_sources_that_share_a_sink_share_a_query_and_others_do_not() -> None:
     planned = made({"a": Lines(), "b": Lines(), "c": Lines()}, {}, {"ab": "a b", "c_out": "c"})
 
     assert [query.name for query in planned.queries] == ["a+b", "c"]
@@ -36,14 +36,14 @@ def test_a_union_gets_the_fields_of_all_its_inputs() -> None:
     assert planned.queries[0].segment.outputs["out"].schema.names == ["message", "host"]
 
 
-def test_a_sink_over_streams_of_other_fields_is_aligned() -> None:
+def test_a_sink_of_streams_with_different_fields_gets_all_fields() -> None:
     planned = made({"a": Lines(), "b": Lines(extra=("host",))}, {}, {"out": "a b"})
 
     branch = planned.queries[0].segment.roots["a"].branches[0]
     assert (branch.steps[0].id, branch.sinks) == ("out union", ("out",))
 
 
-def test_what_stands_behind_branches_that_meet_is_there_once() -> None:
+def test_a_step_after_a_union_of_branches_is_planned_once() -> None:
     streams = {"one": ("src", [Row()]), "two": ("src", [Row(adds="t")]), "both": ("one two", [Row()])}
     planned = made({"src": Lines()}, streams, {"out": "both", "aside": "one"})
 
@@ -56,7 +56,7 @@ def test_what_stands_behind_branches_that_meet_is_there_once() -> None:
     assert (said.count("→ union both"), said.count("union both")) == (2, 1)
 
 
-def test_branches_may_meet_twice() -> None:
+def test_branches_may_have_two_unions() -> None:
     streams = {
         "a": ("src", [Row()]), "b": ("src", [Row()]), "c": ("src", [Row()]),
         "ab": ("a b", [Row()]), "abc": ("ab c", [Row()]),
@@ -69,7 +69,7 @@ def test_branches_may_meet_twice() -> None:
     ]  # fmt: skip
 
 
-def test_a_stateful_step_has_a_query_of_its_own_that_reads_only_what_it_needs() -> None:
+def test_a_stateful_step_has_its_own_query_that_reads_only_the_fields_that_it_needs() -> None:
     streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Row(), Count()])}
     planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
 
@@ -96,7 +96,7 @@ def test_a_step_in_two_queries_reports_in_the_first() -> None:
     assert read.segment.counts_source == {"src": False}
 
 
-def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_says_why() -> None:
+def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_gives_the_reason() -> None:
     planned = made({"src": Lines()}, {"s": ("src", [Row(), Both(), Row()])}, {"out": "s"})
 
     (query,) = planned.queries
@@ -105,7 +105,7 @@ def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_says_why() -> No
     assert "  s[1] both: Spark, because soundex has no Arrow form" in list(explained(planned))
 
 
-def test_row_wise_steps_behind_a_source_of_sparks_run_over_its_partitions() -> None:
+def test_row_wise_steps_after_a_source_that_spark_reads_run_over_its_partitions() -> None:
     planned = made({"src": Frames()}, {"s": ("src", [Row()])}, {"out": "s"})
 
     (query,) = planned.queries
@@ -113,7 +113,7 @@ def test_row_wise_steps_behind_a_source_of_sparks_run_over_its_partitions() -> N
     assert [node.id for node in query.segment.roots[""].steps] == ["s[0] row"]
 
 
-def test_one_source_on_two_ways_into_a_window_is_read_once() -> None:
+def test_a_source_with_two_paths_to_a_window_is_read_once() -> None:
     streams = {"a": ("src", [Row(adds="t")]), "b": ("src", [Row(adds="t")]), "c": ("a b", [Count()])}
     planned = made({"src": Lines()}, streams, {"out": "c"})
 
@@ -124,14 +124,14 @@ def test_one_source_on_two_ways_into_a_window_is_read_once() -> None:
     assert all(way.emits for way in ways)
 
 
-def test_a_union_of_arrow_and_spark_is_sparks() -> None:
+def test_spark_computes_a_union_of_arrow_and_spark_streams() -> None:
     streams = {"u": ("ours theirs", [Count()])}
     planned = made({"ours": Lines(extra=("t",)), "theirs": Frames()}, streams, {"out": "u"})
 
     assert isinstance(planned.queries[0].frame.child, Union)
 
 
-def test_a_sink_fed_by_arrow_and_by_spark_is_served_by_two_queries() -> None:
+def test_a_sink_with_an_arrow_and_a_spark_input_has_two_queries() -> None:
     streams = {"timed": ("src", [Row(adds="t")]), "counted": ("timed", [Count()])}
     planned = made({"src": Lines()}, streams, {"out": "timed counted"})
 
@@ -139,12 +139,12 @@ def test_a_sink_fed_by_arrow_and_by_spark_is_served_by_two_queries() -> None:
     assert planned.queries[0].segment.outputs["out"].schema.names == ["message", "t", "n"]
 
 
-def test_a_pipeline_that_delivers_nothing_is_refused() -> None:
+def test_a_pipeline_without_a_connected_sink_is_an_error() -> None:
     with pytest.raises(PlanError, match="'p' delivers nothing"):
         made({"src": Lines()}, {"s": ("src", [Row()])}, {})
 
 
-def test_a_time_that_a_spark_step_makes_gets_its_watermark_behind_it() -> None:
+def test_an_event_time_from_a_spark_step_gets_its_watermark_after_that_step() -> None:
     planned = made({"src": Lines()}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
     (read,) = frame_sources(planned.queries[0].frame)
@@ -152,7 +152,7 @@ def test_a_time_that_a_spark_step_makes_gets_its_watermark_behind_it() -> None:
     assert read.watermark is None
 
 
-def test_a_text_that_a_spark_step_makes_a_time_of_has_no_watermark_in_the_reader() -> None:
+def test_a_text_that_a_spark_step_converts_to_a_time_has_no_watermark_in_the_reader() -> None:
     planned = made({"src": Lines(extra=("t",))}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
     (read,) = frame_sources(planned.queries[0].frame)

@@ -1,4 +1,4 @@
-"""A law: pipelines that lint finds clean start: they are planned, their segments run, and Spark takes their frames."""
+"""Invariant: a pipeline without lint problems starts: it is planned, its segments run, and Spark accepts its frames."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "30"))
-"""Pipelines; more by ``SLUICE_FUZZ``, from another seed each time by ``SLUICE_SEED``."""
+"""Number of pipelines; ``SLUICE_FUZZ`` sets another, ``SLUICE_SEED`` another seed."""
 COMPUTED = 8
-"""Of so many pipelines Spark computes one; that takes the longest."""
+"""Spark computes one of this many pipelines, because that takes the longest."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spark
-def test_pipelines_that_lint_clean_start(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipelines_without_lint_problems_start(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starter, catalogue, first = Starter(spark, folder, monkeypatch), installed(), int(os.environ.get("SLUICE_SEED", "0"))
     file, started = folder / "pipeline.yaml", 0
 

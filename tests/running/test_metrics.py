@@ -7,9 +7,9 @@ from pathlib import Path
 
 from etl.api import Counted
 from etl.receipts import Counts
-from etl.running.metrics import MetricsFile, Sample, samples, written
-from etl.spark.step_measures import StepMeasures, TableInUse
-from etl.spark.totals import SinkTotals, Totals
+from etl.running.metrics import MetricsFile, Sample, samples, text_lines
+from etl.spark.reports.step_measures import StepMeasures, TableInUse
+from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def measured(*counted: Counted) -> StepMeasures:
@@ -20,14 +20,14 @@ def measured(*counted: Counted) -> StepMeasures:
 
 
 def lines(totals: Totals) -> list[str]:
-    return list(written(samples("p", totals)))
+    return list(text_lines(samples("p", totals)))
 
 
-def test_numbers_of_a_name_stand_together_under_its_type() -> None:
+def test_samples_of_one_name_follow_its_type() -> None:
     here = {"pipeline": "p"}
     found = [Sample("a_total", here, 3), Sample("b", {}, 0.5), Sample("a_total", {**here, "name": 'x"\\\n'}, 1e9)]
 
-    assert list(written(found)) == [
+    assert list(text_lines(found)) == [
         "# TYPE a_total counter",
         'a_total{pipeline="p"} 3',
         'a_total{pipeline="p",name="x\\"\\\\\\n"} 1000000000',
@@ -36,7 +36,7 @@ def test_numbers_of_a_name_stand_together_under_its_type() -> None:
     ]
 
 
-def test_rules_have_counters_and_their_set_a_version() -> None:
+def test_a_rules_step_has_counters_and_the_version_of_its_rules() -> None:
     # given
     first = Counted({"matches": {"shell": 2}, "seconds": {"shell": 0.25}}, {"version": "old", "rules": 7, "refused_because": ""})
     then = Counted({"matches": {"shell": 3, "root": 1}}, {"version": "new", "rules": 8, "refused_because": "bad"})
@@ -81,7 +81,7 @@ def test_sinks_and_sources_have_counters() -> None:
     assert 'sluice_sink_events_total{pipeline="p",sink="out",outcome="dead"} 2' in found
 
 
-def test_what_steps_made_balances_what_came_and_what_went() -> None:
+def test_sinks_count_events_that_steps_added() -> None:
     totals = Totals(sinks={"out": SinkTotals(came=9, made=3, taken=10, filtered=2)})
 
     found = lines(totals)
@@ -95,11 +95,11 @@ def test_the_file_is_replaced_as_a_whole_and_not_too_often(tmp_path: Path) -> No
     # given
     totals = Totals(bytes=1)
     file = MetricsFile(tmp_path / "metrics.prom", "p", totals)
-    file.keep()
+    file.write_if_due()
     totals.bytes = 2
 
     # when
-    file.keep()
+    file.write_if_due()
     early = (tmp_path / "metrics.prom").read_text()
     file.write()
 
@@ -109,11 +109,11 @@ def test_the_file_is_replaced_as_a_whole_and_not_too_often(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.prom"]
 
 
-def test_a_folder_that_cannot_be_written_costs_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     MetricsFile(tmp_path / "gone" / "metrics.prom", "p", Totals()).write()
 
 
-def test_names_beyond_a_limit_go_together() -> None:
+def test_names_beyond_the_limit_are_added_up() -> None:
     one = measured(Counted({"matches": {str(n): 1 for n in range(10_000)}}), Counted({"matches": {"x": 2, "y": 3, "7": 1}}))
 
     assert len(one.sums["matches"]) == 10_001

@@ -1,4 +1,4 @@
-"""What a run says of sources that have nothing for it."""
+"""What a run reports about sources that have nothing to read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from connectors.syslog_receiver.source import SyslogSource
 from etl.api import Finding, Source
 from etl.cli.progress import Progress
 from etl.receipts import Counts
-from etl.running.nothing_to_read import silent_sources, warn_of_nothing
-from etl.spark.committed_offsets import read_committed_offsets
-from etl.spark.mode import Mode
-from etl.spark.run import PipelineRun
-from etl.spark.state import StateFolder
+from etl.running.nothing_to_read import silent_sources, warn_of_missing_input
+from etl.spark.run import Mode, PipelineRun
+from etl.spark.state.checkpoint import read_committed_offsets
+from etl.spark.state.folder import StateFolder
 
 
 class Here(Lines):
-    """Looks at this host."""
+    """Probes this host."""
 
     probes_here = True
 
@@ -36,10 +35,10 @@ class Here(Lines):
 
 
 class Far(Lines):
-    """Looks at another."""
+    """Probes another host."""
 
     def probe(self) -> Iterable[Finding]:
-        raise AssertionError("a run that starts asks no other host")
+        raise AssertionError("a run that starts probes no other host")
 
 
 def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
@@ -49,16 +48,18 @@ def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
 @pytest.mark.parametrize(
     ("once", "then"), [(True, "with --once this run does not wait for it"), (False, "this run waits for it")]
 )
-def test_a_run_begins_with_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str], once: bool, then: str) -> None:
+def test_a_run_warns_of_missing_input_at_its_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], once: bool, then: str
+) -> None:
     progress = Progress("text", False, False)
 
-    warn_of_nothing(run(tmp_path, Here(), once), progress.report)
-    warn_of_nothing(run(tmp_path, Far(), once), progress.report)
+    warn_of_missing_input(run(tmp_path, Here(), once), progress.report)
+    warn_of_missing_input(run(tmp_path, Far(), once), progress.report)
 
     assert capsys.readouterr().err == f"source 'log': no file is there; make one; {then}\n"
 
 
-def test_only_sources_that_gave_nothing_are_named(tmp_path: Path) -> None:
+def test_the_summary_names_sources_without_events(tmp_path: Path) -> None:
     one = run(tmp_path, Lines())
 
     assert list(silent_sources(one)) == ["  nothing was read of source 'log': there was nothing to read"]
@@ -66,7 +67,7 @@ def test_only_sources_that_gave_nothing_are_named(tmp_path: Path) -> None:
     assert list(silent_sources(one)) == []
 
 
-def test_a_run_that_was_stopped_does_not_wonder(tmp_path: Path) -> None:
+def test_a_stopped_run_does_not_report_sources_without_events(tmp_path: Path) -> None:
     one = run(tmp_path, Lines())
     one.stop()
 
@@ -81,18 +82,18 @@ def test_a_run_that_was_stopped_does_not_wonder(tmp_path: Path) -> None:
         (ElasticsearchSource(urls=["http://x"], index="a", start="latest"), "`start: latest` begins behind what is there"),
     ],
 )
-def test_a_source_that_begins_behind_what_is_there_says_so_once(source: Source, first: str) -> None:
+def test_a_source_that_starts_at_the_end_explains_that_on_its_first_run(source: Source, first: str) -> None:
     again = "nothing is new since the last run with this state folder; another --state reads all of it again"
 
     assert (source.silence(None), source.silence({})) == (first, again)
 
 
-def test_receivers_have_nothing_until_somebody_sends() -> None:
+def test_receivers_explain_that_nothing_came() -> None:
     assert StdinSource().silence(None) == "its input ended without an event"
     assert SyslogSource(listen=["udp://127.0.0.1:5514"]).silence({}) == "nothing came; a run without --once waits for events"
 
 
-def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) -> None:
+def test_committed_offsets_are_read_from_the_last_offset_log(tmp_path: Path) -> None:
     (query,) = run(tmp_path, Lines()).plan.queries
     state = StateFolder(tmp_path)
     assert read_committed_offsets(state, [query]) == {}
@@ -108,7 +109,7 @@ def test_where_earlier_runs_came_to_is_in_the_last_offset_log(tmp_path: Path) ->
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, engine: Engine, tmp_path: Path) -> None:
+def test_a_path_without_files_is_reported_before_and_after_the_run(etl: Etl, engine: Engine, tmp_path: Path) -> None:
     pipeline = etl.pipeline("""
         source: {type: file, path: "{here}/*.log"}
         sink: {type: file, path: "{here}/out.jsonl"}
@@ -134,7 +135,7 @@ def test_a_path_that_matches_nothing_is_told_before_and_after(etl: Etl, engine: 
     assert f"'main': 1 file matches '{tmp_path}/*.log'; nothing is new since the last run" in again.done["message"]
 
 
-def test_a_source_that_reads_what_its_run_writes_is_named(tmp_path: Path) -> None:
+def test_a_source_that_reads_a_file_of_its_own_run_is_noted(tmp_path: Path) -> None:
     one = run(tmp_path / "state", FileSource(path=f"{tmp_path}/**/*.log"))
     with one.prepared():
         (note,) = one.notes

@@ -1,4 +1,4 @@
-"""The service that runs pipelines, as its callers see it."""
+"""The service that runs pipelines, for its callers."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def test_messages_and_totals_go_to_the_callbacks(engine: Engine, inbox: Path, ca
     inbox.write_text("1\nnone\n2\n")
     service = engine.service(COPY.replace("*.log", "*.txt"), once=True).service
     messages: list[Message] = []
-    seen: list[set[str]] = []
+    totals_of: list[set[str]] = []
 
-    service.work(messages.append, lambda totals: seen.append(set(totals)))
+    service.work(messages.append, lambda totals: totals_of.append(set(totals)))
 
     assert [(one.event, one.level, one.pipeline) for one in messages] == [("source", "warning", "copy"), ("running", "info", "")]
     assert messages[0].values == {"source": "main"}
-    assert seen[0] == {"copy"}
+    assert totals_of[0] == {"copy"}
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.spark
-def test_a_run_beside_its_caller_follows_until_it_is_stopped(engine: Engine, inbox: Path, tmp_path: Path) -> None:
+def test_a_run_in_a_thread_follows_its_source_until_it_is_stopped(engine: Engine, inbox: Path, tmp_path: Path) -> None:
     inbox.write_text("1\n")
 
     with engine.following(COPY) as running:
@@ -76,7 +76,7 @@ def test_a_run_beside_its_caller_follows_until_it_is_stopped(engine: Engine, inb
 
 
 @pytest.mark.spark
-def test_runs_of_one_session_hear_only_their_own_workers(engine: Engine, inbox: Path, tmp_path: Path) -> None:
+def test_runs_on_one_session_report_only_messages_of_their_own_workers(engine: Engine, inbox: Path, tmp_path: Path) -> None:
     inbox.write_text("1\n")
     first, second = engine.service(COPY, once=True), engine.service(COPY, once=True)
 
@@ -102,7 +102,7 @@ def test_a_failure_is_raised_and_the_session_serves_the_next_run(engine: Engine,
 
 
 @pytest.mark.spark
-def test_the_command_prints_and_ends_alike_on_a_shared_session(engine: Engine, inbox: Path) -> None:
+def test_the_command_prints_and_exits_the_same_on_a_shared_session(engine: Engine, inbox: Path) -> None:
     inbox.write_text("1\nnone\n2\n")
 
     ran = engine.run(engine.etl.pipeline(COPY), "--once", "--max-dead", "10%")

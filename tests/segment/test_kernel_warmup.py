@@ -38,7 +38,7 @@ def test_steps_are_compiled_once(marks: Path) -> None:
     assert kernel_warmup.start_compiling(work) is None
 
 
-def test_options_that_were_never_given_are_looked_at_again(marks: Path) -> None:
+def test_a_step_with_other_options_is_compiled(marks: Path) -> None:
     marks.mkdir()
     for node in kernel_warmup.step_nodes(segment({"type": "json", "fields": {"a": "int"}})):
         kernel_warmup._marker_file(node).touch()
@@ -50,7 +50,7 @@ def test_options_that_were_never_given_are_looked_at_again(marks: Path) -> None:
     assert len(list(marks.iterdir())) == 2
 
 
-def test_a_step_that_fails_does_not_keep_others_from_it(marks: Path) -> None:
+def test_a_step_that_fails_does_not_stop_the_others(marks: Path) -> None:
     process = kernel_warmup.start_compiling(
         [segment({"type": "set", "fields": {"b": "no_such_field"}}, {"type": "url", "field": "message"})]
     )

@@ -45,7 +45,7 @@ class Slow(ArrowStep):
         return Outcome
 
 
-def test_what_remembers_its_opening_is_opened(place: Path) -> None:
+def test_steps_that_cache_their_opening_are_opened(place: Path) -> None:
     Slow.opened.clear()
     preopened_steps.save_steps_to_open([segment(Filter(where="message = 'a'"), Slow(bad=True), Slow())], place)
 
@@ -53,7 +53,7 @@ def test_what_remembers_its_opening_is_opened(place: Path) -> None:
     assert Slow.opened == [SCHEMA] * 2  # opened, and tried
 
 
-def test_what_is_opened_ahead_is_opened_once_and_heard_of_when_asked_for(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_opened_early_is_opened_once_and_its_log_records_come_later(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     Slow.opened.clear()
     preopened_steps.save_steps_to_open([segment(Slow())], place)
 
@@ -65,7 +65,9 @@ def test_what_is_opened_ahead_is_opened_once_and_heard_of_when_asked_for(place: 
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_what_opening_logs_carries_the_pipeline_of_its_step(place: Path, caplog: pytest.LogCaptureFixture, ahead: bool) -> None:
+def test_log_records_of_an_opening_have_the_pipeline_of_the_step(
+    place: Path, caplog: pytest.LogCaptureFixture, ahead: bool
+) -> None:
     preopened_steps.save_steps_to_open([segment(Slow(), pipeline="one"), segment(Slow(), pipeline="two")], place)
 
     if ahead:
@@ -90,7 +92,7 @@ def test_rules_are_compiled_once(place: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [b"", b"\x80\x05junk", None])
-def test_what_cannot_be_read_is_left_to_workers(place: Path, left: bytes | None) -> None:
+def test_a_damaged_file_of_steps_is_ignored(place: Path, left: bytes | None) -> None:
     preopened_steps.save_steps_to_open([segment(Slow())], place)
     place.unlink()
     if left is not None:
@@ -99,14 +101,14 @@ def test_what_cannot_be_read_is_left_to_workers(place: Path, left: bytes | None)
     assert preopened_steps.open_steps() == 0
 
 
-def test_nothing_of_tables_is_left_in_a_file(place: Path) -> None:
+def test_steps_with_tables_are_not_saved(place: Path) -> None:
     preopened_steps.save_steps_to_open([segment(Rules.model_validate({"tables": {"hunting": "rule"}}))], place)
 
     assert not place.exists()
     assert preopened_steps.open_steps() == 0
 
 
-def test_what_is_left_is_for_its_owner_alone(place: Path) -> None:
+def test_the_file_of_steps_is_private(place: Path) -> None:
     place.parent.mkdir()
     place.touch(0o644)
 
@@ -115,7 +117,7 @@ def test_what_is_left_is_for_its_owner_alone(place: Path) -> None:
     assert place.stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_is_left_where_nothing_takes_long(place: Path) -> None:
+def test_without_slow_steps_there_is_no_file(place: Path) -> None:
     preopened_steps.save_steps_to_open([segment(Slow())], place)
     preopened_steps.save_steps_to_open([segment(Filter(where="message = 'a'"))], place.with_name("other"))
 

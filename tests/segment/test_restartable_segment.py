@@ -1,4 +1,4 @@
-"""A segment that is run anew for a sink that has lost what it took of a split, and what sinks are told of splits."""
+"""A segment that runs again for a sink that has lost accepted events, and the task that a sink gets for a split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN: dict[str, list[pa.RecordBatch]] = {}
 
 
 class Forgetful(Sink):
-    """Loses the split when it is closed, as often as ``loses`` says; refuses odd numbers."""
+    """Loses the split on the first ``loses`` calls of close; rejects odd numbers."""
 
     type: str = "forgetful"
     loses: int = 0
@@ -54,7 +54,7 @@ class ForgetfulWriter:
         WRITTEN[self.task.sink] = [*WRITTEN.get(self.task.sink, []), *self.taken]
 
     def abort(self) -> None:
-        """What was not closed is gone."""
+        """Drop the batches that were not closed."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def events(*numbers: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64()), OFFSET: pa.array(numbers, pa.int64())})
 
 
-def anew(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> RestartableSegment:
+def restartable(tmp_path: Path, root: Branch, loses: int, numbered: bool = False, ordered: bool = True) -> RestartableSegment:
     outputs = {name: Output(name, Forgetful(loses=loses), FIELDS) for name in root.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
     context = SplitContext(
@@ -91,8 +91,8 @@ def written(sink: str, column: str) -> list[object]:
     return [value for batch in WRITTEN[sink] for value in batch.column(column).to_pylist()]
 
 
-def test_a_lost_split_is_written_anew_and_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    receipt = anew(tmp_path, Branch((), FIELDS, ("out",)), loses=2).run_to_end()
+def test_a_lost_split_is_written_again_and_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    receipt = restartable(tmp_path, Branch((), FIELDS, ("out",)), loses=2).run_to_end()
 
     assert written("out", "n") == [0, 1, 2, 3, 4]
     assert (receipt.read.came, receipt.sinks[0].taken, receipt.sinks[0].dead) == (5, 3, 2)
@@ -100,8 +100,8 @@ def test_a_lost_split_is_written_anew_and_counted_once(tmp_path: Path, caplog: p
     assert "query 'q': works again" in caplog.text
 
 
-def test_what_was_handed_to_spark_is_not_handed_on_again(tmp_path: Path) -> None:
-    whole = anew(tmp_path, Branch((), FIELDS, ("out",), emits=True), loses=2)
+def test_events_that_spark_has_are_not_emitted_again(tmp_path: Path) -> None:
+    whole = restartable(tmp_path, Branch((), FIELDS, ("out",), emits=True), loses=2)
 
     handed = [number for batch in whole for number in batch.column("n").to_pylist()]
 
@@ -112,8 +112,8 @@ def test_what_was_handed_to_spark_is_not_handed_on_again(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("numbered", "ordered"), [(False, True), (False, False), (True, True)], ids=["a source's", "that only name events", "Spark's"]
 )
-def test_a_sink_is_told_its_place_and_whether_events_come_in_order(tmp_path: Path, numbered: bool, ordered: bool) -> None:
-    anew(tmp_path, Branch((), FIELDS, ("out",)), 0, numbered, ordered).run_to_end()
+def test_a_sinks_task_has_the_order_of_its_split_and_of_its_events(tmp_path: Path, numbered: bool, ordered: bool) -> None:
+    restartable(tmp_path, Branch((), FIELDS, ("out",)), 0, numbered, ordered).run_to_end()
 
     assert [(task.sink, task.part, task.order, task.ordered) for task in TASKS] == [
         ("out", 2, 7, ordered and not numbered),
@@ -121,12 +121,12 @@ def test_a_sink_is_told_its_place_and_whether_events_come_in_order(tmp_path: Pat
     ]
 
 
-def test_dead_letters_of_one_event_have_each_an_identity(tmp_path: Path) -> None:
+def test_each_dead_letter_of_one_event_has_an_identity(tmp_path: Path) -> None:
     """Two sinks refuse the same events."""
-    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
+    restartable(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
     first = written("dead", IDENTITY)
     WRITTEN.clear()
-    anew(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
+    restartable(tmp_path, Branch((), FIELDS, ("one", "two")), 0).run_to_end()
 
     assert len(first) == len(set(first)) == 4
     assert written("dead", IDENTITY) == first

@@ -34,7 +34,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
 from etl.segment.segment_run import SegmentRun, SplitContext
-from etl.spark.totals import Totals
+from etl.spark.reports.totals import Totals
 
 FIELDS = pa.schema([("n", pa.int64())])
 WRITTEN: dict[str, list[pa.RecordBatch]] = {}
@@ -154,7 +154,7 @@ def written(name: str, column: str = "n") -> list[object]:
     return [value for batch in WRITTEN.get(name, []) for value in batch.column(column).to_pylist()]
 
 
-def test_every_event_is_accounted_for(tmp_path: Path) -> None:
+def test_every_event_is_counted(tmp_path: Path) -> None:
     root = Branch((node(Keep(above=3)),), FIELDS, ("out",))
 
     running, segment, emitted = run(root, tmp_path, numbers(1, 5, -1), numbers(7, 8))
@@ -169,7 +169,7 @@ def test_every_event_is_accounted_for(tmp_path: Path) -> None:
     assert totals.dead == 1
 
 
-def test_events_that_a_step_makes_are_no_filtered_ones_taken_back(tmp_path: Path) -> None:
+def test_events_that_a_step_adds_do_not_reduce_the_filtered_count(tmp_path: Path) -> None:
     root = Branch((node(Copies()), node(Keep(above=1))), FIELDS, ("out",))
 
     running, segment, _ = run(root, tmp_path, numbers(0, 1, 3), numbers(0, 0), numbers(2))
@@ -182,7 +182,7 @@ def test_events_that_a_step_makes_are_no_filtered_ones_taken_back(tmp_path: Path
     assert sink.balanced
 
 
-def test_events_that_were_made_before_are_not_made_again(tmp_path: Path) -> None:
+def test_added_events_are_counted_once(tmp_path: Path) -> None:
     root = Branch((node(Copies()), node(Copies())), FIELDS, ("out",))
 
     running, segment, _ = run(root, tmp_path, numbers(0, 1, 3))
@@ -236,7 +236,7 @@ def counted(segment: Segment, tmp_path: Path, *batches: pa.RecordBatch) -> Total
     return totals
 
 
-def test_branches_that_meet_go_on_as_one_batch_in_the_order_they_were_read(tmp_path: Path) -> None:
+def test_a_union_of_branches_gives_one_batch_in_the_order_of_reading(tmp_path: Path) -> None:
     high, low = Branch((node(Keep(above=5)),), FIELDS, into="both"), Branch((node(Keep(above=1)),), FIELDS, into="both")
 
     totals = counted(meeting(high, low), tmp_path, numbers(1, 9, 3, 2, 6), numbers(4, 7))
@@ -248,7 +248,7 @@ def test_branches_that_meet_go_on_as_one_batch_in_the_order_they_were_read(tmp_p
     assert totals.steps["s[0] keep_above"].came == 14 + 9
 
 
-def test_a_sink_to_which_order_is_nothing_gets_branch_behind_branch(tmp_path: Path) -> None:
+def test_a_sink_that_takes_any_order_gets_one_branch_after_the_other(tmp_path: Path) -> None:
     high, low = Branch((node(Keep(above=5)),), FIELDS, into="both"), Branch((node(Keep(above=1)),), FIELDS, into="both")
 
     counted(meeting(high, low, sink=Carefree()), tmp_path, numbers(1, 9, 3))
@@ -256,7 +256,7 @@ def test_a_sink_to_which_order_is_nothing_gets_branch_behind_branch(tmp_path: Pa
     assert written("out") == [9, 9, 3]
 
 
-def test_one_event_on_two_branches_is_two_events_where_they_meet(tmp_path: Path) -> None:
+def test_one_event_on_two_branches_is_two_events_after_their_union(tmp_path: Path) -> None:
     both = Branch((), FIELDS, into="both")
 
     counted(meeting(both, both, sink=Named()), tmp_path, numbers(3, 4))
@@ -267,7 +267,7 @@ def test_one_event_on_two_branches_is_two_events_where_they_meet(tmp_path: Path)
     assert [str(name).partition(".")[2] for name in names] == ["", "1", "", "1"]
 
 
-def test_dead_letters_behind_a_union_name_their_events(tmp_path: Path) -> None:
+def test_dead_letters_after_a_union_name_their_events(tmp_path: Path) -> None:
     everything = Branch((), FIELDS, into="both")
 
     totals = counted(meeting(everything, Branch((node(Keep(above=8)),), FIELDS, into="both")), tmp_path, numbers(-1, 9))
@@ -293,7 +293,7 @@ def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
     }
 
 
-def test_a_receipt_counts_dead_letters_by_place_and_code_with_the_first(tmp_path: Path) -> None:
+def test_a_receipt_counts_dead_letters_by_step_and_code_with_an_example(tmp_path: Path) -> None:
     running, _, _ = run(Branch((node(Keep()),), FIELDS, ("out",)), tmp_path, numbers(4, -2, -3))
 
     assert running.receipt.rejected == {("s[0] keep_above", "negative"): Rejected(2, "below zero", '{"n":-2}')}
@@ -311,7 +311,7 @@ def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:
     assert all(sink.balanced and sink.came == 3 for sink in totals.sinks.values())
 
 
-def test_a_source_rejects_too(tmp_path: Path) -> None:
+def test_a_source_may_reject_events(tmp_path: Path) -> None:
     long = pa.RecordBatch.from_pydict({"message": ["aaaa"], OFFSET: [9]})
 
     running, segment, _ = run(Branch((), FIELDS, ("out",)), tmp_path, Rejects(long, "line-too-long", "4 bytes"), numbers(1))
@@ -323,14 +323,14 @@ def test_a_source_rejects_too(tmp_path: Path) -> None:
     assert written("dead_letters", "event") == ["aaaa"]
 
 
-def test_a_step_that_reports_elsewhere_counts_but_stays_silent(tmp_path: Path) -> None:
+def test_a_step_that_another_query_reports_counts_without_dead_letters(tmp_path: Path) -> None:
     running, _, _ = run(Branch((node(Keep(), reports=False),), FIELDS, ("out",)), tmp_path, numbers(-1, 1))
 
     assert running.receipt.steps[0].dead == 1
     assert "dead_letters" not in WRITTEN
 
 
-def test_the_heartbeat_sees_events_that_a_filter_drops(tmp_path: Path) -> None:
+def test_the_heartbeat_includes_events_that_a_filter_drops(tmp_path: Path) -> None:
     timed = with_fields(FIELDS, {"t": TIMESTAMP})
     steps = (node(Keep(above=100)), node(Clock()))
     watermark = Watermark("t", 0.0)
@@ -370,7 +370,7 @@ class Tallying:
         return Counted({"came": {"all": self.came}}, {"version": f"v{self.came}"})
 
 
-def test_what_a_step_counts_is_added_up_without_events_that_are_only_looked_at(tmp_path: Path) -> None:
+def test_measures_of_a_step_do_not_include_previewed_events(tmp_path: Path) -> None:
     timed = with_fields(FIELDS, {"t": TIMESTAMP})
     root = Branch((node(Clock()), node(Tally(), timed)), timed, emits=True)
     watermark = Watermark("t", 0.0)
@@ -396,7 +396,7 @@ class Refuse(ArrowStep):
         return lambda batch: Outcome(batch.slice(0, 0), (Rejects(batch, "refused", "no"),))
 
 
-def test_the_heartbeat_sees_events_that_are_filtered_and_would_be_rejected_later(tmp_path: Path) -> None:
+def test_the_heartbeat_includes_filtered_events_that_a_later_step_would_reject(tmp_path: Path) -> None:
     timed = with_fields(FIELDS, {"t": TIMESTAMP})
     steps = (node(Clock()), node(Keep(above=100), timed), node(Refuse(), timed))
 
@@ -488,7 +488,7 @@ def type_at(sink: str) -> set[pa.DataType]:
     return {batch.column("message").type for batch in WRITTEN[sink]}
 
 
-def test_views_go_as_far_as_they_are_taken(tmp_path: Path) -> None:
+def test_views_are_passed_to_steps_that_take_them(tmp_path: Path) -> None:
     steps = (node(LookAtViews(), LINES), node(Look(), LINES), node(LookAtViews(), LINES))
 
     run_lines(Branch(steps, LINES, ("out",)), tmp_path, views("short", "longer than twelve bytes"))
@@ -497,7 +497,7 @@ def test_views_go_as_far_as_they_are_taken(tmp_path: Path) -> None:
     assert written("out", "message") == ["short", "longer than twelve bytes"]
 
 
-def test_each_sink_gets_the_texts_it_takes(tmp_path: Path) -> None:
+def test_each_sink_gets_the_kind_of_texts_that_it_takes(tmp_path: Path) -> None:
     below = (Branch((node(Look(), LINES),), LINES, ("below",)), Branch((), LINES, ("views",)))
     root = Branch((node(LookAtViews(), LINES),), LINES, ("views", "few", "out"), below)
 
@@ -509,7 +509,7 @@ def test_each_sink_gets_the_texts_it_takes(tmp_path: Path) -> None:
     assert [("look_at_views", pa.string_view()), ("look", pa.string())] == SEEN
 
 
-def test_texts_are_made_strings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_are_converted_to_strings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[pa.Array] = []
     monkeypatch.setattr(texts, "owned_array", lambda array: made.append(array) or owned_array(array))
     below = tuple(Branch((node(Look(), LINES),), LINES, (name,)) for name in ("low", "high"))
@@ -544,7 +544,7 @@ class Tick(ArrowStep):
         return lambda batch: Outcome(with_columns(batch, {"t": pa.array([7] * len(batch), TIMESTAMP)}))
 
 
-def test_bytes_read_are_those_of_the_texts_not_of_the_block_they_lie_in(tmp_path: Path) -> None:
+def test_bytes_read_are_those_of_the_texts_and_not_of_their_block(tmp_path: Path) -> None:
     batch = views("a text of twenty one.", "b", "another of twenty one").slice(1)
 
     running, _ = run_lines(Branch((), LINES, ("out",)), tmp_path, batch)

@@ -1,4 +1,4 @@
-"""Whole runs whose events take unusual ways: every event is accounted for once."""
+"""Whole runs with unusual input, queries or state: every event is counted once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from etl.api import ComponentError, EtlError
 from etl.config.loader import load
 from etl.running.planning import RunRequest, planned_run
 from etl.spark.run import PipelineRun
-from etl.spark.state import StateFolder, locked, write_json
+from etl.spark.state.folder import StateFolder, locked
+from etl.spark.state.json_files import write_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -63,7 +64,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
-def test_two_reads_of_one_source_keep_their_counts_and_dead_letters_apart(engine: Engine, tmp_path: Path) -> None:
+def test_two_reads_of_one_source_count_and_reject_separately(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.log").write_text("1 one\nbad\n2 two\n")
 
@@ -75,7 +76,7 @@ def test_two_reads_of_one_source_keep_their_counts_and_dead_letters_apart(engine
     assert totals.sinks["out"].balanced
 
 
-def test_what_spark_itself_reads_is_counted(engine: Engine, table: Path) -> None:
+def test_events_that_spark_itself_reads_are_counted(engine: Engine, table: Path) -> None:
     totals = engine(WHOLE)
 
     assert totals.read["main"].came == 25
@@ -107,7 +108,7 @@ def test_a_step_between_two_spark_steps_of_two_queries_reports_its_rejects_once(
     assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 15
 
 
-def test_a_stopped_run_begins_no_further_source_that_is_read_as_a_whole(engine: Engine, table: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_starts_no_further_bounded_query(engine: Engine, table: Path, tmp_path: Path) -> None:
     one = planned(engine, WHOLE)
     with one.prepared() as commits:
         one.stop()
@@ -117,7 +118,7 @@ def test_a_stopped_run_begins_no_further_source_that_is_read_as_a_whole(engine: 
     assert one.totals.batches == 0
 
 
-def test_a_query_that_cannot_start_ends_the_run_with_its_name(engine: Engine, tmp_path: Path) -> None:
+def test_the_error_for_a_query_that_cannot_start_names_it(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(EtlError, match=r"query 'main': .*missing"):
         engine("""
             name: missing
@@ -126,7 +127,7 @@ def test_a_query_that_cannot_start_ends_the_run_with_its_name(engine: Engine, tm
         """)
 
 
-def test_a_query_begun_anew_is_delivered_although_its_sink_knows_older_runs(engine: Engine, table: Path, tmp_path: Path) -> None:
+def test_a_query_that_starts_over_delivers_to_a_sink_with_older_commits(engine: Engine, table: Path, tmp_path: Path) -> None:
     engine(WHOLE)
     shutil.rmtree(tmp_path / "state" / "queries")
 
@@ -135,7 +136,7 @@ def test_a_query_begun_anew_is_delivered_although_its_sink_knows_older_runs(engi
     assert len(rows(tmp_path / "out.jsonl")) == 30
 
 
-def test_hostile_input_is_balanced_and_told_of(engine: Engine, tmp_path: Path) -> None:
+def test_damaged_input_is_counted_and_rejected(engine: Engine, tmp_path: Path) -> None:
     inbox = tmp_path / "in"
     inbox.mkdir()
     (inbox / "binary.log").write_bytes(bytes(range(256)) * 4 + b"\n1 ok\n")
@@ -160,7 +161,7 @@ def test_hostile_input_is_balanced_and_told_of(engine: Engine, tmp_path: Path) -
     assert len([letter for letter in letters if letter["code"] != "regex-failed"]) == 1
 
 
-def test_a_folder_that_vanishes_between_runs_loses_nothing(engine: Engine, tmp_path: Path) -> None:
+def test_no_event_is_lost_when_an_input_folder_is_missing_during_a_run(engine: Engine, tmp_path: Path) -> None:
     pipeline = """
         name: gone
         source: {type: file, path: "{here}/in/*.log"}
@@ -181,7 +182,7 @@ def test_a_folder_that_vanishes_between_runs_loses_nothing(engine: Engine, tmp_p
 
 
 @pytest.mark.parametrize("what", ["offsets/0", "commits/0", "metadata", "../pace.json", "../clock.json"])
-def test_a_damaged_checkpoint_is_mended_or_named(engine: Engine, tmp_path: Path, what: str) -> None:
+def test_a_damaged_checkpoint_is_repaired_or_an_error(engine: Engine, tmp_path: Path, what: str) -> None:
     pipeline = """
         name: broken
         source: {type: file, path: "{here}/in/*.log"}
@@ -206,7 +207,7 @@ def test_a_damaged_checkpoint_is_mended_or_named(engine: Engine, tmp_path: Path,
     assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == delivered
 
 
-def test_a_damaged_commit_in_front_of_a_batch_that_was_cut_off_loses_and_repeats_nothing(engine: Engine, tmp_path: Path) -> None:
+def test_each_event_is_delivered_once_after_a_damaged_commit_before_an_interrupted_batch(engine: Engine, tmp_path: Path) -> None:
     pipeline = """
         name: broken
         source: {type: file, path: "{here}/in/*.log"}
@@ -229,14 +230,14 @@ def test_a_damaged_commit_in_front_of_a_batch_that_was_cut_off_loses_and_repeats
     assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two", "three"]
 
 
-def test_a_state_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_state_folder_that_cannot_be_locked_names_it(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
 
     with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(StateFolder(tmp_path)):
         pass
 
 
-def test_a_state_folder_on_a_full_disk_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_state_folder_on_a_full_disk_names_it(tmp_path: Path) -> None:
     for name in ("lock", "small.json.new"):
         (tmp_path / name).symlink_to("/dev/full")
 
@@ -249,7 +250,7 @@ def test_a_state_folder_on_a_full_disk_is_named(tmp_path: Path) -> None:
         write_json(tmp_path / "small.json", {})
 
 
-def test_a_state_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_state_folder_that_is_a_file_names_it(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
 
     with pytest.raises(ComponentError, match="choose another with --state"):

@@ -1,4 +1,4 @@
-"""Windows over a time that comes into being on Spark, behind the reader."""
+"""Windows over an event time that a Spark step computes after the reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from running import Engine, Etl
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["at", "time"], ids=["another field", "the text itself"])
-def test_a_window_goes_by_a_time_that_a_spark_step_makes(engine: Engine, etl: Etl, name: str) -> None:
+def test_a_window_uses_an_event_time_from_a_spark_step(engine: Engine, etl: Etl, name: str) -> None:
     texts = ("2026-11-20T06:00:00Z", "2026-11-20T06:00:59Z", "2026-11-20T06:05:00Z")
     lines = etl.folder / "in.jsonl"
     lines.write_text("".join(json.dumps({"time": text, "word": "a"}) + "\n" for text in texts))

@@ -1,4 +1,4 @@
-"""A source that several queries read forgets only what all of them have delivered."""
+"""A source that several queries read commits only offsets that all of them have delivered."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from etl.api import Limit, Offset, Schema, Source
 from etl.plan.model import Output, Segment
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import SplitReader
-from etl.spark.state import StateFolder
+from etl.spark.state.folder import StateFolder
 
 
 class Counted(Source):
-    """Numbers; keeps what it was told to forget."""
+    """A source of numbers that records the offsets that it commits."""
 
     type: Literal["counted"] = "counted"
-    _told: list[list[int]] = PrivateAttr(default_factory=list)
+    _commits: list[list[int]] = PrivateAttr(default_factory=list)
 
     def fields(self) -> Schema:
         return pa.schema([("message", pa.string())])
@@ -33,7 +33,7 @@ class Counted(Source):
         return {"at": start["at"] + 10}
 
     def commit(self, ends: Sequence[Offset]) -> None:
-        self._told.append(sorted(end["at"] for end in ends))
+        self._commits.append(sorted(end["at"] for end in ends))
 
 
 def reader(folder: Path, source: Source, query: str, number: int = 0) -> SplitReader:
@@ -57,16 +57,16 @@ def at(place: int) -> dict[str, object]:
     return {"sources": {"numbers": {"at": place}}, "parallelism": 1}
 
 
-def test_a_source_hears_of_what_all_its_readers_have_delivered(tmp_path: Path) -> None:
+def test_a_source_commits_the_offsets_of_all_its_readers(tmp_path: Path) -> None:
     source = Counted()
     one, two, three = reader(tmp_path, source, "a"), reader(tmp_path, source, "b"), reader(tmp_path, source, "b", 1)
 
     one.commit(at(50))
     two.commit(at(20))
-    assert source._told == []
+    assert source._commits == []
 
     three.commit(at(40))
     two.latest_offset(at(30))  # where a batch begins, the one before has been delivered
     two.latest_offset(at(30))
 
-    assert source._told == [[20, 40, 50], [30, 40, 50]]
+    assert source._commits == [[20, 40, 50], [30, 40, 50]]

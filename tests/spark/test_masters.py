@@ -1,4 +1,4 @@
-"""A cluster's master, asked before Spark starts."""
+"""The check before Spark starts that a master answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def closed() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_dead_master_is_named_with_its_address() -> None:
+def test_the_error_for_a_stopped_master_names_its_address() -> None:
     port = closed()
 
     with pytest.raises(EtlError, match=rf"no master answers at spark://127.0.0.1:{port} \(.*:{port}: connection refused\)"):
@@ -55,12 +55,12 @@ def test_one_of_several_that_answers_is_enough() -> None:
         check_reachable(f"k8s://https://127.0.0.1:{port}")
 
 
-def test_a_master_that_hangs_is_named_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masters, "ASK_SECONDS", 0.0)
+def test_a_master_that_hangs_is_an_error_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masters, "CHECK_SECONDS", 0.0)
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(EtlError, match=rf"127.0.0.1:{port}: it accepts connections and says nothing for .* s: it hangs"):
+        with pytest.raises(EtlError, match=rf"127.0.0.1:{port}: it accepts connections and does not answer in .* s: it hangs"):
             check_reachable(f"spark://127.0.0.1:{port}")
 
 
@@ -69,13 +69,13 @@ def test_a_web_server_is_no_master() -> None:
         check_reachable(f"spark://127.0.0.1:{port}")
 
 
-def test_a_master_that_closes_the_connection_is_left_to_spark() -> None:
+def test_a_master_that_closes_the_connection_passes() -> None:
     with answering(b"") as port:
         check_reachable(f"spark://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("master", ["local[*]", "yarn", "local-cluster[1,1,512]"])
-def test_masters_without_an_address_are_not_asked(master: str) -> None:
+def test_masters_without_an_address_are_not_checked(master: str) -> None:
     check_reachable(master)
 
 

@@ -1,4 +1,4 @@
-"""Batches of a backlog grow with the speed of the pipeline."""
+"""The size of micro-batches of a backlog grows with the speed of the pipeline."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def test_a_fast_pipeline_gets_large_batches() -> None:
     assert batch_bytes(known, 4 << 30) == INITIAL_BYTES * 2 * TARGET_SECONDS
 
 
-def test_a_slow_one_gets_small_ones_but_not_tiny_ones() -> None:
+def test_a_slow_pipeline_gets_small_batches_of_a_least_size() -> None:
     assert batch_bytes(speed(INITIAL_BYTES, 60), 4 << 30) == int(INITIAL_BYTES / 60 * TARGET_SECONDS)
     assert batch_bytes(speed(INITIAL_BYTES, 10_000), 4 << 30) == MIN_BYTES
 
 
-def test_the_users_bound_holds() -> None:
+def test_the_users_limit_applies() -> None:
     assert batch_bytes(None, 1000) == 1000
     assert batch_bytes(1e12, 1 << 30) == 1 << 30
 
 
-def test_a_small_batch_says_nothing() -> None:
+def test_small_batches_are_not_used_to_measure_speed() -> None:
     assert speed(MIN_BYTES - 1, 0.1) is None
     assert batch_bytes(None, 4 << 30) == INITIAL_BYTES
 
 
-def test_what_is_learned_of_a_batch_is_added_to_what_is_known() -> None:
+def test_the_speed_of_a_batch_is_added_to_the_stored_numbers() -> None:
     small = Receipt("s", "x", 0, read=Counts(came=10), bytes_read=1000, began=1.0)
     large = Receipt("s", "x", 0, read=Counts(came=MIN_BYTES), bytes_read=2 * MIN_BYTES, began=1.0)
 
@@ -51,7 +51,7 @@ def test_what_is_learned_of_a_batch_is_added_to_what_is_known() -> None:
     ],
     ids=["a small rest", "less than the limit", "a large rest", "no end", "events are counted", "the user's bound"],
 )
-def test_a_small_rest_is_no_batch_of_its_own(limit: Limit, end: int) -> None:
+def test_a_small_rest_is_added_to_the_batch(limit: Limit, end: int) -> None:
     def latest(asked: Limit) -> int:
         return min(asked.max_bytes, asked.until or 10_000)
 

@@ -1,4 +1,4 @@
-"""Whole runs through the command line: delivery, restart, stop, state."""
+"""Whole runs: delivery, restart, stop, state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def inbox(tmp_path: Path) -> Path:
     return tmp_path / "in" / "a.log"
 
 
-def test_what_is_there_is_delivered_in_order_and_balanced(engine: Engine, inbox: Path) -> None:
+def test_existing_input_is_delivered_in_order_and_counted(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 500) + "not a number\n" + lines(500, 1000))
 
     totals = engine(COPY)
@@ -53,7 +53,7 @@ def test_what_is_there_is_delivered_in_order_and_balanced(engine: Engine, inbox:
     assert letter["at"] == "steps[0] regex"
 
 
-def test_the_next_run_takes_only_what_is_new(engine: Engine, inbox: Path) -> None:
+def test_the_next_run_reads_only_new_input(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 10))
     engine(COPY)
     with inbox.open("a") as more:
@@ -67,7 +67,7 @@ def test_the_next_run_takes_only_what_is_new(engine: Engine, inbox: Path) -> Non
     assert third.read == {}
 
 
-def test_killed_at_any_moment_nothing_is_lost_or_twice(etl: Etl, engine: Engine, inbox: Path) -> None:
+def test_after_kills_at_any_moment_each_event_is_delivered_once(etl: Etl, engine: Engine, inbox: Path) -> None:
     pipeline, out, total = etl.pipeline(COPY), etl.folder / "out.jsonl", 0
     words = ("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "-q")
     inbox.touch()
@@ -95,7 +95,7 @@ def delivered_bytes(path: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def test_following_ends_after_its_micro_batch_when_asked(etl: Etl, inbox: Path) -> None:
+def test_a_signal_ends_a_following_run_after_its_micro_batch(etl: Etl, inbox: Path) -> None:
     out = etl.folder / "out.jsonl"
     inbox.write_text(lines(0, 100))
     running = etl.start("run", etl.pipeline(COPY), "--master", "local[2]", "--state", etl.folder / "state", apart=True)
@@ -125,7 +125,7 @@ def test_two_runs_cannot_share_a_state_folder(engine: Engine, inbox: Path) -> No
     assert delivered(out) == list(range(10))
 
 
-def test_a_corrupted_state_folder_is_told_apart_from_an_empty_one(engine: Engine, inbox: Path) -> None:
+def test_a_damaged_state_folder_is_an_error_and_an_empty_one_is_not(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 10))
     engine(COPY)
     (engine.etl.folder / "state" / "plan.json").write_text("{broken")
@@ -136,7 +136,7 @@ def test_a_corrupted_state_folder_is_told_apart_from_an_empty_one(engine: Engine
     assert delivered(engine.etl.folder / "out.jsonl") == list(range(10))
 
 
-def test_limit_ends_a_run_after_so_many_events(engine: Engine, inbox: Path) -> None:
+def test_limit_ends_a_run_after_this_many_events(engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 1000))
 
     first = engine(COPY, once=False, limit=30)
@@ -213,7 +213,7 @@ def results(path: Path) -> list[tuple[str, str, int]]:
     return sorted((row["window_start"][11:16], row["who"], row["n"]) for row in rows)
 
 
-def test_windows_close_by_all_events_read_and_stay_open_over_a_restart(engine: Engine, inbox: Path) -> None:
+def test_windows_close_by_the_time_of_all_events_and_stay_open_over_a_restart(engine: Engine, inbox: Path) -> None:
     text, out = WINDOW.replace("SIZE", "1m"), engine.etl.folder / "out.jsonl"
     inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:00:10Z bert\n")
     engine(text)
@@ -227,7 +227,7 @@ def test_windows_close_by_all_events_read_and_stay_open_over_a_restart(engine: E
     assert results(out) == [("10:00", "anna", 2), ("10:00", "bert", 1)]
 
 
-def test_drain_closes_what_is_open(engine: Engine, inbox: Path) -> None:
+def test_drain_closes_open_windows(engine: Engine, inbox: Path) -> None:
     inbox.write_text("2026-01-01T10:00:05Z anna\n2026-01-01T10:01:10Z bert\nno time\n")
 
     totals = engine(WINDOW.replace("SIZE", "1m"), drain=True)
@@ -259,7 +259,7 @@ def test_an_idle_source_closes_its_windows(engine: Engine, inbox: Path) -> None:
         wait_for(lambda: results(out) == [("10:00", "anna", 1)], what="the window's result")
 
 
-def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine, inbox: Path) -> None:
+def test_a_changed_window_is_an_error_before_the_run(engine: Engine, inbox: Path) -> None:
     inbox.write_text("2026-01-01T10:00:05Z anna\n")
     engine(WINDOW.replace("SIZE", "1m"))
 
@@ -270,7 +270,7 @@ def test_a_changed_window_is_refused_before_the_run_and_explained(engine: Engine
     assert "--state" in str(refused.value)
 
 
-def test_a_full_disk_at_the_sink_loses_and_repeats_nothing(etl: Etl, engine: Engine, inbox: Path) -> None:
+def test_each_event_is_delivered_once_when_the_sinks_disk_was_full(etl: Etl, engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 50_000))
     more = "on_failure: fail, retry: {attempts: 2, initial_backoff: 10ms}"
     pipeline = etl.pipeline(COPY.replace('out.jsonl"}', f'out.jsonl", {more}}}'))

@@ -1,4 +1,4 @@
-"""Tables of a run: built before it, kept up to date while it goes on."""
+"""Look-up tables of a run: built before it, refreshed during it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from etl.tables.table_file import TableCounts
 from etl.tables.table_store import LiveTable, TableRequest, TableVersion
 
 
-def wanted(path: Path, refresh: str | None = None) -> TableRequest:
+def request_for(path: Path, refresh: str | None = None) -> TableRequest:
     table = FileTable.model_validate({"path": str(path), "key": "ip", "refresh": refresh})
     step = Lookup.model_validate({"table": "intel", "on": "ip", "add": {"kind": "kind"}}).with_tables({"intel": table})
     return next(iter(tables_of([step]).values()))
@@ -31,39 +31,39 @@ def kind(one: TableRequest, root: Path, key: str) -> str | None:
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
 
 
-def test_a_changed_table_is_put_into_use_and_a_broken_one_is_not(tmp_path: Path) -> None:
+def test_a_changed_table_is_used_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     path, root = tmp_path / "intel.csv", tmp_path / "tables"
     path.write_text("ip,kind\na,old\n")
-    one, said = wanted(path, "100ms"), []
+    one, messages = request_for(path, "100ms"), []
 
-    with refreshed_tables({one.id: one}, root, True, lambda level, text: said.append((level, text))):
+    with refreshed_tables({one.id: one}, root, True, lambda level, text: messages.append((level, text))):
         assert kind(one, root, "a") == "old"
         path.write_text("ip,kind\na,new\nb,too\n,none\n")
         wait_for(lambda: kind(one, root, "b") == "too")
         path.write_text("something else\n")
-        wait_for(lambda: any("the earlier version stays in use" in text for _, text in said))
+        wait_for(lambda: any("the earlier version stays in use" in text for _, text in messages))
         assert kind(one, root, "a") == "new"
         path.unlink()
-        wait_for(lambda: any("no such file" in text for _, text in said))
+        wait_for(lambda: any("no such file" in text for _, text in messages))
         assert kind(one, root, "a") == "new"
 
-    assert said[:2] == [
+    assert messages[:2] == [
         ("info", "table 'intel': 1 row"),
         ("warning", f"table 'intel': 2 rows, 1 without a key that can be read left out (the first: {path}:4: ip is null)"),
     ]
     assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
 
 
-def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
+def test_the_table_in_use_is_recorded_and_an_error_is_shown_once(tmp_path: Path) -> None:
     # given
-    path, in_use, said = tmp_path / "intel.csv", {}, []
+    path, in_use, messages = tmp_path / "intel.csv", {}, []
     path.write_text("ip,kind\na,old\n")
-    one = wanted(path, "50ms")
+    one = request_for(path, "50ms")
 
-    with refreshed_tables({one.id: one}, tmp_path / "tables", True, lambda level, text: said.append(text), in_use):
+    with refreshed_tables({one.id: one}, tmp_path / "tables", True, lambda level, text: messages.append(text), in_use):
         table = in_use["intel"]
         first, built = table.version, table.built
-        wait_for(lambda: (table.checked or 0) > (built or 0) + 0.05, what="another look")
+        wait_for(lambda: (table.checked or 0) > (built or 0) + 0.05, what="another check")
         assert (table.rows, table.version, table.built, table.failed, table.error) == (1, first, built, 0, "")
 
         # when it vanishes
@@ -80,26 +80,26 @@ def test_what_is_in_use_is_noted_and_an_error_said_once(tmp_path: Path) -> None:
         wait_for(lambda: table.rows == 2, what="the new rows")
 
     assert (table.error, table.version != first) == ("", True)
-    assert [text for text in said if "no such file" in text] == [said[1]]
-    assert "table 'intel' can be read again" in said
+    assert [text for text in messages if "no such file" in text] == [messages[1]]
+    assert "table 'intel' can be read again" in messages
 
 
-def test_a_table_that_cannot_tell_whether_it_changed_is_told_once(tmp_path: Path) -> None:
+def test_equal_messages_of_a_table_without_versions_are_shown_once(tmp_path: Path) -> None:
     # given
-    said: list[str] = []
-    keeper = _TableReporter(tmp_path, lambda level, text: said.append(text), {})
+    messages: list[str] = []
+    reporter = _TableReporter(tmp_path, lambda level, text: messages.append(text), {})
 
     def read(rows: int, version: str | None = None) -> BuildResult:
         return BuildResult("t", TableVersion("000001.table", version, 0.0, TableCounts(rows, rows, 0, 0)), is_new=True)
 
     # when
     for answer in (read(2), read(2), read(3), BuildResult("t", error="gone"), BuildResult("t", error="gone"), read(3)):
-        keeper.report(answer)
+        reporter.report(answer)
     for _ in range(2):
-        keeper.report(read(3, "v"))
+        reporter.report(read(3, "v"))
 
     # then
-    assert said == [
+    assert messages == [
         "table 't': 2 rows",
         "table 't': 3 rows",
         "table 't' cannot be read, the earlier version stays in use: gone",
@@ -110,32 +110,32 @@ def test_a_table_that_cannot_tell_whether_it_changed_is_told_once(tmp_path: Path
     ]
 
 
-def test_a_table_that_was_never_read_ends_the_run(tmp_path: Path) -> None:
-    one = wanted(tmp_path / "none.csv")
+def test_a_table_that_was_never_read_is_an_error(tmp_path: Path) -> None:
+    one = request_for(tmp_path / "none.csv")
 
     with (
         pytest.raises(EtlError, match=r"table 'intel': .*none\.csv: there is no such file"),
         refreshed_tables({one.id: one}, tmp_path, False, print),
     ):
-        raise AssertionError("the run began")
+        raise AssertionError("the run started")
 
 
-def test_a_table_that_was_read_once_will_do(tmp_path: Path) -> None:
+def test_an_earlier_version_of_a_table_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "intel.csv"
     path.write_text("ip,kind\na,old\n")
-    one, said = wanted(path), []
+    one, messages = request_for(path), []
     with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: None):
         path.unlink()
 
-    with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: said.append(level)):
+    with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: messages.append(level)):
         assert kind(one, tmp_path, "a") == "old"
 
-    assert said == ["warning"]
+    assert messages == ["warning"]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_run_looks_up(engine: Engine) -> None:
+def test_a_run_looks_up_values(engine: Engine) -> None:
     here = engine.etl.folder
     (here / "intel.csv").write_text("ip,kind\n192.0.2.7,scan\n")
     (here / "in.log").write_text("192.0.2.7 a\n10.0.0.1 b\n")
@@ -164,7 +164,7 @@ def test_a_run_looks_up(engine: Engine) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_run_looks_up_in_every_way(engine: Engine) -> None:
+def test_a_run_looks_up_with_each_kind_of_match(engine: Engine) -> None:
     # given
     here = engine.etl.folder
     (here / "users.csv").write_text("user,host,role\na,x,admin\na,x,dev\n,x,none\n")

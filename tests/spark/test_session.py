@@ -17,8 +17,9 @@ import pytest
 from running import Engine, Etl, wait_for
 
 from etl.api import EtlError
-from etl.spark.session import LOCAL_FILES, SOCKET_PATH, _socket_settings, start
-from etl.spark.state import StateFolder
+from etl.spark.session import LOCAL_FILES, start
+from etl.spark.startup.fast_start import SOCKET_PATH, socket_settings
+from etl.spark.state.folder import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +38,8 @@ os._exit(0)
 """
 
 
-def test_a_jvm_that_crashes_says_why_beside_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "a folder, 100% ours" / "spark.log"
+def test_a_jvm_that_crashes_writes_its_report_next_to_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "a folder, 100% plain" / "spark.log"
 
     ran = subprocess.run([sys.executable, "-c", CRASH, log], cwd=tmp_path, capture_output=True, text=True, check=True)
 
@@ -48,7 +49,7 @@ def test_a_jvm_that_crashes_says_why_beside_the_log(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("hs_err*"))
 
 
-def test_workers_are_forks_of_what_the_driver_started_and_not_the_jvm(spark: SparkSession) -> None:
+def test_workers_are_forks_of_the_zygote(spark: SparkSession) -> None:
     def above(_: int) -> Iterator[int]:
         pid = os.getpid()
         while pid > 1:
@@ -61,7 +62,7 @@ def test_workers_are_forks_of_what_the_driver_started_and_not_the_jvm(spark: Spa
     assert spark.sparkContext._gateway.proc.pid not in found  # type: ignore[union-attr]
 
 
-def test_workers_are_spoken_to_over_sockets_of_this_user_only(spark: SparkSession) -> None:
+def test_the_sockets_to_workers_are_for_this_user_only(spark: SparkSession) -> None:
     def places(_: int) -> Iterator[tuple[str, int]]:
         folder = os.environ["PYTHON_WORKER_FACTORY_SOCK_DIR"]
         yield folder, len(psutil.Process(os.getppid()).net_connections("tcp"))
@@ -73,10 +74,10 @@ def test_workers_are_spoken_to_over_sockets_of_this_user_only(spark: SparkSessio
 
 
 @pytest.mark.parametrize(("length", "used"), [(64, True), (65, False)])
-def test_a_folder_with_a_long_name_is_none_for_sockets(length: int, used: bool) -> None:
+def test_a_folder_with_a_long_name_is_not_used_for_sockets(length: int, used: bool) -> None:
     folder = "/" + "x" * (length - 1)
 
-    assert bool(_socket_settings(f"{folder}/python")) == used
+    assert bool(socket_settings(f"{folder}/python")) == used
     assert len(f"{folder}/.{uuid.uuid4()}.sock") <= SOCKET_PATH or not used
 
 
@@ -91,7 +92,7 @@ WINDOW = """
 """
 
 
-def test_a_checkpoint_goes_on_whichever_way_its_files_were_written(engine: Engine, spark: SparkSession) -> None:
+def test_a_checkpoint_is_the_same_for_both_ways_of_writing_files(engine: Engine, spark: SparkSession) -> None:
     ((name, ours),) = LOCAL_FILES.items()
     log, out = engine.etl.folder / "in.log", engine.etl.folder / "out.jsonl"
     sparks = ours.replace("FileSystemBased", "FileContextBased")
@@ -120,7 +121,7 @@ def test_a_state_folder_may_have_any_name(etl: Etl, monkeypatch: pytest.MonkeyPa
     assert {path.name for path in etl.folder.iterdir()} == {here.name}
 
 
-def test_what_is_said_while_spark_starts_is_seen(etl: Etl) -> None:
+def test_messages_during_the_start_of_spark_are_shown(etl: Etl) -> None:
     (etl.folder / "in.log").write_text("one line\n")
     running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state")
     assert running.stderr is not None
@@ -130,12 +131,12 @@ def test_what_is_said_while_spark_starts_is_seen(etl: Etl) -> None:
 
     running.send_signal(signal.SIGINT)
 
-    _, said = running.communicate(timeout=120)
-    assert "stopping after the micro-batch at work" in said
+    _, printed = running.communicate(timeout=120)
+    assert "stopping after the micro-batch at work" in printed
     assert running.returncode == 0
 
 
-def test_a_jvm_that_is_killed_is_told_as_that(etl: Etl) -> None:
+def test_the_error_for_a_killed_jvm_is_one_line(etl: Etl) -> None:
     (etl.folder / "in.log").write_text("one line\n")
     running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state")
     wait_for(lambda: (etl.folder / "out.jsonl").exists(), what="the first output")
@@ -143,13 +144,13 @@ def test_a_jvm_that_is_killed_is_told_as_that(etl: Etl) -> None:
     (jvm,) = [child for child in psutil.Process(running.pid).children() if child.name() == "java"]
     jvm.kill()
 
-    _, said = running.communicate(timeout=120)
+    _, printed = running.communicate(timeout=120)
     assert running.returncode == 1
-    assert said.splitlines()[-1].startswith("error: Spark's JVM was killed (SIGKILL); a system that runs out of memory kills")
-    assert "Traceback" not in said
+    assert printed.splitlines()[-1].startswith("error: Spark's JVM was killed (SIGKILL); a system that runs out of memory kills")
+    assert "Traceback" not in printed
 
 
-def test_a_jvm_that_does_not_start_says_why_in_a_line(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_jvm_that_does_not_start_is_one_line(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))  # the first run with it is one that writes an archive
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseNothing")
 
@@ -183,7 +184,7 @@ def test_a_run_leaves_nothing_in_the_temporary_folder(etl: Etl, tmp_path: Path, 
     assert list(temporary.iterdir()) == []
 
 
-def test_a_user_without_a_name_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_user_without_a_name_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(number: int) -> None:
         raise KeyError(number)
 

@@ -1,4 +1,4 @@
-"""Event time and time of reading on their way to a window, through steps that Spark or Arrow computes behind the reader."""
+"""Event time and time of reading pass through Spark steps and Arrow steps to a window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def counts(etl: Etl) -> list[int]:
     return [json.loads(line)["n"] for line in (etl.folder / "out.json").read_text().splitlines()]
 
 
-def test_event_time_passes_steps_that_only_arrow_has(engine: Engine, etl: Etl) -> None:
+def test_event_time_passes_through_steps_that_only_arrow_has(engine: Engine, etl: Etl) -> None:
     texts = ("2026-11-20T06:00:00Z a", "2026-11-20T06:00:59Z b", "2026-11-20T06:05:00Z a")
     (etl.folder / "in.log").write_text("".join(f"{text}\n" for text in texts))
     pipeline = """
@@ -37,7 +37,7 @@ def test_event_time_passes_steps_that_only_arrow_has(engine: Engine, etl: Etl) -
 
 
 @pytest.mark.parametrize("streaming", ["true", "false"])
-def test_a_window_over_what_spark_reads_goes_by_the_time_of_reading(engine: Engine, etl: Etl, streaming: str) -> None:
+def test_a_window_over_a_source_that_spark_reads_uses_the_time_of_reading(engine: Engine, etl: Etl, streaming: str) -> None:
     (etl.folder / "in").mkdir()
     (etl.folder / "in" / "a.json").write_text('{"word": "a"}\n{"word": "b"}\n')
 
@@ -52,7 +52,7 @@ def test_a_window_over_what_spark_reads_goes_by_the_time_of_reading(engine: Engi
     assert counts(etl) == [2]
 
 
-def test_time_of_reading_passes_keep_behind_a_step_of_spark(engine: Engine, etl: Etl) -> None:
+def test_time_of_reading_passes_through_keep_after_a_spark_step(engine: Engine, etl: Etl) -> None:
     (etl.folder / "in.log").write_text("a\nb\n")
 
     engine("""

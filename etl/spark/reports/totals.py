@@ -1,0 +1,212 @@
+"""The totals of a run, summed over receipts. Invariant: ``in = out + filtered + dead + spooled``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from etl.api import Counted
+from etl.plan.model import Branch, Segment
+from etl.receipts import Counts, Delivered, Receipt, Rejected
+from etl.spark.reports.step_measures import StepMeasures, TableInUse
+
+MAX_LOGGED_NAMES = 100
+"""Most names of a step's measure in a log line; the metrics file has all."""
+
+
+@dataclass
+class SinkTotals:
+    """The totals of one sink: ``came`` events on the branches to it, ``made`` added there by steps, ``taken`` delivered."""
+
+    came: int = 0
+    made: int = 0
+    filtered: int = 0
+    dead: int = 0
+    taken: int = 0
+    spooled: int = 0
+    """Events added to the spool minus those delivered from it; negative if it held events of an earlier run."""
+    retries: int = 0
+    flushes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the invariant holds."""
+        return self.came + self.made == self.taken + self.filtered + self.dead + self.spooled
+
+
+@dataclass
+class Totals:
+    """The totals of a run; queries add to them from several threads."""
+
+    read: dict[str, Counts] = field(default_factory=dict)
+    bytes: int = 0
+    steps: dict[str, Counts] = field(default_factory=dict)
+    measured: dict[str, StepMeasures] = field(default_factory=dict)
+    """Step → its measures, such as the matches of each rule."""
+    tables: dict[str, TableInUse] = field(default_factory=dict)
+    sinks: dict[str, SinkTotals] = field(default_factory=dict)
+    dead: int = 0
+    rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
+    """Dead letters by origin and code, with an example of each."""
+    to_spark: dict[str, Counts] = field(default_factory=dict)
+    """Query with Spark steps → counts of its reading segments."""
+    results: dict[str, int] = field(default_factory=dict)
+    """Query with Spark steps → events in Spark's results."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Query → events that Spark dropped because their window was closed."""
+    dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """Source with a receiver → events that the receiver dropped, by reason. No other total includes them."""
+    batches: int = 0
+    event_time: int | None = None
+    lag_seconds: float = 0.0
+    """Seconds from finding new events to their delivery, in the last micro-batch."""
+    began: float | None = None
+    """Start of reading the first split, seconds since the epoch."""
+    ended: float | None = None
+    """Delivery of the last micro-batch, seconds since the epoch."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool, results: bool = True) -> None:
+        """Add one segment's receipts of a micro-batch; ``results``: its input counts as Spark's results."""
+        with self._lock:
+            for receipt in receipts:
+                self._add(query, segment, receipt, emits, results)
+
+    def drained(self, sink: str, delivered: Delivered, events: int) -> None:
+        """Count ``events`` that left a sink's spool, with the result of their delivery."""
+        with self._lock:
+            total = self.sinks.setdefault(sink, SinkTotals())
+            total.spooled -= events
+            self._add_delivered(total, delivered)
+
+    def put_back(self, waiting: Mapping[str, int]) -> None:
+        """Correct the counts of sinks: these events, counted as delivered, wait in the spool."""
+        with self._lock:
+            for sink, events in waiting.items():
+                if events:
+                    self.sinks[sink].taken -= events
+                    self.sinks[sink].spooled += events
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first read to the last delivery: the run without its start-up."""
+        return self.ended - self.began if self.began is not None and self.ended is not None else 0.0
+
+    def as_numbers(self) -> dict[str, Any]:
+        """The totals as plain values, for JSON."""
+        sinks = {
+            name: {
+                "in": s.came,
+                "made": s.made,
+                "out": s.taken,
+                "filtered": s.filtered,
+                "dead": s.dead,
+                "spooled": s.spooled,
+                "retries": s.retries,
+                "flushes": s.flushes,
+            }
+            for name, s in self.sinks.items()
+        }
+        read = sum(counts.came for counts in self.read.values())
+        return {
+            "events": read,
+            "bytes": self.bytes,
+            "dead": self.dead,
+            "rejected": [
+                {"at": at, "code": code, "events": one.events, "reason": one.reason, "example": one.example}
+                for (at, code), one in self.rejected.items()
+            ],
+            "batches": self.batches,
+            "sinks": sinks,
+            "late": self.late,
+            "steps": {name: one.as_numbers(MAX_LOGGED_NAMES) for name, one in self.measured.items()},
+            "tables": {name: one.as_numbers(time.time()) for name, one in self.tables.items()},
+            "dropped": {name: dict(reasons) for name, reasons in self.dropped.items() if reasons},
+        }
+
+    def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
+        for where, rejected in receipt.rejected.items():
+            self.rejected.setdefault(where, Rejected()).add(rejected)
+        root = receipt.source if receipt.source in segment.roots else ""
+        counted = segment.counts_source.get(root, False)
+        if counted:
+            self.read.setdefault(receipt.source, Counts()).add(receipt.read)
+            self.bytes += receipt.bytes_read
+            self.dead += receipt.read.dead
+        if not root and results:
+            self.results[query] = self.results.get(query, 0) + receipt.read.came
+        walk = _Walk(receipt)
+        self._add_branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))
+        if emits:
+            spark = self.to_spark.setdefault(query, Counts())
+            spark.add(walk.emitted)
+            spark.dead += receipt.untimed
+            spark.left -= receipt.untimed
+            self.dead += receipt.untimed
+
+    def _add_branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
+        """``above`` counts the path from the source: events that entered it, filtered, dead and added so far."""
+        above = walk.entered[branch.gathers] if branch.gathers else above
+        lost = Counts(above.came, 0, above.filtered, above.dead, above.made)
+        for node in branch.steps:
+            counts = walk.step()
+            lost.filtered += counts.filtered
+            lost.dead += counts.dead
+            lost.made += counts.made
+            if node.reports:
+                self.steps.setdefault(node.id, Counts()).add(counts)
+                if walk.counted is not None:
+                    self.measured.setdefault(node.id, StepMeasures()).add(walk.counted)
+                self.dead += counts.dead
+        for name in branch.sinks:
+            self._add_sink(name, walk.sink(), lost)
+        if branch.into:
+            walk.entered[branch.into].add(lost)
+        for below in branch.branches:
+            self._add_branch(below, walk, lost)
+        if branch.emits:
+            left = lost.came + lost.made - lost.filtered - lost.dead
+            walk.emitted.add(replace(lost, left=left))
+
+    def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
+        total = self.sinks.setdefault(name, SinkTotals())
+        total.came += lost.came
+        total.made += lost.made
+        total.filtered += lost.filtered
+        total.dead += lost.dead
+        total.spooled += delivered.spooled
+        self._add_delivered(total, delivered)
+
+    def _add_delivered(self, total: SinkTotals, delivered: Delivered) -> None:
+        total.taken += delivered.taken
+        total.dead += delivered.dead
+        total.retries += delivered.retries
+        self.dead += delivered.dead
+        for reason, times in delivered.flushes.items():
+            total.flushes[reason] = total.flushes.get(reason, 0) + times
+
+
+class _Walk:
+    """A receipt's counters in the order in which `SegmentRun` created them."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self._steps = enumerate(receipt.steps)
+        self._counted = receipt.counted
+        self._sinks = iter(receipt.sinks)
+        self.emitted = Counts()
+        self.entered: defaultdict[str, Counts] = defaultdict(Counts)
+        """By union, what its branches made of the events that set out on the way to it."""
+        self.counted: Counted | None = None
+        """The measures of the current step."""
+
+    def step(self) -> Counts:
+        place, counts = next(self._steps)
+        self.counted = self._counted.get(place)
+        return counts
+
+    def sink(self) -> Delivered:
+        return next(self._sinks)

@@ -1,0 +1,109 @@
+"""The program that Spark starts as Python on this machine: a script that runs `launcher` and so requests a fork from `zygote`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from etl.columns.cache_folder import folder as cache_folder
+
+_PROGRAM = """#!/bin/sh
+# Python as Spark starts it: {launcher} asks a process that has loaded everything
+exec {python} -I -S {launcher} {zygote} {python} "$@"
+"""
+
+_PRELOADED_PACKAGES = {"connectors", "etl", "parsers", "sqlglot"}
+"""Modules of these packages that this process has loaded, such as the pipelines' components, are loaded by the zygote too."""
+
+_DRIVER_ONLY = ("etl.cli", "etl.__main__")
+"""Packages that only a driver uses, which the zygote does not load."""
+
+_PREFIX = "python-"
+_ZYGOTE = "zygote"
+_TITLE_SPACE = " " * 160
+"""An argument that reserves space for the title of a forked process."""
+
+
+@cache
+def interpreter(compiled: bool = False) -> str:
+    """Start the zygote and return the path of the script that Spark is to run as Python.
+
+    Returns Python's own path where the system does not support this or does not execute files in the cache folder. With
+    ``compiled``, when all kernels of the run are compiled, the zygote loads them too.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return sys.executable
+    _remove_stale_folders()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=cache_folder()))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the zygote does that, too, should this process be killed
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        program = _write_program(folder)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "new"))
+            listener.listen()
+            (folder / "new").rename(folder / _ZYGOTE)
+            _start_zygote(listener, compiled)
+    except OSError:  # an old kernel, a folder with a long name or one without execution
+        shutil.rmtree(folder, ignore_errors=True)
+        return sys.executable
+    return str(program)
+
+
+def _remove_stale_folders() -> None:
+    """Remove the folders of runs that were killed together with their zygotes."""
+    for old in cache_folder().glob(f"{_PREFIX}*"):
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            try:
+                probe.connect(str(old / _ZYGOTE))
+            except ConnectionRefusedError:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_program(folder: Path) -> Path:
+    """Write the script. Raises OSError if it cannot be executed."""
+    program, launcher = folder / "python", Path(__file__).with_name("launcher.py")
+    values = {"python": sys.executable, "launcher": str(launcher), "zygote": str(folder / _ZYGOTE)}
+    program.write_text(_PROGRAM.format(**{name: shlex.quote(value) for name, value in values.items()}))
+    program.chmod(0o700)
+    if not os.access(program, os.X_OK):
+        raise PermissionError(f"{program} cannot be executed")
+    return program
+
+
+def _start_zygote(listener: socket.socket, compiled: bool) -> None:
+    number = listener.fileno()
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "etl.spark.startup.zygote", str(number), "compiled" if compiled else "", _TITLE_SPACE],
+        stdin=subprocess.PIPE,
+        pass_fds=[number],
+        preexec_fn=_ignore_interrupts,
+        env={"PYTHONHASHSEED": "0", **os.environ},  # as Spark starts workers: they agree on hashes
+    )
+    assert process.stdin is not None
+    modules = (
+        name for name in list(sys.modules) if name.partition(".")[0] in _PRELOADED_PACKAGES and not name.startswith(_DRIVER_ONLY)
+    )
+    process.stdin.write(f"{' '.join(modules)}\n".encode())
+    process.stdin.flush()
+    _LIFELINES.append(process)
+
+
+def _ignore_interrupts() -> None:
+    """Ignore interrupts: the driver handles them, ends the run after its micro-batch, and this process with it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+_LIFELINES: list[subprocess.Popen[bytes]] = []
+"""Zygotes of this process; their pipes close when this process ends in any way."""

@@ -1,0 +1,167 @@
+"""Checks before a run whether a changed pipeline file still fits the checkpoints of the last run.
+
+Spark accepts a changed aggregate or window on an old checkpoint and gives wrong results: here that is an error. A query keeps
+its checkpoint under the name it had first, also when it has gained or lost sources since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from etl.api import ComponentError, SparkStep, format_type
+from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes
+from etl.spark.state.folder import StateFolder
+from etl.spark.state.json_files import read_json, write_json
+
+Fingerprint: TypeAlias = dict[str, Any]
+"""The properties of a query on which its checkpoint depends, as JSON."""
+
+_STATELESS_OPTIONS = {"having", "idle"}
+"""Options of stateful steps that do not affect their state."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a query that does not fit its checkpoint."""
+
+    query: str
+    what: str
+
+
+def match_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
+    """Give the plan's queries the names of their checkpoints, and store their fingerprints. Also returns notes for the user.
+
+    Raises ComponentError that lists the changes and what can be done.
+    """
+    path = state.root / "plan.json"
+    known: dict[str, Fingerprint] = read_json(path, _is_valid) or {}
+    queries, changes = _assign_names(plan, known)
+    for query in queries:
+        if query.name in known:
+            changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
+    if changes:
+        raise ComponentError(_refusal(changes, state))
+    write_json(path, {**known, **{query.name: fingerprint(query) for query in queries}})
+    return replace(plan, queries=queries), list(_notes(known, queries))
+
+
+def _is_valid(known: Any) -> bool:
+    """Whether the value has sources for each query, as a run stores them."""
+    prints = known.values() if isinstance(known, dict) else [None]
+    return all(isinstance(one, dict) and isinstance(one.get("sources"), dict) for one in prints)
+
+
+def fingerprint(query: QueryPlan) -> Fingerprint:
+    """The types of its sources, and everything on which Spark's state depends."""
+    sources = {name: source.type for name, source in query.sources.items()}
+    if query.frame is None:
+        return {"sources": sources}
+    reads = []
+    for leaf in frame_sources(query.frame):
+        if isinstance(leaf, Read):
+            reads.append(_fields(leaf.schema) if query.stateful else {})
+        elif isinstance(leaf, Native) and leaf.source.streaming:
+            reads.append({})
+    return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode}
+
+
+def _stateful(query: QueryPlan) -> dict[str, Any]:
+    """Options of the steps that keep state, numbered in order, so that a further stateless step changes nothing."""
+    steps = [node.step for node in spark_nodes(query.frame) if isinstance(node.step, SparkStep) and node.step.stateful]
+    return {
+        f"{step.type} {number}": step.model_dump(mode="json", by_alias=True, exclude=_STATELESS_OPTIONS)
+        for number, step in enumerate(steps, 1)
+    }
+
+
+def _fields(schema: Any) -> dict[str, str]:
+    return {field.name: format_type(field.type) for field in schema}
+
+
+# ── Names ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+    """Name queries after the checkpoints that read their sources last; merging or splitting checkpoints is a change."""
+    queries, changes = [], []
+    taken: set[str] = set()
+    for query in plan.queries:
+        names = _checkpoints_of(query, known)
+        if len(names) > 1 or taken & names:
+            changes.append(Change(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
+        elif names:
+            taken |= names
+            query = replace(query, name=names.pop())
+        queries.append(query)
+    return tuple(queries), changes
+
+
+def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
+    """Names of the checkpoints with the offsets of this query's sources; a query with Spark steps is found by its step."""
+    if query.frame is not None:
+        return {query.name} & known.keys()
+    return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
+
+
+def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...]) -> Iterator[str]:
+    if not known:
+        return
+    for query in queries:
+        if query.name not in known:
+            yield f"query {query.name!r} is new: it begins at its sources' start"
+        new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
+        if new:
+            yield f"query {query.name!r} has gained {_list(new)}, which it reads from the start"
+    gone = known.keys() - {query.name for query in queries}
+    if gone:
+        yield f"no query continues from the checkpoint of {_list(gone)}, which is kept"
+
+
+def _list(names: Any) -> str:
+    return ", ".join(repr(name) for name in sorted(names))
+
+
+# ── Changes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _refusal(changes: list[Change], state: StateFolder) -> str:
+    lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
+    folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
+    return (
+        f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
+        "what can be done: undo the change; or give this version a state folder of its own with --state; "
+        f"or remove {folders}, and the query starts over at its sources' start"
+    )
+
+
+def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
+    for name in old["sources"].keys() & new["sources"].keys():
+        if old["sources"][name] != new["sources"][name]:
+            yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
+    if old.get("reads") != new.get("reads"):
+        yield _read_change(old.get("reads") or [], new.get("reads") or [])
+    for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
+        yield from _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
+    if old.get("mode") != new.get("mode"):
+        yield f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now"
+
+
+def _read_change(old: list[Any], new: list[Any]) -> str:
+    if len(old) != len(new):
+        return f"it had {len(old)} streaming inputs and has {len(new)} now"
+    return f"the fields it hands to its stateful step were {_shown(old)} and are {_shown(new)} now"
+
+
+def _shown(reads: list[Any]) -> str:
+    return "; ".join(", ".join(f"{name} {kind}" for name, kind in read.items()) for read in reads) or "none"
+
+
+def _step_changes(step: str, old: Fingerprint | None, new: Fingerprint | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"step {step} is {'new, and it keeps' if old is None else 'gone, and it kept'} state"
+        return
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield f"step {step}: {name} was {old.get(name)!r} and is {new.get(name)!r} now"

@@ -1,0 +1,165 @@
+"""The state folder of a pipeline: its paths and its lock (one run at a time).
+
+::
+
+    lock                      held while a run is alive
+    plan.json                 fingerprints of the queries, checked before a run
+    queries/NAME/checkpoint   Spark's offsets, commits and state
+    queries/NAME/clock.json   largest event time committed
+    queries/NAME/pace.json    bytes a second of the last large micro-batch
+    sources/NAME/             events of a receiver that not all sinks have yet
+    sinks/NAME/               the state of a sink's committer
+    spool/NAME/               events that a sink has not accepted yet
+    stopping                  exists while a run stops: ends backoffs in all processes
+    staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
+    tables/                   look-up tables
+    metrics.prom              the numbers of the run, for Prometheus
+    dead_letters.jsonl        rejected events, unless the pipeline says otherwise
+    logs/spark.log            what the JVM and its workers print
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from etl.api import ComponentError
+
+
+@dataclass(frozen=True)
+class StateFolder:
+    """Paths inside one pipeline's state folder."""
+
+    root: Path
+
+    @staticmethod
+    def of(pipeline: str, chosen: str | None) -> StateFolder:
+        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``. Raises ComponentError without a home."""
+        if chosen:
+            return StateFolder(Path(chosen).absolute())
+        base = os.environ.get("ETL_STATE")
+        home = Path(base or os.path.expanduser("~/.local/state/sluice"))
+        if not base and not home.is_absolute():
+            raise ComponentError("no home folder is known for the state: choose a folder with --state, or set HOME or ETL_STATE")
+        return StateFolder((home / pipeline).absolute())
+
+    def checkpoint(self, query: str) -> Path:
+        """Spark's own folder for a query."""
+        return self.query(query) / "checkpoint"
+
+    def query(self, query: str) -> Path:
+        """The folder of a query's state: Spark's and ours."""
+        return self.root / "queries" / query
+
+    def ended(self, query: str) -> Path:
+        """The file that exists when all sources of a query have ended."""
+        return self.query(query) / "ended.json"
+
+    def received(self, source: str) -> Path:
+        """The folder of a receiver's events."""
+        return self.root / "sources" / source
+
+    def marks(self, source: str) -> Path:
+        """The folder of offsets up to which each query of this run has delivered a source."""
+        return self.root / "marks" / source
+
+    def sink(self, sink: str) -> Path:
+        """The folder of a sink committer's state."""
+        return self.root / "sinks" / sink
+
+    @property
+    def spools(self) -> Path:
+        """The parent folder of the sinks' spools."""
+        return self.root / "spool"
+
+    @property
+    def stopping(self) -> Path:
+        """The file that exists while a run stops."""
+        return self.root / "stopping"
+
+    def staging(self, run: str, query: str, batch: int) -> Path:
+        """The folder of a micro-batch's uncommitted output."""
+        return self.root / "staging" / run / query / str(batch)
+
+    @property
+    def dead_letters(self) -> Path:
+        """The default file of dead letters."""
+        return self.root / "dead_letters.jsonl"
+
+    @property
+    def metrics(self) -> Path:
+        """The file with the metrics of the run, or of the last one."""
+        return self.root / "metrics.prom"
+
+    @property
+    def tables(self) -> Path:
+        """The parent folder of look-up tables."""
+        return self.root / "tables"
+
+    @property
+    def spark_log(self) -> Path:
+        """The log of the JVM and its workers."""
+        return self.root / "logs" / "spark.log"
+
+    @property
+    def has_run(self) -> bool:
+        """Whether an earlier run has stored the fingerprints of its queries."""
+        return (self.root / "plan.json").exists()
+
+    def prepare(self) -> None:
+        """Create the folder, for its owner only. Raises ComponentError that names the cause."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            (self.root / "logs").mkdir(exist_ok=True)
+        except OSError as error:
+            raise ComponentError(f"cannot use state folder {self.root}: {error.strerror}; choose another with --state") from error
+
+    def clear_staging(self) -> None:
+        """Remove uncommitted output, and the offsets of an earlier run's queries."""
+        shutil.rmtree(self.root / "staging", ignore_errors=True)
+        shutil.rmtree(self.root / "marks", ignore_errors=True)
+
+
+@contextmanager
+def locked(state: StateFolder) -> Iterator[None]:
+    """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock."""
+    try:
+        opened = open(state.root / "lock", "a+")  # noqa: SIM115
+    except OSError as error:
+        raise ComponentError(f"cannot use state folder {state.root}: {error.strerror}; choose another with --state") from error
+    with opened as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ComponentError(_holder_message(state, lock)) from None
+        _write_holder(state, lock)
+        yield
+
+
+def _write_holder(state: StateFolder, lock: IO[str]) -> None:
+    """Write this process's id and host into the lock file."""
+    holder = f"{os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    try:
+        os.truncate(lock.fileno(), 0)
+        os.write(lock.fileno(), holder.encode())  # not through a buffer, which a full disk would refuse again at its end
+    except OSError as error:
+        raise ComponentError(
+            f"cannot write to state folder {state.root}: {error.strerror}; make room, and start again"
+        ) from error
+
+
+def _holder_message(state: StateFolder, lock: IO[str]) -> str:
+    lock.seek(0)
+    holder = lock.read(200).strip() or "unknown"
+    return (
+        f"state folder {state.root} is in use by another run (process {holder}); "
+        "stop that run, or give this one a folder of its own with --state"
+    )

@@ -1,0 +1,286 @@
+"""The Python that Spark starts on this machine: forks of the zygote, which end with the launcher that requested them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import wait_for
+
+DRIVER = """
+import sys
+import connectors.file
+from etl.spark.startup.interpreter import interpreter
+print(interpreter(compiled="compiled" in sys.argv), flush=True)
+sys.stdin.read()
+"""
+"""A process that has a zygote for as long as its standard input is open."""
+
+SLOW = """
+import os, time
+from pathlib import Path
+import pyarrow as pa
+from etl.api import ArrowStep
+
+class Slow(ArrowStep):
+    remembers = True
+    type: str = "slow"
+    place: str
+    def open(self, incoming):
+        Path(self.place, str(os.getpid())).touch()
+        return lambda batch: None
+"""
+"""A step that records which process opens it."""
+
+LEAVE = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from etl.plan.model import Branch, Segment, StepNode
+from etl.segment import preopened_steps
+from slow import Slow
+
+schema = pa.schema([("message", pa.string())])
+node = StepNode("main[0]", Slow(place=sys.argv[1]), schema, schema)
+preopened_steps.save_steps_to_open([("main", Segment({"main": Branch((node,), schema)}, {}))], Path("open-first.pickle"))
+"""
+
+LOOK = """
+import json, os, sys
+print(json.dumps({
+    "arguments": sys.argv[1:], "variables": dict(os.environ), "folder": os.getcwd(), "read": sys.stdin.read(),
+    "name": __name__, "forked": "pyspark.worker" in sys.modules, "modules": list(sys.modules), "parent": os.getppid(),
+    "files": len(os.listdir("/proc/self/fd")),
+    "title": open("/proc/self/cmdline").read().rstrip(chr(0)).split(chr(0)),
+}))
+print("an error", file=sys.stderr)
+"""
+
+SLEEP = """
+import os, time
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+class Python:
+    """What a driver's Spark would start as Python."""
+
+    def __init__(self, driver: subprocess.Popen[str], folder: Path) -> None:
+        assert driver.stdout is not None
+        self.driver, self._folder = driver, folder
+        self._started: list[subprocess.Popen[str]] = []
+        self.path = driver.stdout.readline().strip()
+
+    def start(self, code: str, *words: str, module: str = "asked", **variables: str) -> subprocess.Popen[str]:
+        """A process that runs a module, this one if no other."""
+        (self._folder / "asked.py").write_text(code)
+        started = subprocess.Popen(
+            [self.path, "-m", module, *words],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self._folder), **variables},
+            cwd=self._folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(started)
+        return started
+
+    def end(self) -> None:
+        """Leave no process."""
+        for process in self._started:
+            process.kill()
+            with process:
+                pass
+        assert self.driver.stdin is not None
+        self.driver.stdin.close()
+
+
+@pytest.fixture(params=[""])
+def python(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Python]:
+    words = [sys.executable, "-c", DRIVER, request.param]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        started = Python(driver, tmp_path)
+        yield started
+        started.end()
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Iterator[Python]:
+    """Of a driver that left something to open."""
+    (tmp_path / "opened").mkdir()
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = [sys.executable, "-c", LEAVE + DRIVER, str(tmp_path / "opened")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path) as driver:
+        started = Python(driver, tmp_path)
+        yield started
+        started.end()
+
+
+def the_one_that_opened(tmp_path: Path) -> int:
+    wait_for(lambda: list((tmp_path / "opened").iterdir()), seconds=60)
+    (opened,) = (tmp_path / "opened").iterdir()
+    return int(opened.name)
+
+
+def test_the_daemon_opens_slow_steps_before_spark_requests_it(opening: Python, tmp_path: Path) -> None:
+    # given
+    pid = the_one_that_opened(tmp_path)
+    assert b"daemon" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    # when
+    opening.start("", "pyspark.worker", module="etl.spark.startup.daemon")
+
+    # then
+    wait_for(lambda: b"etl.spark.startup.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes(), seconds=60)
+    assert the_one_that_opened(tmp_path) == pid
+
+
+def test_the_daemon_opens_slow_steps_itself_when_the_early_fork_has_ended(opening: Python, tmp_path: Path) -> None:
+    # given
+    pid = the_one_that_opened(tmp_path)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: ended(pid), seconds=60)
+
+    # when
+    opening.start("", "pyspark.worker", module="etl.spark.startup.daemon", SLUICE_OPEN_FIRST="open-first.pickle")
+
+    # then
+    wait_for(lambda: len(list((tmp_path / "opened").iterdir())) == 2, seconds=60)
+
+
+def test_an_early_fork_without_a_request_ends_with_the_driver(opening: Python, tmp_path: Path) -> None:
+    pid = the_one_that_opened(tmp_path)
+
+    opening.driver.kill()
+
+    wait_for(lambda: ended(pid), seconds=60)
+
+
+def ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def sleeper(process: subprocess.Popen[str]) -> int:
+    """The process that is asleep; not always the one that was started."""
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def test_a_fork_has_the_requested_arguments_variables_and_streams(python: Python, tmp_path: Path) -> None:
+    process = python.start(LOOK, "one word", "ü", MINE="a value")
+
+    out, errors = process.communicate("what is read", timeout=60)
+
+    found = json.loads(out)
+    assert found["forked"]
+    assert found["arguments"] == ["one word", "ü"]
+    assert found["variables"].keys() - {"PWD", "LC_CTYPE"} == {"PATH", "PYTHONPATH", "MINE"}  # sh and Python set two
+    assert found["variables"]["MINE"] == "a value"
+    assert found["folder"] == str(tmp_path)
+    assert found["read"] == "what is read"
+    assert found["name"] == "__main__"
+    assert found["title"] == [sys.executable, "-m", "asked", "one word", "ü"]
+    assert found["files"] == 4  # its streams, and the folder that it looks into
+    assert errors == "an error\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("python", "kernels"), [("", False), ("compiled", True)], indirect=["python"])
+def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, kernels: bool) -> None:
+    loaded = json.loads(python.start(LOOK).communicate("", timeout=120)[0])["modules"]
+
+    assert "connectors.file" in loaded
+    assert ("numba" in loaded) == kernels
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("raise SystemExit(3)", 3), ("1 / 0", 1), ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137)],
+)
+def test_the_launcher_ends_with_the_exit_code_of_the_fork(python: Python, code: str, status: int) -> None:
+    assert python.start(code).wait(60) == status
+
+
+def test_forks_run_in_parallel(python: Python) -> None:
+    first, second = python.start(SLEEP), python.start(SLEEP)
+
+    assert sleeper(first) != sleeper(second)
+
+
+def test_a_fork_is_killed_with_its_launcher(python: Python) -> None:
+    process = python.start(SLEEP)
+    pid = sleeper(process)
+
+    process.kill()
+
+    wait_for(lambda: ended(pid), 30)
+    assert python.start(LOOK).communicate("", timeout=60)[0]  # the others have theirs still
+
+
+def test_the_streams_are_closed_with_the_fork(python: Python) -> None:
+    process = python.start("import os; print('said'); os.close(1); import time; time.sleep(600)")
+
+    assert process.stdout is not None
+    assert process.stdout.read() == "said\n"
+
+
+def test_without_the_zygote_python_is_started(python: Python) -> None:
+    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    os.kill(zygote, signal.SIGKILL)
+    wait_for(lambda: ended(zygote), 30)
+
+    found = json.loads(python.start(LOOK, "word").communicate("", timeout=60)[0])
+
+    assert not found["forked"]
+    assert found["arguments"] == ["word"]
+
+
+def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(python: Python) -> None:
+    left = Path(python.path).parent
+    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    os.kill(zygote, signal.SIGKILL)
+    python.driver.kill()
+    python.driver.wait()
+
+    with subprocess.Popen([sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as following:
+        other = Path(following.communicate("")[0].strip()).parent
+
+    assert other.name.startswith("python-")
+    assert other != left
+    assert not left.exists()
+
+
+def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(python: Python) -> None:
+    process = python.start(SLEEP)
+    asleep = sleeper(process)
+    zygote = int(Path(f"/proc/{asleep}/stat").read_text().rpartition(")")[2].split()[1])
+
+    python.driver.kill()
+
+    wait_for(lambda: ended(zygote), 30)
+    assert process.wait(30) == 1  # Spark's JVM, which is gone too, is told that the process is no more
+    wait_for(lambda: not Path(python.path).parent.exists(), 30)
+    os.kill(asleep, signal.SIGKILL)  # Spark's own processes end when the JVM's end of their socket is closed
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_zygote_ignores_signals_to_all_processes_of_a_run(python: Python, number: signal.Signals) -> None:
+    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+
+    os.kill(zygote, number)
+
+    found = json.loads(python.start(LOOK).communicate("", timeout=60)[0])
+    assert found["forked"]
+    assert found["parent"] == zygote

@@ -1,0 +1,117 @@
+"""A changed pipeline on the checkpoints of the last run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fakes import Count, Lines, Row, made
+
+from etl.api import ComponentError
+from etl.plan.model import Plan
+from etl.spark.state.fingerprint import match_checkpoints
+from etl.spark.state.folder import StateFolder
+
+
+class Others(Lines):
+    """Another type of source."""
+
+    type: str = "others"
+
+
+def counting(count: Count, *before: Row) -> Plan:
+    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), *before, count])}, {"out": "s"})
+
+
+def names(plan: Plan) -> list[str]:
+    return [query.name for query in plan.queries]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateFolder:
+    return StateFolder(tmp_path)
+
+
+def test_an_unchanged_pipeline_fits_without_notes(state: StateFolder) -> None:
+    match_checkpoints(counting(Count()), state)
+
+    assert match_checkpoints(counting(Count()), state)[1] == []
+
+
+@pytest.mark.parametrize("text", ["[]", "7", '{"main": []}', '{"main": {"sources": null}}', "{"])
+def test_the_error_for_damaged_fingerprints_names_the_file(state: StateFolder, text: str) -> None:
+    (state.root / "plan.json").write_text(text)
+
+    with pytest.raises(ComponentError, match=r"plan.json cannot be read \(.*\); restore it from a backup, or remove the state"):
+        match_checkpoints(counting(Count()), state)
+
+
+def test_an_option_that_the_state_depends_on_may_not_change(state: StateFolder) -> None:
+    match_checkpoints(counting(Count()), state)
+
+    with pytest.raises(ComponentError, match="step count 1: size was 60 and is 90 now"):
+        match_checkpoints(counting(Count(size=90)), state)
+
+
+def test_an_option_that_the_state_does_not_depend_on_may_change(state: StateFolder) -> None:
+    match_checkpoints(counting(Count()), state)
+
+    assert match_checkpoints(counting(Count(having="n > 3")), state)[1] == []
+
+
+def test_a_window_with_a_further_step_before_it_keeps_its_checkpoint(state: StateFolder) -> None:
+    before, _ = match_checkpoints(counting(Count()), state)
+
+    after, notes = match_checkpoints(counting(Count(), Row()), state)
+
+    assert names(after) == names(before) == ["s-count"]
+    assert notes == []
+
+
+def test_a_refused_change_is_not_stored(state: StateFolder) -> None:
+    match_checkpoints(counting(Count()), state)
+    with pytest.raises(ComponentError):
+        match_checkpoints(counting(Count(size=90)), state)
+
+    assert match_checkpoints(counting(Count()), state)[1] == []
+
+
+def test_a_query_that_gains_a_source_continues_from_its_checkpoint(state: StateFolder) -> None:
+    match_checkpoints(made({"a": Lines()}, {}, {"out": "a"}), state)
+
+    plan, notes = match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
+
+    assert names(plan) == ["a"]
+    assert notes == ["query 'a' has gained 'b', which it reads from the start"]
+
+
+def test_two_checkpoints_cannot_be_merged(state: StateFolder) -> None:
+    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+
+    with pytest.raises(ComponentError, match="its sources were read by 'a', 'b', with a checkpoint each"):
+        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+
+
+def test_one_checkpoint_cannot_be_split(state: StateFolder) -> None:
+    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+
+    with pytest.raises(ComponentError, match="with a checkpoint each"):
+        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+
+
+def test_a_source_of_another_type_is_refused(state: StateFolder) -> None:
+    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
+
+    with pytest.raises(ComponentError, match="source 'a' was of type lines and is others now"):
+        match_checkpoints(made({"a": Others()}, {}, {"x": "a"}), state)
+
+
+def test_a_renamed_source_is_noted(state: StateFolder) -> None:
+    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
+
+    _, notes = match_checkpoints(made({"b": Lines()}, {}, {"x": "b"}), state)
+
+    assert notes == [
+        "query 'b' is new: it begins at its sources' start",
+        "no query continues from the checkpoint of 'a', which is kept",
+    ]
