@@ -14,7 +14,7 @@ from etl.scanner import tree as nodes
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Node, captures
-from parsers.grok.compiler import compiled
+from parsers.grok.compiler import compile_pattern
 
 NAMED = re.compile(r"(?<=:)(\[[^:}]+\])(?=[:}])|(?<=[:<])([\w.]+)(?=>)|(?<=:)([\w.]+)(?=[:}])")
 """A field's name in a grok expression."""
@@ -48,7 +48,7 @@ def expressions(groks: Sequence[str], plain: Sequence[str], foreign: Sequence[st
 
 def expanded(grok: str) -> Node:
     """The tree of a grok expression. Raises PatternError."""
-    tree = compiled(grok, "ecs-v1", frozenset(), False)
+    tree = compile_pattern(grok, "ecs-v1", frozenset(), False)
     if isinstance(tree, PatternError):
         raise tree
     return tree

@@ -14,7 +14,7 @@ from benchmarks.places import acceptance
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Node, backtracking_reason, captures
-from parsers.grok.compiler import compiled
+from parsers.grok.compiler import compile_pattern
 from parsers.grok.parser import Grok
 
 ROWS = 5_000
@@ -41,7 +41,7 @@ def messages() -> Mapping[tuple[str, str], list[str]]:
 
 def measured(pattern_set: Any, pattern: str, texts: list[str]) -> dict[str, Any] | None:
     """One pattern, or None where the library lacks a name of it."""
-    tree = compiled(pattern, pattern_set, frozenset(), False)
+    tree = compile_pattern(pattern, pattern_set, frozenset(), False)
     if isinstance(tree, PatternError):
         return None
     column = pa.array((texts * (ROWS // len(texts) + 1))[:ROWS])

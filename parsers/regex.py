@@ -9,7 +9,7 @@ from pydantic import Field
 
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node
-from parsers.grok.compiler import compiled
+from parsers.grok.compiler import compile_pattern
 from parsers.grok.pattern_parser import PatternParser
 
 
@@ -40,4 +40,4 @@ class Regex(PatternParser):
     def trees(self) -> Iterator[Node | PatternError]:
         """Each expression compiled."""
         for pattern in self.patterns:
-            yield compiled(pattern, None, frozenset(), self.anchored)
+            yield compile_pattern(pattern, None, frozenset(), self.anchored)

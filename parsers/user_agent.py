@@ -1,4 +1,4 @@
-"""The parser `user_agent`: what a browser, bot or program says it is."""
+"""The parser `user_agent`: the program, system and device of a web client."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import FieldName, Parsed, Parser, Schema
-from parsers.common.distinct_values import DistinctLookup
+from parsers.common.distinct_lookup import DistinctLookup
 
 DETAILS = ("name", "version", "device.name", "os.name", "os.version", "os.full")
-"""Of a user agent, in ECS, beside its text."""
+"""Fields of ECS about a user agent, without its text."""
 
 MOST_CHARACTERS = 2048
-"""Of a text that are looked at."""
+"""Characters of a text that the rules read."""
 
 UNKNOWN = "Other"
-"""The name of a program or device that the rules do not know."""
+"""The name of an unknown program or device."""
 
 
 class UserAgent(Parser):
-    """Tell program, system and device from the text by which a web client names itself.
+    """Find program, system and device in the user agent of a web client.
 
     The fields are those of ECS: ``original`` (the text), ``name``, ``version``, ``device.name``, ``os.name``,
     ``os.version`` and ``os.full``, under ``target``. The rules are those of the uap-core project, in the version of
-    the installed package ``ua-parser``. A program or device that they do not know is called ``Other``; what is not
-    known of a version or system is null. No text fails, and a null one gives nulls. Of a text 2,048 characters are
-    looked at. A distinct text is looked up once, which takes about 15 µs, and kept while it is among 100,000.
+    the installed package ``ua-parser``. An unknown program or device is called ``Other``; an
+    unknown version or system is null. No text fails, and a null one gives nulls. The rules read the first 2,048 characters. A
+    distinct text is looked up once, in about 15 µs; 100,000 of them are cached.
 
     ```yaml
     type: user_agent

@@ -15,7 +15,7 @@ from etl.spark.query_context import QueryContext
 from etl.spark.reports.errors import refused
 from etl.spark.reports.progress import READ_METRIC
 from etl.spark.splits import splits_source
-from etl.steps.heartbeats import fenced
+from etl.steps.heartbeats import fence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,7 +84,7 @@ def _leaf_columns(schema: object, name: str, path: str) -> Iterator[tuple[str, s
 def _with_watermark(events: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None:
         return events
-    return fenced(events.withWatermark(quoted(watermark.field), f"{watermark.late_seconds} seconds"))
+    return fence(events.withWatermark(quoted(watermark.field), f"{watermark.late_seconds} seconds"))
 
 
 def _with_late_watermark(events: DataFrame, step: SparkStep) -> DataFrame:

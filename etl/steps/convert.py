@@ -34,9 +34,9 @@ class Convert(ArrowStep, SparkStep):
     """Give fields other types, as Spark's ``cast`` does.
 
     Texts become numbers, booleans (``true yes y t 1`` and their opposites), dates and timestamps (ISO 8601, in UTC where
-    they name no offset); numbers are cut toward zero and must fit. Null stays null. What happens to an event with a value
-    that cannot be converted says ``on_error``. Between two Spark steps ``dead_letter`` is not possible: there such an
-    event stops the run.
+    they name no offset); numbers are cut toward zero and must fit. Null stays null. ``on_error`` decides
+    about an event with a value that cannot be converted. Between two Spark steps ``dead_letter`` is not possible: there such
+    an event stops the run.
 
     ```yaml
     type: convert

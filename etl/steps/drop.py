@@ -10,7 +10,7 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, without
 from etl.expressions import quoted
-from etl.steps.selection import Selection, Selector, unknown
+from etl.steps.field_selection import Selection, Selector, unknown_selectors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +32,7 @@ class Drop(ArrowStep, SparkStep):
     names: tuple[Selector, ...] = Field(alias="fields", min_length=1, description="Fields to drop, or prefixes of them.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        yield from unknown(self.names, incoming)
+        yield from unknown_selectors(self.names, incoming)
         if not [name for name in self.fields(incoming).names if name not in HIDDEN]:
             yield Finding("no-fields", "this drops every field, and an event without fields cannot go on", ("fields",))
 
@@ -41,14 +41,14 @@ class Drop(ArrowStep, SparkStep):
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:
-            gone = self._dropped(batch.schema.names)
-            return Outcome(batch.drop_columns(gone) if gone else batch)
+            dropped = self._dropped(batch.schema.names)
+            return Outcome(batch.drop_columns(dropped) if dropped else batch)
 
         return run
 
     def apply(self, events: DataFrame) -> DataFrame:
-        gone = set(self._dropped(events.columns))
-        return events.select(*(events[quoted(name)] for name in events.columns if name not in gone))
+        dropped = set(self._dropped(events.columns))
+        return events.select(*(events[quoted(name)] for name in events.columns if name not in dropped))
 
     def _dropped(self, names: list[str]) -> list[str]:
         selection = Selection(name for name in names if name not in HIDDEN)

@@ -52,7 +52,7 @@ class Filter(ArrowStep, SparkStep):
             if failed is not None and reasons is not None:
                 rejects = (rejected(batch, failed, reasons),)
                 mask = pc.and_not(mask.cast(pa.bool_()), failed)
-            return Outcome(_kept(batch, mask), rejects)
+            return Outcome(_filter(batch, mask), rejects)
 
         return run
 
@@ -64,8 +64,8 @@ class Filter(ArrowStep, SparkStep):
         return events.filter(analyse(self.where, schema_of(events)).spark_sql)
 
 
-def _kept(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Copies only where some rows go and some stay."""
+def _filter(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows where the mask is true; a copy only when it is neither true nor false for all."""
     kept = mask.true_count if pa.types.is_boolean(mask.type) else 0
     if kept == batch.num_rows:
         return batch

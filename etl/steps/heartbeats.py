@@ -1,9 +1,9 @@
-"""Heartbeat rows on their way through Spark: they move the watermark and must neither be lost before it nor counted behind it.
+"""Heartbeat rows in Spark: they advance the watermark; no filter may drop them before it, no aggregate count them behind it.
 
 A heartbeat is a row of nulls but for the event time; its hidden ``_offset`` is null, which an event's never is.
 Spark's optimizer pushes every deterministic filter that does not mention the time column below the watermark,
-filters on group keys above an aggregation included, and a heartbeat that a filter removes there moves nothing.
-A filter that is not deterministic stays where it is and lets none past it: such a fence stands on each watermark.
+filters on group keys above an aggregation included, and a heartbeat that a filter drops there advances nothing. Spark neither
+moves a filter that is not deterministic nor moves others past it: each watermark has such a filter, the fence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ARRIVAL = "_read_at"
 """The time at which an event was read: a column that the reader adds when a window asks for it."""
 
 DELAY = "spark.watermarkDelayMs"
-"""Column metadata by which Spark knows event time: how far its watermark lags behind."""
+"""Column metadata that marks event time for Spark: how far its watermark lags behind, in milliseconds."""
 
 FENCE = "spark_partition_id() >= 0"
-"""True of every row, in nanoseconds, and not deterministic in Spark's eyes."""
+"""True for every row, at the cost of nanoseconds, and not deterministic for Spark's optimizer."""
 
 
-def fenced(events: DataFrame) -> DataFrame:
-    """The same rows; no filter behind this is pushed in front of it. Belongs right behind ``withWatermark``."""
+def fence(events: DataFrame) -> DataFrame:
+    """The same rows. Spark pushes no filter from behind this call in front of it. It belongs right behind ``withWatermark``."""
     return events.where(FENCE)
 
 
@@ -39,13 +39,8 @@ def behind_watermark(predicate: str, time: str) -> str:
     return f"(({predicate}) and {quoted(OFFSET)} is not null) or {quoted(time)} is null"
 
 
-def passing_heartbeats(predicate: str) -> str:
-    """The predicate, true of heartbeats too: for a filter in front of a watermark that is set behind it."""
-    return f"({predicate}) or {quoted(OFFSET)} is null"
-
-
 def without_heartbeats(events: DataFrame, time: str) -> DataFrame:
     """Events only. A frame without ``_offset``, such as another window's result, has no heartbeats."""
     if OFFSET not in events.columns:
         return events
-    return fenced(events).where(behind_watermark("true", time))
+    return fence(events).where(behind_watermark("true", time))

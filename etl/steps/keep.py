@@ -10,8 +10,8 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep
 from etl.expressions import quoted
+from etl.steps.field_selection import Selection, Selector, unknown_selectors
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.selection import Selection, Selector, unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ class Keep(ArrowStep, SparkStep):
     names: tuple[Selector, ...] = Field(alias="fields", min_length=1, description="Fields to keep, or prefixes of them.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        return unknown(self.names, incoming)
+        return unknown_selectors(self.names, incoming)
 
     def fields(self, incoming: Schema) -> Schema:
         return pa.schema([incoming.field(name) for name in self._kept(incoming.names)])

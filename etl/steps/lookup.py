@@ -1,4 +1,4 @@
-"""Add what a table knows about an event."""
+"""Add columns of a table to events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from etl.tables.table_store import LiveTable, TableRequest
 
 _KEYS: Mapping[str, int] = {"cidr": 1, "range": 2, "prefix": 1, "suffix": 1, "like": 1, "regex": 1}
-"""How many columns the key of a table has that is asked so; ``exact`` takes any number."""
+"""How matches are made → how many columns the table's key has; ``exact`` takes any number."""
 
 
 class Lookup(ArrowStep):
@@ -35,7 +35,7 @@ class Lookup(ArrowStep):
 
     The table is declared under `tables` and read when the run starts, into a file that all workers map: ten million addresses
     take 80 MB once, not once a worker, and none of them passes through Python. With the table's `refresh` it is read again
-    while the events flow; if that fails, the version before stays in use, and the run says so.
+    while the events flow; if that fails, the previous version stays in use, and the run reports it.
 
     An exact match compares whole numbers with whole numbers and texts with texts, letter by letter. A `cidr` table holds
     networks, of which the longest prefix counts; a `range` table the first and last values of numbers or times, of which the
@@ -66,14 +66,14 @@ class Lookup(ArrowStep):
         description="When a row belongs to an event: its key is equal, holds it, is how it begins or ends, or a pattern it fits.",
     )
     miss: Literal["keep", "drop", "dead_letter"] = Field(
-        default="keep", description="What happens to an event that the table knows nothing about; kept, its new fields are null."
+        default="keep", description="What happens to an event whose key the table lacks; kept, its new fields are null."
     )
     several: Literal["first", "all", "list"] = Field(
         default="first",
         description="Of several rows with one key: the first, an event for each, or a list of all their values.",
     )
     defaults: Mapping[FieldName, str | int | float | bool] = Field(
-        default={}, description="Values of new fields where the table knows nothing, instead of null."
+        default={}, description="Values of new fields where the table lacks the key, instead of null."
     )
 
     _table: LookupTable | None = PrivateAttr(default=None)
@@ -88,7 +88,7 @@ class Lookup(ArrowStep):
         return step
 
     def table_requests(self) -> Iterable[TableRequest]:
-        """What it needs of its table."""
+        """The columns of its table that it needs."""
         from etl.tables.table_file import Shape
         from etl.tables.table_store import TableRequest
 
@@ -109,8 +109,8 @@ class Lookup(ArrowStep):
                 wanted = format_type(self._table.column(self.add[name]))
                 yield Finding("wrong-type", f"{self.defaults[name]!r} is no {wanted}", ("defaults", name))
         if self.defaults and self.miss != "keep":
-            message = "an event that the table knows nothing about is not kept, so no field of it is filled in"
-            yield Finding("useless-option", message, ("defaults",), "leave it out, or say `miss: keep`")
+            message = "events whose key the table lacks are not kept, so no default applies"
+            yield Finding("useless-option", message, ("defaults",), "leave it out, or write `miss: keep`")
         if self.several != "first" and self.match in ("cidr", "range"):
             yield Finding("useless-option", f"of a {self.match} table one row belongs to an event at most", ("several",))
         if self._table is not None:
@@ -143,7 +143,7 @@ class Lookup(ArrowStep):
             if pa.null() not in (mine, theirs) and _kind(mine) != _kind(theirs):
                 message = f"field {field!r} is {format_type(mine)}, and the table's {key!r} is {format_type(theirs)}"
                 yield Finding(
-                    "wrong-type", message, ("on",), f"say it under the table's `columns`: {{{key}: {format_type(mine)}}}"
+                    "wrong-type", message, ("on",), f"declare it under the table's `columns`: {{{key}: {format_type(mine)}}}"
                 )
 
     def fields(self, incoming: Schema) -> Schema:
@@ -153,7 +153,7 @@ class Lookup(ArrowStep):
         )
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """How its table is asked, and what becomes of an event that it knows nothing about."""
+        """How the table is looked up, and what happens to an event without a row."""
         keys = f" (key {', '.join(self._table.key)})" if self._table is not None else ""
         behind = {"keep": "kept", "drop": "dropped", "dead_letter": "a dead letter"}[self.miss]
         yield f"{', '.join(self.on)} looked up in table {self.table!r}{keys}, match {self.match}; a miss is {behind}"
@@ -164,17 +164,17 @@ class Lookup(ArrowStep):
         return self.several == "all"
 
     def open(self, incoming: Schema) -> Counting:
-        from etl.steps.looking import Looking
+        from etl.steps.table_lookup import TableLookup
 
         given = self.fields(incoming)
         defaults = {name: pa.scalar(value).cast(given.field(name).type) for name, value in self.defaults.items()}
-        return Looking(self, self._live(), defaults)
+        return TableLookup(self, self._live(), defaults)
 
     def _live(self) -> LiveTable:
         from etl.tables.table_store import LiveTable, build_temporary
 
-        (wanted,) = self.table_requests()
-        return build_temporary(wanted) if self._folder is None else LiveTable(Path(self._folder) / wanted.id)
+        (request,) = self.table_requests()
+        return build_temporary(request) if self._folder is None else LiveTable(Path(self._folder) / request.id)
 
 
 def _castable(value: object, type_: pa.DataType) -> bool:
@@ -196,7 +196,7 @@ def _columns(count: int) -> str:
 
 
 def tables_of(steps: Sequence[object]) -> dict[str, TableRequest]:
-    """What steps need of tables, each once, by id."""
+    """The requests of steps for tables by id, each once."""
     from etl.tables.table_store import TableReader
 
-    return {wanted.id: wanted for step in steps if isinstance(step, TableReader) for wanted in step.table_requests()}
+    return {request.id: request for step in steps if isinstance(step, TableReader) for request in step.table_requests()}

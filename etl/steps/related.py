@@ -25,7 +25,7 @@ _COLLECTED = {
         r".+\.hash\.(?:md5|sha1|sha224|sha256|sha384|sha512|ssdeep|tlsh)|.+\.imphash|tls\.client\.ja3|tls\.server\.ja3s"
     ),
 }
-"""Fields that hold many → names of those that ECS collects in them."""
+"""List field → pattern of the fields that ECS collects in it."""
 
 _FLOW = ("source.ip", "destination.ip", "network.transport")
 _PORTS = ("source.port", "destination.port")
@@ -102,7 +102,7 @@ class Related(ArrowStep):
         return run
 
     def _collected(self, incoming: Schema) -> Mapping[str, Sequence[str]]:
-        """Each list field that can be made, and the fields that go into it."""
+        """Each list field, and the fields whose values it collects."""
         given = {"related.ip": self.ip, "related.user": self.user, "related.hosts": self.hosts, "related.hash": self.hash}
         texts = [field.name for field in incoming if _is_text(field.type) and not pa.types.is_null(field.type)]
         found = {
@@ -129,7 +129,7 @@ class Related(ArrowStep):
         return pc.coalesce(owned_array(batch.column(_ID)), ids) if _ID in batch.schema.names else ids
 
     def _ports(self, batch: pa.RecordBatch, transport: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Ports, and of ICMP type and code."""
+        """Ports; type and code for ICMP."""
         import pyarrow.compute as pc
 
         port, other_port = (batch.column(name).cast(pa.int64()) for name in _PORTS)
@@ -154,7 +154,7 @@ def _text_field(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Ite
 
 
 def _addresses(incoming: Schema) -> Iterator[str]:
-    """The addresses that can be made of the ip beside them."""
+    """The address fields that an ip field beside them can fill."""
     for side in _SIDES:
         name = f"{side}.address"
         free = name not in incoming.names or pa.types.is_string(incoming.field(name).type)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field
 from etl.expressions import quoted
-from etl.steps.selection import Selection, conflict, conflicts, reserved
+from etl.steps.field_selection import Selection, conflict_finding, reserved_name, struct_conflicts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,18 +39,18 @@ class Rename(ArrowStep, SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         renamed = self._renamed(incoming.names)
         after = list(renamed.values())
-        selection, times, clashing = Selection(incoming.names), Counter(after), set(conflicts(after, after))
+        selection, times, clashing = Selection(incoming.names), Counter(after), set(struct_conflicts(after, after))
         for old, new in self.names.items():
             path = ("fields", old)
             moved = [renamed[name] for name in selection.of(old)]
             if not moved:
                 yield unknown_field(old, incoming, path)
-            yield from reserved(old, path)
-            yield from reserved(new, path)
+            yield from reserved_name(old, path)
+            yield from reserved_name(new, path)
             for name in moved:
                 if times[name] > 1:
                     yield Finding("field-conflict", f"there would be two fields {name!r}", path)
-            yield from (conflict(name, other, path) for name, other in sorted(clashing) if name in moved)
+            yield from (conflict_finding(name, other, path) for name, other in sorted(clashing) if name in moved)
 
     def fields(self, incoming: Schema) -> Schema:
         types = {new: incoming.field(old).type for old, new in self._renamed(incoming.names).items()}

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from etl.api import ArrowStep, Expression, FieldName, Finding, Outcome, Rejects, Schema, SparkStep, with_columns, with_fields
 from etl.expressions import analyse, compile_expression, failures, quoted, register, rejected, schema_of
-from etl.steps.selection import conflict, conflicts, reserved
+from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Set(ArrowStep, SparkStep):
     """Set fields to the values of expressions.
 
-    All expressions see the event as it came in, as in SQL's SELECT. A field that is there is replaced in place, another
-    one is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
+    All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
+    other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
     a cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where an expression
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
@@ -43,12 +43,12 @@ class Set(ArrowStep, SparkStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         names = self.fields(incoming).names
-        clashing = set(conflicts(names, self.values))
+        clashing = set(struct_conflicts(names, self.values))
         for name, expression in self.values.items():
             path = ("fields", name)
             yield from analyse(expression, incoming).findings_at(*path)
-            yield from reserved(name, path)
-            yield from (conflict(one, other, path) for one, other in sorted(clashing) if one == name)
+            yield from reserved_name(name, path)
+            yield from (conflict_finding(one, other, path) for one, other in sorted(clashing) if one == name)
 
     def fields(self, incoming: Schema) -> Schema:
         return with_fields(incoming, {name: analyse(text, incoming).type for name, text in self.values.items()})

@@ -13,7 +13,7 @@ from pydantic import Field
 from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_schema, visible
 from etl.expressions import Analysis, analyse_node, quoted, register
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.select import GENERATORS, Select, read_select, start
+from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ class Sql(SparkStep):
     No other table, file or code can be reached. Stateless; the order of events is kept within a partition.
 
     An error that a value causes (a cast that fails, a division by zero) stops the query: ``try_cast``, ``try_divide``
-    and their kin give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
+    and the like give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
 
     ```yaml
     type: sql
@@ -43,7 +43,7 @@ class Sql(SparkStep):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """What is no single SELECT over events, unknown fields, columns without a name."""
+        """A query that is not one SELECT over events, unknown fields, columns without a name."""
         read = read_select(self.query)
         found = read if isinstance(read, list) else _column_findings(read, visible(incoming))
         yield from (replace(finding, path=("query",)) for finding in found)
@@ -53,7 +53,7 @@ class Sql(SparkStep):
         read = read_select(self.query)
         if isinstance(read, list):
             return visible(incoming)
-        known = _with_views(read, _gathered(visible(incoming)))
+        known = _with_views(read, _star_order(visible(incoming)))
         columns = {name: type_ for node in read.written.expressions for name, type_ in _columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
 
@@ -63,15 +63,15 @@ class Sql(SparkStep):
     def apply(self, events: DataFrame) -> DataFrame:
         """Nest, select, flatten. Hidden columns and heartbeats come along."""
         read = read_select(self.query)
-        assert isinstance(read, Select), read
+        assert isinstance(read, SelectStatement), read
         hidden = [name for name in (OFFSET, ARRIVAL) if name in events.columns]
         extra = [] if read.tree.is_star else [f"{quoted(read.name)}.{quoted(name)}" for name in hidden]
         also = f"{quoted(read.name)}.{quoted(OFFSET)} is null" if OFFSET in hidden else None
         register(events.sparkSession)
         view = f"events_{uuid.uuid4().hex}"
-        _nested(events).createTempView(view)
+        _nest(events).createTempView(view)
         try:
-            return _flat(events.sparkSession.sql(read.sql(view, extra, also)))
+            return _flatten(events.sparkSession.sql(read.sql(view, extra, also)))
         finally:
             events.sparkSession.catalog.dropTempView(view)
 
@@ -79,20 +79,20 @@ class Sql(SparkStep):
 # ── Fields ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _gathered(incoming: Schema) -> Schema:
-    """The fields in the order in which a star gives them: members of a struct stand together."""
+def _star_order(incoming: Schema) -> Schema:
+    """The fields in the order of a star: members of a struct are together."""
     try:
         return flat_schema(nested_schema(incoming))
     except ValueError:  # which is reported where it comes about
         return incoming
 
 
-def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
+def _column_findings(read: SelectStatement, incoming: Schema) -> Iterator[Finding]:
     known = _with_views(read, incoming)
     for node in read.written.expressions:
         if not node.is_star and not node.output_name and not node.args.get("aliases"):
             yield Finding(
-                "unnamed-column", f"{node.sql(dialect='spark')!r} has no name", hint="add AS and a name", at=start(node)
+                "unnamed-column", f"{node.sql(dialect='spark')!r} has no name", hint="add AS and a name", at=start_offset(node)
             )
     items = [node.unalias() for node in read.written.expressions if not node.is_star]
     views = [lateral.this for lateral in read.written.args.get("laterals") or ()]
@@ -103,10 +103,10 @@ def _column_findings(read: Select, incoming: Schema) -> Iterator[Finding]:
     where = read.written.args.get("where")
     if where:
         yield from _analysis(where.this, read, known).condition_findings_at()
-    yield from _twice(read, known)
+    yield from _duplicate_columns(read, known)
 
 
-def _twice(read: Select, known: Schema) -> Iterator[Finding]:
+def _duplicate_columns(read: SelectStatement, known: Schema) -> Iterator[Finding]:
     """Columns that have the name of one in front of them; case makes no difference to Spark."""
     seen: set[str] = set()
     for node in read.written.expressions:
@@ -114,15 +114,15 @@ def _twice(read: Select, known: Schema) -> Iterator[Finding]:
         for name in names:
             if name and name.lower() in seen:
                 hint = f"take it out of the star: * except ({name.split('.')[0]})" if _has_star(read) else "give one another name"
-                yield Finding("duplicate-column", f"the result has two columns {name!r}", hint=hint, at=start(node))
+                yield Finding("duplicate-column", f"the result has two columns {name!r}", hint=hint, at=start_offset(node))
         seen |= {name.lower() for name in names}
 
 
-def _has_star(read: Select) -> bool:
+def _has_star(read: SelectStatement) -> bool:
     return any(node.is_star for node in read.written.expressions)
 
 
-def _columns(node: Any, read: Select, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
+def _columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Names and types that one item of the SELECT list gives."""
     from sqlglot import exp
 
@@ -137,14 +137,14 @@ def _columns(node: Any, read: Select, known: Schema) -> Iterator[tuple[str, pa.D
     if members:
         yield from ((f"{node.output_name}{f.name[len(_path(inner, read)) :]}", f.type) for f in members)
     elif node.args.get("aliases"):
-        yield from zip((a.name for a in node.args["aliases"]), _made(inner, read, known), strict=False)
+        yield from zip((a.name for a in node.args["aliases"]), _generated_types(inner, read, known), strict=False)
     elif _generator(inner) in GENERATORS:
-        yield node.output_name, next(_made(inner, read, known))
+        yield node.output_name, next(_generated_types(inner, read, known))
     else:
         yield node.output_name, _analysis(inner, read, known).type
 
 
-def _path(node: Any, read: Select) -> str:
+def _path(node: Any, read: SelectStatement) -> str:
     """``source.ip`` of a column node, without the table's name in front; empty for anything else."""
     from sqlglot import exp
 
@@ -156,19 +156,19 @@ def _path(node: Any, read: Select) -> str:
     return ".".join(parts)
 
 
-def _members(node: Any, read: Select, known: Schema) -> list[pa.Field]:
+def _members(node: Any, read: SelectStatement, known: Schema) -> list[pa.Field]:
     """The fields inside a struct that a column node names."""
     path = _path(node, read)
     return [f for f in known if f.name.startswith(f"{path}.")] if path else []
 
 
-def _with_views(read: Select, incoming: Schema) -> Schema:
+def _with_views(read: SelectStatement, incoming: Schema) -> Schema:
     """Incoming fields and what lateral views add."""
     known = incoming
     for lateral in read.written.args.get("laterals") or ():
         alias = lateral.args.get("alias")
         names = [column.name for column in (alias.columns if alias else ())]
-        types = list(_made(lateral.this, read, known))
+        types = list(_generated_types(lateral.this, read, known))
         for at, name in enumerate(names):
             known = known.append(pa.field(name, types[at] if at < len(types) else pa.null()))
     return known
@@ -187,7 +187,7 @@ def _arguments(call: Any) -> list[Any]:
     return [call.this, *call.expressions] if call.key != "anonymous" else list(call.expressions)
 
 
-def _made(generator: Any, read: Select, known: Schema) -> Iterator[pa.DataType]:
+def _generated_types(generator: Any, read: SelectStatement, known: Schema) -> Iterator[pa.DataType]:
     """Types of the columns that a generator makes; null where only Spark knows."""
     name = _generator(generator)
     if "posexplode" in name:
@@ -202,7 +202,7 @@ def _made(generator: Any, read: Select, known: Schema) -> Iterator[pa.DataType]:
         yield type_.value_type if pa.types.is_list(type_) else pa.null()
 
 
-def _analysis(node: Any, read: Select, known: Schema) -> Analysis:
+def _analysis(node: Any, read: SelectStatement, known: Schema) -> Analysis:
     from sqlglot import exp
 
     def unqualified(column: Any) -> Any:
@@ -220,7 +220,7 @@ def _analysis(node: Any, read: Select, known: Schema) -> Analysis:
 # ── Flat and nested columns of Spark ──────────────────────────────────────────────────────────────
 
 
-def _nested(events: DataFrame) -> DataFrame:
+def _nest(events: DataFrame) -> DataFrame:
     """Dotted columns gathered into structs."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -240,7 +240,7 @@ def _struct(node: Any) -> Column:
     return F.struct(*(_struct(child).alias(name) for name, child in node.items())) if isinstance(node, dict) else node
 
 
-def _flat(events: DataFrame) -> DataFrame:
+def _flatten(events: DataFrame) -> DataFrame:
     """Struct columns lifted to dotted columns."""
     from pyspark.sql import functions as F  # noqa: N812
 

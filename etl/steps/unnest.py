@@ -24,7 +24,7 @@ from etl.api import (
     without,
 )
 from etl.columns.texts import filtered
-from etl.steps.selection import conflict, conflicts, reserved
+from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
 
 class Unnest(ArrowStep):
@@ -35,8 +35,8 @@ class Unnest(ArrowStep):
     objects that was read as ``array<string>`` gives the JSON of each, for a step ``json`` behind. Events made of one come one
     behind the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
-    No event fails here. A text that is no array is refused by the step that reads it; what is said with ``empty: drop`` is
-    counted as filtered, and what is more than one event of one as made. Memory: fields beside the array are copied for every
+    No event fails here. A text that is no array is refused by the step that reads it; events that ``empty: drop``
+    drops count as filtered, the further events of one event as made. Memory: fields beside the array are copied for every
     element, so drop what is long and not needed before.
 
     ```yaml
@@ -69,8 +69,10 @@ class Unnest(ArrowStep):
         element, names = self._element(incoming).names, self.fields(incoming).names
         for option, given in (("target" if self.target else "field", element), ("position", [self.position])):
             for name in given:
-                yield from reserved(name, (option,)) if name is not None else ()
-                yield from (conflict(name, other, (option,)) for name, other in conflicts(names, [name] if name else []))
+                yield from reserved_name(name, (option,)) if name is not None else ()
+                yield from (
+                    conflict_finding(name, other, (option,)) for name, other in struct_conflicts(names, [name] if name else [])
+                )
         if self.position in element:
             yield Finding("duplicate-field", f"two options fill the field {self.position!r}", ("position",))
 
@@ -88,17 +90,17 @@ class Unnest(ArrowStep):
             counts = _counts(batch.column(self.field))
             if self.empty == "drop" and not counts.all():
                 batch, counts = filtered(batch, pa.array(counts > 0)), counts[counts > 0]
-            return Outcome(self._unnested(batch, counts))
+            return Outcome(self._unnest(batch, counts))
 
         return run
 
-    def _unnested(self, batch: pa.RecordBatch, counts: Any) -> pa.RecordBatch:
+    def _unnest(self, batch: pa.RecordBatch, counts: Any) -> pa.RecordBatch:
         import numpy as np
 
-        from etl.steps.each import each
+        from etl.steps.event_copies import copy_events
 
         array = batch.column(self.field)
-        others, at = each(batch.drop_columns([self.field]), counts, np.arange(counts.sum()))
+        others, at = copy_events(batch.drop_columns([self.field]), counts, np.arange(counts.sum()))
         found = array.flatten() if _is_array(array.type) else pa.nulls(0)
         if len(at) > len(found):  # events without an element
             found = found.take(pa.array(at, mask=at < 0))

@@ -63,7 +63,7 @@ class Window(SparkStep):
     | `percentile(x, 0.95)` | double, exact, between two values where it falls there | null | every distinct value |
     | `approx_percentile(x, 0.95)` | as x, a value that occurs | null | bounded |
 
-    x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits what it sees.
+    x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.
     Sliding windows of counts, minima and maxima alone are the fastest: each slide is aggregated once and merged.
     Of events with the same time the one with the smaller offset is the earlier. State holds one entry per open
     window and group. Exactly-once across restarts; an aggregate, a size or a group that changes needs a new state.
@@ -112,41 +112,41 @@ class Window(SparkStep):
         default=None, description="Silence of all sources after which open windows are closed; none means they wait."
     )
 
-    # ── What it says of itself ──
+    # ── Planning ──
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Lengths that make no window, unknown fields, bad aggregates, clashing names."""
-        yield from self._lengths()
-        yield from self._time_field(incoming)
+        """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
+        yield from self._check_lengths()
+        yield from self._check_time(incoming)
         for at, name in enumerate(self.group_by):
-            yield from _known(name, incoming, ("group_by", at))
-        for name, aggregate in self._checked(incoming).items():
+            yield from _check_known(name, incoming, ("group_by", at))
+        for name, aggregate in self._aggregates(incoming).items():
             yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
-        clash = _clash([START, END, *self.group_by, *self.aggregates])
-        if clash:
-            yield Finding("name-conflict", clash, ("aggregates",), "give the field another name")
+        conflict = _name_conflict([START, END, *self.group_by, *self.aggregates])
+        if conflict:
+            yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
         else:
-            yield from self._condition(incoming)
+            yield from self._check_having(incoming)
 
     def fields(self, incoming: Schema) -> Schema:
         """``window_start``, ``window_end``, group fields, aggregates."""
         types = dict.fromkeys((START, END), self._time_type(incoming))
         for name in self.group_by:
             types[name] = incoming.field(name).type if name in incoming.names else pa.null()
-        types |= {name: aggregate.type for name, aggregate in self._checked(incoming).items()}
+        types |= {name: aggregate.type for name, aggregate in self._aggregates(incoming).items()}
         return pa.schema(list(types.items()))
 
     def needs(self, incoming: Schema) -> frozenset[str]:
-        """Time, group fields and what aggregates look at."""
-        looked_at = (aggregate.fields for aggregate in self._checked(incoming).values())
-        return frozenset(self.group_by).union([self.time] if self.time else [], *looked_at)
+        """Time, group fields and the fields of aggregates."""
+        inputs = (aggregate.fields for aggregate in self._aggregates(incoming).values())
+        return frozenset(self.group_by).union([self.time] if self.time else [], *inputs)
 
     def event_time(self) -> tuple[str, timedelta]:
         """The time field and lateness; time of reading is never late."""
         return (self.time, self.late) if self.time else (ARRIVAL, timedelta(0))
 
     def idle_after(self) -> timedelta | None:
-        """As the option says. Windows over time of reading close by the clock: once an open one's end has passed."""
+        """The option; windows over time of reading close by the clock, once the end of an open one has passed."""
         if self.time:
             return self.idle
         return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
@@ -159,24 +159,24 @@ class Window(SparkStep):
         """Spark's name for when results are given."""
         return "update" if self.emit == "on_change" else "append"
 
-    # ── What it does ──
+    # ── Running ──
 
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         time, _ = self.event_time()
         found: dict[tuple[str | int, ...], str] = {
             ("aggregates", name): aggregate.sql(f"struct({quoted(time)}, {quoted(OFFSET)})")
-            for name, aggregate in self._checked(incoming).items()
+            for name, aggregate in self._aggregates(incoming).items()
         }
         return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
 
     def apply(self, events: DataFrame) -> DataFrame:
-        """Aggregate by window and group, then keep what ``having`` keeps."""
+        """Aggregate by window and group, then filter by ``having``."""
         from pyspark.sql import functions as F  # noqa: N812
 
         register(events.sparkSession)
         time, _ = self.event_time()
         order = quoted(time) if OFFSET not in events.columns else f"struct({quoted(time)}, {quoted(OFFSET)})"
-        checked = self._checked(schema_of(events))
+        checked = self._aggregates(schema_of(events))
         groups = [F.col(quoted(name)).alias(name) for name in self.group_by]
         results = [F.expr(aggregate.sql(order)).alias(name) for name, aggregate in checked.items()]
         live = without_heartbeats(events, time)
@@ -207,16 +207,16 @@ class Window(SparkStep):
         assert self.having is not None
         return analyse(self.having, schema_of(result)).spark_sql
 
-    def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
+    def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}
 
     def _time_type(self, incoming: Schema) -> pa.DataType:
         known = self.time in incoming.names and pa.types.is_timestamp(incoming.field(self.time).type)
         return incoming.field(self.time).type if known else TIMESTAMP
 
-    # ── Findings ──
+    # ── Checks ──
 
-    def _lengths(self) -> Iterator[Finding]:
+    def _check_lengths(self) -> Iterator[Finding]:
         if (self.size is None) == (self.gap is None):
             found = "has both size and gap" if self.size else "has neither size nor gap"
             yield Finding("bad-window", f"the window {found}", (), "give size for a fixed length, or gap for sessions")
@@ -233,10 +233,10 @@ class Window(SparkStep):
             hint = "name what makes a session, such as group_by: [source.ip]"
             yield Finding("bad-window", "Spark keeps sessions of groups only, and there is no group_by", ("gap",), hint)
 
-    def _time_field(self, incoming: Schema) -> Iterator[Finding]:
+    def _check_time(self, incoming: Schema) -> Iterator[Finding]:
         if self.time is None:
             return
-        yield from _known(self.time, incoming, ("time",))
+        yield from _check_known(self.time, incoming, ("time",))
         if self.time not in incoming.names:
             return
         type_ = incoming.field(self.time).type
@@ -244,7 +244,7 @@ class Window(SparkStep):
             hint = "put a timestamp step in front that reads it"
             yield Finding("wrong-type", f"event time {self.time!r} is {format_type(type_)}, and no timestamp", ("time",), hint)
 
-    def _condition(self, incoming: Schema) -> Iterator[Finding]:
+    def _check_having(self, incoming: Schema) -> Iterator[Finding]:
         if self.having is None:
             return
         found = analyse(self.having, self.fields(incoming))
@@ -254,13 +254,13 @@ class Window(SparkStep):
 _WINDOW, _PANE = "__window", "__pane"
 
 
-def _known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
+def _check_known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
     if name not in incoming.names:
         yield unknown_field(name, incoming, path)
 
 
-def _clash(names: list[str]) -> str | None:
-    """What is wrong with these names side by side."""
+def _name_conflict(names: list[str]) -> str | None:
+    """The contradiction between these names, None when there is none."""
     for at, name in enumerate(names):
         if name in names[:at]:
             return f"two fields of the result are named {name!r}"

@@ -21,7 +21,7 @@ FULL_HEADERS = (
     "name",
     "severity",
 )
-"""What stands in front of ``CEF:``, and the seven fields behind it."""
+"""The text in front of ``CEF:``, and the seven fields behind it."""
 
 ECS_HEADERS = (
     "log.syslog.header",
@@ -170,7 +170,7 @@ _CUSTOM = (
     ("flexNumber", "flexNumber", "flex_number", 2),
     ("flexString", "flexString", "flex_string", 2),
 )
-"""Fields whose meaning the event itself tells in a label: full name, key, name in ECS, how many."""
+"""Fields whose meaning is in a label of the event: full name, key, name in ECS, how many there are."""
 
 
 def _entries() -> Iterator[tuple[str, str, str]]:
@@ -200,7 +200,7 @@ _ECS = {spelling: ecs for full, key, ecs in _entries() for spelling in (key, ful
 _NAMINGS: dict[Naming, dict[str, str]] = {"ecs": _ECS, "full": _FULL, "written": {}}
 
 
-def naming(how: Naming) -> Callable[[str], str]:
+def key_names(how: Naming) -> Callable[[str], str]:
     """Keys → names; unknown keys keep theirs."""
     names = _NAMINGS[how]
     return lambda key: names.get(key, key)

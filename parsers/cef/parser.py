@@ -8,16 +8,16 @@ from typing import Literal
 from pydantic import Field
 
 from etl.api import FieldName
-from parsers.cef.names import Naming, headers, naming
-from parsers.pairs.headed import Cut, HeadedPairsParser
+from parsers.cef.names import Naming, headers, key_names
+from parsers.pairs.header_parser import Cut, HeaderPairsParser
 
 
-class Cef(HeadedPairsParser):
+class Cef(HeaderPairsParser):
     r"""Read events in the Common Event Format: ``CEF:0|vendor|product|version|id|name|severity|key=value key=value``.
 
     The header gives the text fields ``cef.version``, ``observer.vendor``, ``observer.product``, ``observer.version``,
     ``event.code``, ``cef.name`` and ``event.severity``; what stands in front of ``CEF:``, such as a header of syslog, is
-    ``log.syslog.header``. Extensions that nobody declared are kept in ``rest`` as one JSON object.
+    ``log.syslog.header``. Undeclared extensions go to ``rest`` as one JSON object.
 
     ``naming: ecs`` calls extensions by the fields of ECS (``src`` is ``source.ip``), ``full`` by the names of the CEF
     dictionary (``sourceAddress``, and in the header ``deviceVendor`` …), ``written`` as the event does (``src``); keys
@@ -56,15 +56,15 @@ class Cef(HeadedPairsParser):
     )
 
     def named(self) -> Callable[[str], str | None]:
-        """Keys in the naming asked for."""
-        return naming(self.naming)
+        """Keys in the names of the option ``naming``."""
+        return key_names(self.naming)
 
     def header_names(self) -> Sequence[str]:
         """The seven fields of the header."""
         return headers(self.naming)
 
-    def cutting(self) -> Cut:
-        """By bars, and by the key in front of each `=`."""
-        from parsers.cef.rows import reading
+    def compile_cut(self) -> Cut:
+        """Headers are cut at bars, extensions in front of the next key."""
+        from parsers.cef.extensions import compile_cut
 
-        return reading(self.strict, self.custom_labels)
+        return compile_cut(self.strict, self.custom_labels)

@@ -1,4 +1,4 @@
-"""Backslashes in texts, resolved only where there are any."""
+"""Escapes with a backslash → the characters they stand for, in the texts that have any."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-QUOTES = {'"': '"', "'": "'", "\\": "\\"}
-"""What a backslash means in front of a character, where all others keep theirs."""
+QUOTE_ESCAPES = {'"': '"', "'": "'", "\\": "\\"}
+"""What a backslash and a character stand for; in front of any other character a backslash stays."""
 
-JSON = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+JSON_ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def resolved(texts: Texts, rows: Array, meanings: Mapping[str, str], unicode: bool = False) -> Texts:
-    """The texts, those of ``rows`` (int64[m]) without escapes; ``unicode`` resolves ``\\u00e9``, too."""
+def resolve_escapes(texts: Texts, rows: Array, meanings: Mapping[str, str], unicode: bool = False) -> Texts:
+    """The texts, those of ``rows`` (int64[m]) without escapes; ``unicode`` resolves ``\\u00e9`` as well."""
     import numpy as np
 
     from parsers.common.escapes_kernel import unescape

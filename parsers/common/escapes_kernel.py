@@ -1,4 +1,4 @@
-"""The loop that resolves backslashes in texts."""
+"""The kernel that resolves escapes with a backslash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPLACEMENT = np.int64(0xFFFD)
 
 
 @part
-def _hex(byte: Any) -> Any:
+def _hex_digit(byte: Any) -> Any:
     """The value of a hexadecimal digit, -1 for none."""
     if np.uint8(0x30) <= byte <= np.uint8(0x39):
         return np.int64(byte) - 0x30
@@ -26,13 +26,13 @@ def _hex(byte: Any) -> Any:
 
 
 @part
-def _code(at: Any, end: Any) -> Any:
-    r"""The number of ``\uXXXX``, -1 where there is none."""
+def _code_unit(at: Any, end: Any) -> Any:
+    r"""The code unit of ``\uXXXX``, -1 where there is none."""
     if end < at + _SIX or load_byte(at) != _BACKSLASH or load_byte(at + _ONE) != _U:
         return _NONE
     code = np.int64(0)
     for place in range(2, 6):
-        digit = _hex(load_byte(at + np.uint64(place)))
+        digit = _hex_digit(load_byte(at + np.uint64(place)))
         if digit < 0:
             return _NONE
         code = code * 16 + digit
@@ -40,32 +40,32 @@ def _code(at: Any, end: Any) -> Any:
 
 
 @part
-def _tail(out: Any, bits: Any) -> Any:
+def _put_tail(out: Any, bits: Any) -> Any:
     store_byte(out, np.uint8(0x80 | (bits & 0x3F)))
     return out + _ONE
 
 
 @part
-def _utf8(out: Any, code: Any) -> Any:
-    """A character."""
+def _put_utf8(out: Any, code: Any) -> Any:
+    """Write a character as UTF-8; where the next one goes."""
     if code < 0x80:
         store_byte(out, np.uint8(code))
         return out + _ONE
     if code < 0x800:
         store_byte(out, np.uint8(0xC0 | (code >> 6)))
-        return _tail(out + _ONE, code)
+        return _put_tail(out + _ONE, code)
     if code < 0x10000:
         store_byte(out, np.uint8(0xE0 | (code >> 12)))
-        return _tail(_tail(out + _ONE, code >> 6), code)
+        return _put_tail(_put_tail(out + _ONE, code >> 6), code)
     store_byte(out, np.uint8(0xF0 | (code >> 18)))
-    return _tail(_tail(_tail(out + _ONE, code >> 12), code >> 6), code)
+    return _put_tail(_put_tail(_put_tail(out + _ONE, code >> 12), code >> 6), code)
 
 
 @kernel
 def unescape(address: Any, length: Any, rows: Any, letters: Any, unicode: Any, target: Any) -> Any:
-    """Write the texts of some rows without escapes to ``target``, of the same size, and let them lie there.
+    """Write the texts of some rows without escapes to ``target`` (at least their size), and set their addresses and lengths.
 
-    ``letters[b]`` is what a backslash and ``b`` mean, 0 where it means nothing and both stay; ``unicode`` is for ``\\uXXXX``.
+    ``letters[b]`` is what a backslash and ``b`` stand for, 0 where both stay; ``unicode`` resolves ``\\uXXXX``.
     """
     out = target
     for number in range(rows.shape[0]):
@@ -75,14 +75,14 @@ def unescape(address: Any, length: Any, rows: Any, letters: Any, unicode: Any, t
         while at < end:
             byte = load_byte(at)
             if byte == _BACKSLASH and at + _ONE < end:
-                code = _code(at, end) if unicode else _NONE
+                code = _code_unit(at, end) if unicode else _NONE
                 if code >= 0:
                     at += _SIX
-                    low = _code(at, end) if 0xD800 <= code < 0xDC00 else _NONE
+                    low = _code_unit(at, end) if 0xD800 <= code < 0xDC00 else _NONE
                     if 0xDC00 <= low < 0xE000:
                         at += _SIX
                         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-                    out = _utf8(out, _REPLACEMENT if 0xD800 <= code < 0xE000 else code)
+                    out = _put_utf8(out, _REPLACEMENT if 0xD800 <= code < 0xE000 else code)
                     continue
                 meant = letters[load_byte(at + _ONE)]
                 if meant != _ZERO:

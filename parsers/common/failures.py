@@ -1,4 +1,4 @@
-"""Rows of a column that cannot be read, each with the first reason that was found."""
+"""Rows of a column that fail, each with its first reason."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
+from etl.columns.addresses import truth
 from etl.columns.texts import owned_array
-from parsers.common.view_values import null_where, truth
+from parsers.common.view_values import null_where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
     Bools = np.ndarray[Any, Any]
 
 SHOWN_CHARACTERS = 100
-"""Of a wrong value, in the reason."""
+"""Characters of a wrong value that its reason shows."""
 
 
 class Failures:
-    """Collects what is wrong with the rows of one column; a row keeps its first reason."""
+    """Collects the rows of one column that fail; a row keeps its first reason."""
 
     def __init__(self, unmatched: pa.BooleanArray | None, reason: str) -> None:
-        """``unmatched`` are rows that have failed already, all for one reason."""
+        """``unmatched`` are the rows that fail from the start, all for ``reason``."""
         self._failed = None if unmatched is None else truth(unmatched)
         self._reasons: Any = reason
         self._blank = False
 
     def add(self, wrong: Bools, reasons: pa.StringArray) -> None:
-        """Rows (bool[n]) that failed, with a reason for each of the column's rows."""
+        """Rows (bool[n]) that fail, and a reason for each row of the column."""
         if not wrong.any():
             return
         self._reasons = reasons if self._failed is None else pc.if_else(pa.array(self._failed), self._reasons, reasons)

@@ -1,4 +1,4 @@
-"""The loop that cuts headers such as ``<134>Jan 1 host CEF:0|vendor|product|…|`` off texts."""
+"""The kernel that cuts headers such as ``<134>Jan 1 host CEF:0|vendor|product|…|`` off texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from etl.columns.intrinsics import load_byte
 from etl.columns.kernels import kernel, part
 
 READ, NO_TEXT, NO_HEADER, SHORT, LINE_BREAK = (np.uint8(number) for number in range(5))
-"""What became of a row: a whole header; or a null text, no header, one with too few fields, or with a line break inside."""
+"""How a row ended: with a whole header; or a null text, no header, too few fields, a line break inside."""
 
 _ONE, _NONE = np.uint64(1), np.uint64(0)
 _PIPE, _BACKSLASH, _QUOTE = np.uint8(0x7C), np.uint8(0x5C), np.uint8(0x22)
@@ -34,8 +34,8 @@ def _is_blank(byte: Any) -> Any:
 
 
 @part
-def _version(at: Any, end: Any, magic: Any) -> Any:
-    """Where the version behind the magic word begins, 0 when it does not stand here."""
+def _version_start(at: Any, end: Any, magic: Any) -> Any:
+    """Where the version behind the magic word begins; 0 when there is no magic word at ``at``."""
     for place in range(magic.shape[0]):
         if at >= end or load_byte(at) != magic[place]:
             return _NONE
@@ -46,13 +46,13 @@ def _version(at: Any, end: Any, magic: Any) -> Any:
 
 
 @part
-def _find(begin: Any, end: Any, magic: Any) -> Any:
-    """Where the magic word and the version behind it begin: the first that no letter or digit stands in front of."""
+def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
+    """Where the magic word and the version behind it begin: the first word without a letter or digit in front."""
     at, inside = begin, False
     while at < end:
         byte = load_byte(at)
         if byte == magic[0] and not inside:
-            version = _version(at, end, magic)
+            version = _version_start(at, end, magic)
             if version != _NONE:
                 return at, version
         inside = _is_alphanumeric(byte)
@@ -61,7 +61,7 @@ def _find(begin: Any, end: Any, magic: Any) -> Any:
 
 
 @part
-def _trimmed(at: Any, end: Any) -> Any:
+def _trim(at: Any, end: Any) -> Any:
     """A text without the line end behind it and the quotes around it."""
     while end > at and load_byte(end - _ONE) in (_FEED, _RETURN):
         end -= _ONE
@@ -91,7 +91,7 @@ def _field_end(at: Any, end: Any) -> Any:
 def cut_headers(
     address: Any, length: Any, magic: Any, starts: Any, lengths: Any, escaped: Any, body: Any, body_end: Any, outcomes: Any
 ) -> None:
-    """Texts → what stands in front of the magic word, the fields behind it, and the place of what follows.
+    """Texts → the text in front of the magic word, the fields behind it, and the address of what follows.
 
     ``starts`` (uint64[1 + fields, rows]) and ``lengths`` (int64, -1 for null) take the fields, ``escaped`` (uint8[1 + fields])
     notes which have escapes in any row.
@@ -103,8 +103,8 @@ def cut_headers(
         outcomes[row] = NO_TEXT
         if length[row] < 0:
             continue
-        begin, end = _trimmed(address[row], address[row] + np.uint64(length[row]))
-        word, at = _find(begin, end, magic)
+        begin, end = _trim(address[row], address[row] + np.uint64(length[row]))
+        word, at = _find_magic(begin, end, magic)
         outcomes[row] = NO_HEADER
         if at == _NONE:
             continue

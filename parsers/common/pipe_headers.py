@@ -1,4 +1,4 @@
-"""Columns of texts with a header such as ``CEF:0|vendor|product|…|`` → the header's fields, and where the rest of each lies."""
+"""Columns of texts with a header such as ``CEF:0|vendor|product|…|`` → the header's fields, and the addresses of the rest."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
-from parsers.common.escapes import resolved
+from parsers.common.escapes import resolve_escapes
 from parsers.common.pipe_header_kernel import LINE_BREAK, NO_HEADER, NO_TEXT, SHORT, cut_headers
-from parsers.pairs.columns import text_column
+from parsers.pairs.value_columns import text_column
 
 Array = np.ndarray[Any, Any]
 
@@ -18,10 +18,10 @@ _MEANINGS = {"|": "|", "\\": "\\"}
 
 
 class Headers(NamedTuple):
-    """What was found in front of the pairs of each row."""
+    """The header of each row."""
 
     fields: list[pa.Array]
-    """What stands in front of the magic word (null for nothing), then the fields behind it; all null where a row failed."""
+    """The text in front of the magic word (null: none), then the fields behind it; all null where a row failed."""
 
     version: Array
     """uint64[rows]: the address of the first field, which begins with a digit where the row has not failed."""
@@ -34,8 +34,8 @@ class Headers(NamedTuple):
     """uint8[rows]: 0, or one of `header_reasons`."""
 
 
-def cut(texts: Texts, magic: bytes, fields: int) -> Headers:
-    """The headers of all texts."""
+def read_headers(texts: Texts, magic: bytes, fields: int) -> Headers:
+    """The headers of all texts; ``fields`` stand behind the magic word."""
     rows = len(texts.length)
     starts, lengths = np.empty((1 + fields, rows), np.uint64), np.empty((1 + fields, rows), np.int64)
     body, body_end = np.empty((2, rows), np.uint64)
@@ -47,12 +47,12 @@ def cut(texts: Texts, magic: bytes, fields: int) -> Headers:
     for start, length, has_escapes in zip(starts, lengths, escaped, strict=True):
         field = texts._replace(address=start, length=length)
         there = np.where(length < 0, -1, every)
-        columns.append(text_column(resolved(field, every, _MEANINGS) if has_escapes else field, there))
+        columns.append(text_column(resolve_escapes(field, every, _MEANINGS) if has_escapes else field, there))
     return Headers(columns, starts[1], body, body_end, outcomes)
 
 
 def header_reasons(magic: str, fields: int) -> dict[int, str]:
-    """Why a header could not be read."""
+    """Outcome of `cut_headers` → the reason of the reject."""
     return {
         int(NO_TEXT): "is null",
         int(NO_HEADER): f"has no {magic!r} with a version behind it",

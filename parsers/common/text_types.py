@@ -1,20 +1,21 @@
-"""Texts → values of a declared type: strictly, the whole text, and only the wrong rows fail.
+"""Texts → values of a declared type. The whole text must be a value; only rows with a wrong text fail.
 
-An empty text is null, unless text is what was asked for. Whole numbers are decimal, real ones may have an exponent,
-booleans are ``true false 1 0`` in any case, times are ISO 8601.
+An empty text is null, except for the type text. Whole numbers are decimal, real ones may have an exponent, booleans are
+``true false 1 0`` in any case, dates are ISO 8601, and so are times unless a format has its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
+from etl.columns.addresses import truth
 from etl.columns.texts import owned_array
-from parsers.common.view_values import truth
 from parsers.timestamp.parser import Timestamp
 
 if TYPE_CHECKING:
@@ -23,15 +24,30 @@ if TYPE_CHECKING:
     Bools = np.ndarray[Any, Any]
 
 Read: TypeAlias = "Callable[[pa.Array], tuple[pa.Array, Bools | None]]"
-"""Texts of any kind → values, and where a text is none (None: nowhere)."""
+"""Texts of any kind → values, and the rows (bool[n]) whose text is wrong; None: no row."""
+
+ISO_8601 = ("iso8601",)
+"""The formats of times, unless a parser gives others."""
 
 
-def reader(type_: pa.DataType, timezone: str = "UTC") -> Read:
+def reader(type_: pa.DataType, timezone: str = "UTC", time_formats: Sequence[str] = ISO_8601) -> Read:
     """How texts become values of a type. Raises ValueError for types that no single text fills."""
+    if pa.types.is_timestamp(type_):
+        return _time(type_, timezone, tuple(time_formats))
     for fits, make in _READERS:
         if fits(type_):
             return make(type_, timezone)
     raise ValueError("one text fills no list, map or struct; types are text, numbers, boolean, binary, date and timestamp")
+
+
+def item_type(type_: pa.DataType) -> pa.DataType:
+    """The type of one value of a field: of a list, that of its items."""
+    return type_.value_type if pa.types.is_list(type_) else type_
+
+
+def item_reader(type_: pa.DataType) -> Read:
+    """`reader` for the values of a field that may be a list. Raises ValueError."""
+    return reader(item_type(type_))
 
 
 def _text(type_: pa.DataType, timezone: str) -> Read:
@@ -79,15 +95,20 @@ def _halved(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
     return pa.concat_arrays([_halved(texts.slice(0, half), type_), _halved(texts.slice(half), type_)])
 
 
-def _time(type_: pa.DataType, timezone: str) -> Read:
-    parse = Timestamp(formats=("iso8601",), timezone=timezone).compile()
+def _date(type_: pa.DataType, timezone: str) -> Read:
+    return _time(type_, timezone, ISO_8601)
+
+
+def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> Read:
+    """The formats are compiled at the first texts: lint, which asks for readers, does without numpy."""
+    parse = cache(Timestamp(formats=formats, timezone=timezone).compile)
 
     def read(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-        instants = parse(texts).columns["timestamp"]
-        missing = instants.null_count != texts.null_count
-        wrong = truth(pc.and_(texts.is_valid(), pc.is_null(instants))) if missing else None
-        if wrong is not None:
-            wrong &= truth(pc.not_equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
+        instants = parse()(texts).columns["timestamp"]
+        wrong = None
+        if instants.null_count != texts.null_count:
+            empty = truth(pc.equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
+            wrong = truth(pc.and_(texts.is_valid(), instants.is_null())) & ~empty
         return instants if type_ == TIMESTAMP else pc.cast(instants, type_, safe=False), wrong
 
     return read
@@ -100,6 +121,5 @@ _READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str]
     (pa.types.is_decimal, _by_cast(r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)$")),
     (pa.types.is_boolean, _by_cast(r"^(?i:true|false|1|0)$")),
     (pa.types.is_binary, _by_cast("")),
-    (pa.types.is_timestamp, _time),
-    (pa.types.is_date, _time),
+    (pa.types.is_date, _date),
 )

@@ -1,7 +1,7 @@
-"""Captured texts as values: which of the nulls are empty texts, and which texts mean null.
+"""Columns of captured texts: which nulls are empty texts, which texts mean null, and other values for some rows.
 
-The scanner gives null both where a capture took no part and where it is empty; a format whose captures always take part
-knows better. Only the 16 bytes of each view are looked at, never the texts.
+The scanner gives null both for a capture that took no part in the match and for an empty one. A parser whose captures always
+take part turns the latter into empty texts. These functions read the 16 bytes of each view, never the texts behind them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.addresses import truth
 from etl.columns.texts import owned_array, taken
 
 if TYPE_CHECKING:
@@ -53,15 +54,17 @@ def blanks_for_pluses(texts: pa.Array) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), len(plain), [bits, ends, pa.py_buffer(blanks)], offset=plain.offset)
 
 
-def laid(texts: pa.Array, rows: Any, others: pa.Array | None) -> pa.Array:
-    """The views with other texts (string_view[m]) in these rows (int64[m])."""
+def replace_rows(column: pa.Array, rows: Any, values: pa.Array | None) -> pa.Array:
+    """The column with other values in these rows (int64[m]); None changes none. Views stay views where both columns are."""
     import numpy as np
 
-    if others is None:
-        return texts
-    at = np.arange(len(texts))
-    at[rows] = len(texts) + np.arange(len(rows))
-    return taken(pa.concat_arrays([texts, others]), at)
+    if values is None:
+        return column
+    if column.type != values.type or column.type != pa.string_view():
+        column = owned_array(column)
+    at = np.arange(len(column))
+    at[rows] = len(column) + np.arange(len(rows))
+    return taken(pa.concat_arrays([column, values]), at)
 
 
 def equal_to(texts: pa.Array, text: str) -> Bools:
@@ -88,11 +91,6 @@ def begins_with(texts: pa.Array, prefix: str) -> Bools:
     begin = views.view(np.uint8).reshape(-1, 16)[:, 4 : 4 + len(wanted)]
     found: Bools = truth(texts.is_valid()) & (views[:, 0] >= len(wanted)) & (begin == wanted).all(axis=1)
     return found
-
-
-def truth(mask: pa.BooleanArray) -> Bools:
-    """A mask as numpy's."""
-    return mask.to_numpy(zero_copy_only=False)
 
 
 def _views(texts: pa.Array) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv as stdlib_csv
+import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -23,14 +26,15 @@ from etl.api import (
 )
 from etl.columns.texts import filtered, owned_array
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.field_conflicts import field_conflicts
+from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.text_types import reader
 from parsers.common.view_values import equal_to
-from parsers.csv.header import header_names
-from parsers.csv.records import records_of
-from parsers.csv.tree import REST, Dialect, escaped, plain
+from parsers.csv.record_pattern import REST, Dialect, escaped, plain
+from parsers.csv.record_scanner import record_scanner
 
 MOST_COLUMNS = 500
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_@\-]+")
 
 
 class Csv(Parser):
@@ -91,7 +95,7 @@ class Csv(Parser):
         if len(columns) > MOST_COLUMNS:
             yield Finding("too-many-columns", f"{len(columns)} columns; there may be {MOST_COLUMNS}", ("header",))
         for name, type_ in self.declared.items():
-            yield from self._check_type(name, type_)
+            yield from self._check_declared(name, type_)
         if self.rest in columns:
             yield Finding("field-conflict", f"{self.rest!r} names a column already", ("rest",))
         if self.delimiter in (self.quote, "\r", "\n"):
@@ -101,14 +105,11 @@ class Csv(Parser):
             yield Finding("no-field", message, ("names",))
         yield from field_conflicts(self, "names")
 
-    def _check_type(self, name: str, type_: str) -> Iterable[Finding]:
+    def _check_declared(self, name: str, type_: str) -> Iterable[Finding]:
         if name not in self.columns:
             hint = nearest(name, self.columns) or f"columns are {', '.join(filter(None, self.columns))}"
             yield Finding("unknown-field", f"no column is named {name!r}", ("fields", name), hint)
-        try:
-            reader(parse_type(type_))
-        except ValueError as error:
-            yield Finding("unreadable-type", f"field {name!r} is {type_}: {error}", ("fields", name))
+        yield from check_type(name, type_, reader)
 
     def parsed(self) -> Schema:
         """The columns that have names, and ``rest``."""
@@ -117,7 +118,7 @@ class Csv(Parser):
         return pa.schema(list((types if self.rest is None else types | {self.rest: pa.string()}).items()))
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """As every parser, without the lines that are the header."""
+        """As every parser; a text equal to the header is dropped."""
         run, header = super().open(incoming), self.header
         if header is None:
             return run
@@ -129,9 +130,9 @@ class Csv(Parser):
         return without_header
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """One or more patterns over the whole column, and others over what has too few values."""
+        """Patterns over the whole column, and others over the texts with too few values."""
         wanted = tuple([bool(name) for name in self.columns])
-        records = records_of(self._dialect, wanted, rest=self.rest is not None, short=self.short)
+        records = record_scanner(self._dialect, wanted, rest=self.rest is not None, short=self.short)
         columns = {name: number for number, name in enumerate(self.columns) if name}
         types = {name: parse_type(self.declared.get(name, "string")) for name in columns}
         readers = {name: reader(type_) for name, type_ in types.items()}
@@ -157,7 +158,7 @@ class Csv(Parser):
         """The columns' names in order, from the header where none are given."""
         if self.names or self.header is None:
             return list(self.names)
-        return header_names(self.header, self.delimiter, self.quote)
+        return _header_names(self.header, self.delimiter, self.quote)
 
     @property
     def _dialect(self) -> Dialect:
@@ -183,3 +184,22 @@ def _replaced(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
     if dialect.backslash:
         return pc.replace_substring_regex(texts, r"(?s)\\(.)", r"\1")
     return pc.replace_substring(texts, dialect.quote * 2, dialect.quote)
+
+
+def _header_names(line: str, delimiter: str, quote: str) -> list[str]:
+    """The fields of a header's columns, empty for one without title; no field when the line is no record."""
+    quoting: Literal[0, 3] = stdlib_csv.QUOTE_MINIMAL if quote else stdlib_csv.QUOTE_NONE
+    blanks = not delimiter.isspace()
+    try:
+        records = stdlib_csv.reader(
+            [line], delimiter=delimiter, quotechar=quote or None, quoting=quoting, skipinitialspace=blanks
+        )
+        return [_field_name(title.strip()) for title in chain.from_iterable(records)]
+    except (stdlib_csv.Error, TypeError, ValueError):
+        return []
+
+
+def _field_name(title: str) -> str:
+    """``bytes in total`` → ``bytes_in_total``."""
+    parts = [_NO_NAME.sub("_", part) for part in title.split(".")]
+    return ".".join(part if re.match("[A-Za-z_@]", part) else f"_{part}" for part in parts) if title else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -10,10 +10,14 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size
+from etl.columns.texts import owned_array
+from etl.scanner.engines import decode_texts, encode_texts
+from etl.scanner.pattern_error import PatternError
+from etl.scanner.regex_printer import format_regex
+from etl.scanner.syntax import parse
+from etl.scanner.tree import Node, captures
 from parsers.decode.charsets import codec, reader
-from parsers.decode.decoded_bytes import decoder
-from parsers.decode.inflated import inflated
-from parsers.decode.parts import parts_decoder, parts_pattern
+from parsers.decode.encodings import decoder, decompress
 
 
 class Decode(Parser):
@@ -69,10 +73,10 @@ class Decode(Parser):
     target: FieldName | None = Field(default=None, description="The field that gets the text; none means the field itself.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: a character set that does not exist, and a pattern that is none."""
+        """The input field, a character set that does not exist, a pattern that is none."""
         yield from super().check(incoming)
         try:
-            parts_pattern(self.within or "(?<all>)")
+            _part_pattern(self.within or "(?<all>)")
         except ValueError as error:
             yield Finding("bad-regex", str(error), ("within",))
         try:
@@ -89,7 +93,7 @@ class Decode(Parser):
         whole = self._whole()
         if self.within is None:
             return whole
-        replace = parts_decoder(parts_pattern(self.within), lambda parts: whole(parts).columns[self._target])
+        replace = _part_decoder(_part_pattern(self.within), lambda parts: whole(parts).columns[self._target])
         return lambda texts: Parsed({self._target: replace(texts)})
 
     def _whole(self) -> Callable[[pa.StringArray], Parsed]:
@@ -98,7 +102,7 @@ class Decode(Parser):
         def parse(texts: pa.Array) -> Parsed:
             data, reasons = decode(texts)
             if self.compression != "none":
-                data, more = inflated(data, self.compression, self.max_bytes)
+                data, more = decompress(data, self.compression, self.max_bytes)
                 reasons = _first(reasons, more)
             decoded = read(data)
             if decoded.null_count > data.null_count:
@@ -118,3 +122,50 @@ def _first(reasons: pa.StringArray | None, more: pa.StringArray | None) -> pa.St
     if reasons is None or more is None:
         return more if reasons is None else reasons
     return pc.coalesce(reasons, more)
+
+
+# ── Parts of texts ────────────────────────────────────────────────────────────────────────────────
+
+
+def _part_pattern(text: str) -> str:
+    """The expression for the package ``regex``, whose group holds the part. Raises ValueError."""
+
+    def unknown(name: str, at: int) -> Node:
+        raise PatternError(f"no pattern is called {name!r} here", at)
+
+    try:
+        tree = parse(text, unknown)
+    except PatternError as error:
+        raise ValueError(str(error)) from None
+    if (found := len(captures(tree))) != 1:
+        raise ValueError(f"one capture, such as (?<part>.*), says what is decoded, and there are {found}")
+    return format_regex(tree, backtracking=True)
+
+
+def _part_decoder(pattern: str, decode: Callable[[pa.StringArray], pa.StringArray]) -> Callable[[pa.Array], pa.StringArray]:
+    """A column → the same with what the pattern captures decoded; a part that ``decode`` makes null stays."""
+    import regex
+
+    compiled = regex.compile(pattern, regex.VERSION1)
+
+    def replace(texts: pa.Array) -> pa.StringArray:
+        """A loop over texts: their parts are decoded as one column."""
+        rows = list(decode_texts(owned_array(texts)))
+        found = [[] if row is None else [match.span(1) for match in compiled.finditer(row) if match[1]] for row in rows]
+        parts = encode_texts(row[start:end] for row, spans in zip(rows, found, strict=True) for start, end in spans if row)
+        decoded = decode_texts(pc.coalesce(decode(parts), parts))
+        return encode_texts(_joined(row, spans, decoded) for row, spans in zip(rows, found, strict=True))
+
+    return replace
+
+
+def _joined(text: str | None, spans: list[tuple[int, int]], decoded: Iterator[str | None]) -> str | None:
+    """The text with the next decoded parts in place of these spans."""
+    if text is None:
+        return None
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        pieces += [text[at:start], next(decoded) or ""]
+        at = end
+    return "".join([*pieces, text[at:]])

@@ -14,11 +14,11 @@ from etl.columns.texts import owned_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.field_conflicts import field_conflicts
+from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.text_types import reader
 from parsers.common.view_values import empty_where
+from parsers.dissect.scan_plan import FieldPiece, plan_scan
 from parsers.dissect.syntax import Dissection, Key, dissection
-from parsers.dissect.tree import Piece, plan
 
 
 class Dissect(Parser):
@@ -57,7 +57,7 @@ class Dissect(Parser):
         description="Spark SQL types of keys that are not text, and the fields that references may name.",
         examples=[{"took": "int"}],
     )
-    rest: FieldName = Field(default="rest", description="Text field for the JSON of what references name and nobody declared.")
+    rest: FieldName = Field(default="rest", description="Text field for the JSON of references whose names are not declared.")
     trim: Literal["none", "left", "right", "both"] = Field(
         default="none", description="On which side blanks are cut from values."
     )
@@ -66,7 +66,7 @@ class Dissect(Parser):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """A bad pattern, types that no text fills, fields that get in each other's way."""
+        """A bad pattern, types that no text fills, fields that contradict each other."""
         yield from super().check(incoming)
         found = dissection(self.pattern)
         if isinstance(found, PatternError):
@@ -84,11 +84,7 @@ class Dissect(Parser):
                 hint = nearest(name, keys) or f"keys are {', '.join(keys)}"
                 yield Finding("unknown-field", f"the pattern has no key {name!r}", ("fields", name), hint)
         for name, type_ in self._types(found).items():
-            path = ("fields", name) if name in self.declared else ("pattern",)
-            try:
-                reader(type_)
-            except ValueError as error:
-                yield Finding("unreadable-type", f"field {name!r} is {format_type(type_)}: {error}", path)
+            yield from check_type(name, format_type(type_), reader, ("fields", name) if name in self.declared else ("pattern",))
 
     def parsed(self) -> Schema:
         """The keys in order, then declared names, then ``rest``."""
@@ -103,20 +99,20 @@ class Dissect(Parser):
         found = dissection(self.pattern)
         if isinstance(found, PatternError):
             raise found
-        todo = plan(found, self.append_separator)
-        scanner = Scanner([todo.tree])
+        plan = plan_scan(found, self.append_separator)
+        scanner = Scanner([plan.tree])
         types = self._types(found)
         readers = {name: reader(type_) for name, type_ in types.items()}
-        named = [name for name in types if name not in todo.fields]
+        named = [name for name in types if name not in plan.fields]
         trimmed = _trimmer(self.trim)
         reason = f"does not match {self.pattern!r}"
 
         def parse(text: pa.Array) -> Parsed:
             scan = scanner.scan(text)
             captures = {name: trimmed(empty_where(column, scan.pattern >= 0)) for name, column in scan.captures.items()}
-            columns = {name: _joined(captures, pieces) for name, pieces in todo.fields.items()}
-            if todo.references:
-                columns |= self._referenced(captures, todo.references, named)
+            columns = {name: _joined(captures, pieces) for name, pieces in plan.fields.items()}
+            if plan.references:
+                columns |= self._referenced(captures, plan.references, named)
             failures = Failures(scan.unmatched, reason)
             for name, read in readers.items():
                 values, wrong = read(columns[name] if types[name] == pa.string() else _trimmer("both")(columns[name]))
@@ -128,12 +124,12 @@ class Dissect(Parser):
         return parse
 
     def _referenced(
-        self, captures: Mapping[str, pa.Array], references: Sequence[tuple[list[Piece], str]], named: Sequence[str]
+        self, captures: Mapping[str, pa.Array], references: Sequence[tuple[list[FieldPiece], str]], named: Sequence[str]
     ) -> dict[str, pa.Array]:
-        from parsers.common.json_pairs import by_name
+        from parsers.dissect.references import reference_columns
 
         pairs = [(_plain(_joined(captures, pieces)), _plain(captures[value])) for pieces, value in references]
-        return by_name(pairs, named, self.rest)
+        return reference_columns(pairs, named, self.rest)
 
     @property
     def _has_references(self) -> bool:
@@ -141,7 +137,7 @@ class Dissect(Parser):
         return not isinstance(found, PatternError) and any(key.kind == "value" for key in found.keys)
 
     def _types(self, found: Dissection) -> dict[str, pa.DataType]:
-        """Fields and their types, ``rest`` left out; what ``fields`` says counts more than the pattern."""
+        """Fields and their types, without ``rest``; a type in ``fields`` wins over one in the pattern."""
         keys = {name: key.type or "string" for name, key in _fields(found.keys).items()}
         extra = self.declared if any(key.kind == "value" for key in found.keys) else {}
         return {name: parse_type(self.declared.get(name, type_)) for name, type_ in (keys | dict(extra)).items()}
@@ -164,7 +160,7 @@ def _fields(keys: Sequence[Key]) -> dict[str, Key]:
     return found
 
 
-def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[Piece]) -> pa.Array:
+def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> pa.Array:
     """Pieces as one text; a single one stays a view."""
     if len(pieces) == 1:
         return captures[pieces[0].capture]

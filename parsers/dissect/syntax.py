@@ -43,7 +43,7 @@ class Key:
 
     order: int | None
     length: int | None
-    """Characters of its value; None where the text behind it says the end."""
+    """Characters of its value; None where the text behind it ends the value."""
 
     padded: bool
     """Whether the text behind it may be repeated."""
@@ -83,7 +83,7 @@ def _read(pattern: str) -> Dissection:
         raise PatternError("there is no key; a key is written %{name}", 0)
     for key in read[:-1]:
         if not key.after and key.length is None:
-            message = "nothing stands between two keys, so where one ends cannot be told"
+            message = "nothing stands between two keys, so the end of the first is unknown"
             raise PatternError(message, key.at, hint="%{name#4} takes four characters")
     return Dissection(texts[0], tuple(read))
 

@@ -1,4 +1,4 @@
-"""The parser `geoip`: where an address is, and whose network it belongs to."""
+"""The parser `geoip`: the place and the network of an IP address."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema
-from parsers.geoip.records import NETWORK, PLACE, Detail, lookup
+from parsers.geoip.records import NETWORK_FIELDS, PLACE_FIELDS, Detail, open_lookup
 
 
 class Geoip(Parser):
     """Look up places and networks of IP addresses in MaxMind DB files.
 
-    The files are yours, none comes along: GeoLite2 and GeoIP2 of MaxMind, DB-IP and others in their layout. ``geo_database``
-    (City, Country, Enterprise) gives the fields ``geo.*`` of ECS, ``as_database`` (ASN, ISP) ``as.number`` and
-    ``as.organization.name``, under ``target``. What a file does not know is null: private addresses are in none of the
-    public ones. A null address gives nulls; a text that is no address fails. An address may have a zone
+    No file comes with this package; use your own: GeoLite2 and GeoIP2 of MaxMind, DB-IP and others in their layout.
+    ``geo_database`` (City, Country, Enterprise) gives the fields ``geo.*`` of ECS, ``as_database`` (ASN, ISP) ``as.number`` and
+    ``as.organization.name``, under ``target``. Values that a file lacks are null; public files have no
+    private addresses. A null address gives nulls; a text that is no address fails. An address may have a zone
     (``fe80::1%eth0``), and IPv4 inside IPv6 (``::ffff:192.0.2.1``) counts as IPv4.
 
-    On a cluster each host needs the files at the same path. A file that is replaced is read anew with the next
-    micro-batch: put a new one in its place with a rename. A distinct address is looked up once, in about 15 µs, and
-    kept while it is among 100,000.
+    On a cluster each host needs the files at the same path. A replaced file is read again with the next
+    micro-batch; replace it with a rename. A distinct address is looked up once, in about 15 µs; 100,000 of them are cached.
 
     ```yaml
     type: geoip
@@ -51,13 +50,13 @@ class Geoip(Parser):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the address: files that are missing or are no MaxMind DB."""
+        """The address field, and files that are missing or are no MaxMind DB."""
         yield from super().check(incoming)
         if not self._databases:
             yield Finding("no-database", "geoip needs a geo_database, an as_database or both", (), "name a file you have")
         for option, path, _ in self._databases:
             try:
-                lookup(path, _state(path), (), self.language)
+                open_lookup(path, _file_state(path), (), self.language)
             except (OSError, ValueError) as error:
                 yield Finding("unreadable-file", f"MaxMind DB file {path!r} cannot be read: {error}", (option,))
 
@@ -80,7 +79,7 @@ class Geoip(Parser):
 
     def _lookup(self, path: str, details: tuple[Detail, ...]) -> Callable[[pa.Array], Parsed]:
         try:
-            return lookup(path, _state(path), details, self.language)
+            return open_lookup(path, _file_state(path), details, self.language)
         except (OSError, ValueError) as error:
             raise ComponentError(f"MaxMind DB file {path!r} cannot be read: {error}") from error
 
@@ -91,16 +90,16 @@ class Geoip(Parser):
 
     def _given(self) -> Iterator[tuple[str, str, tuple[Detail, ...]]]:
         if self.geo_database is not None:
-            yield "geo_database", self.geo_database, PLACE
+            yield "geo_database", self.geo_database, PLACE_FIELDS
         if self.as_database is not None:
-            yield "as_database", self.as_database, NETWORK
+            yield "as_database", self.as_database, NETWORK_FIELDS
 
     def _name(self, detail: str) -> str:
         target = self.field.rpartition(".")[0] if self.target is None else self.target
         return f"{target}.{detail}" if target else detail
 
 
-def _state(path: str) -> tuple[int, int]:
-    """What changes when a file is replaced."""
+def _file_state(path: str) -> tuple[int, int]:
+    """Another value when the file has been replaced."""
     found = os.stat(path)
     return found.st_mtime_ns, found.st_ino

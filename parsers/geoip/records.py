@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from etl.api import ComponentError
-from parsers.common.distinct_values import DistinctLookup
+from parsers.common.distinct_lookup import DistinctLookup
 
 MOST_FILES = 8
-"""Files that a process keeps open."""
+"""Open files of a process."""
 
 
 class Detail(NamedTuple):
-    """A field, and where a record has it: keys, places in lists, or ``names`` for the name in the language asked for."""
+    """A field and its path in a record: keys, indexes of lists; ``names`` at the end for the name in the chosen language."""
 
     name: str
     type: pa.DataType
@@ -33,7 +33,7 @@ _KINDS = {_TEXT: str, _REAL: float, _WHOLE: int}
 REGION = "geo.region_iso_code"
 """The country's code, a hyphen and the region's, as ISO 3166-2 has it; a record has the region's alone."""
 
-PLACE = (
+PLACE_FIELDS = (
     Detail("geo.continent_code", _TEXT, ("continent", "code")),
     Detail("geo.continent_name", _TEXT, ("continent", "names")),
     Detail("geo.country_iso_code", _TEXT, ("country", "iso_code")),
@@ -46,17 +46,17 @@ PLACE = (
     Detail("geo.location.lat", _REAL, ("location", "latitude")),
     Detail("geo.location.lon", _REAL, ("location", "longitude")),
 )
-"""Of a place; of several regions that contain each other the smallest, which is the last."""
+"""Fields of a place; of several regions that contain each other, the smallest counts, which is the last."""
 
-NETWORK = (
+NETWORK_FIELDS = (
     Detail("as.number", _WHOLE, ("autonomous_system_number",)),
     Detail("as.organization.name", _TEXT, ("autonomous_system_organization",)),
 )
 
 
 @lru_cache(maxsize=MOST_FILES)
-def lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], language: str) -> DistinctLookup:
-    """Addresses → details, from a file that is mapped into memory; ``state`` tells a replaced file from the one before.
+def open_lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], language: str) -> DistinctLookup:
+    """Addresses → details, from a file that is mapped into memory; another ``state`` means that the file has been replaced.
 
     Raises OSError or ValueError when it cannot be read.
     """
@@ -99,8 +99,8 @@ def _reader(detail: Detail, language: str) -> Callable[[Any], Any]:
     kind = _KINDS[detail.type]
 
     def read(record: Any) -> Any:
-        value = _at(record, path)
-        value = _at(record, fallback) if value is None and fallback else value
+        value = _value_at(record, path)
+        value = _value_at(record, fallback) if value is None and fallback else value
         if not isinstance(value, kind):
             return None
         return _region(record, str(value)) if detail.name == REGION else value
@@ -108,7 +108,7 @@ def _reader(detail: Detail, language: str) -> Callable[[Any], Any]:
     return read
 
 
-def _at(record: Any, path: Iterable[str | int]) -> Any:
+def _value_at(record: Any, path: Iterable[str | int]) -> Any:
     for part in path:
         if isinstance(record, dict):
             record = record.get(part)
@@ -120,5 +120,5 @@ def _at(record: Any, path: Iterable[str | int]) -> Any:
 
 
 def _region(record: Any, code: str) -> str:
-    country = _at(record, ("country", "iso_code"))
+    country = _value_at(record, ("country", "iso_code"))
     return f"{country}-{code}" if isinstance(country, str) else code

@@ -20,23 +20,23 @@ _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 def field_types(tree: Node) -> Mapping[str, pa.DataType]:
     """The fields of one pattern in the order of their first captures."""
-    known = _known.get(id(tree))
+    known = _cache.get(id(tree))
     if known is None:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        known = _known[id(tree)] = tree, _field_types(tree)  # the tree is kept, so no other gets its id
+        if len(_cache) >= MOST_CACHED:
+            _cache.clear()
+        known = _cache[id(tree)] = tree, _field_types(tree)  # the tree is kept, so no other gets its id
     return known[1]
 
 
-MOST_KNOWN = 1024
-_known: dict[int, tuple[Node, Mapping[str, pa.DataType]]] = {}
-"""By the identity of trees: the compiler gives the same one for the same pattern, and asking for a hash is a walk."""
+MOST_CACHED = 1024
+_cache: dict[int, tuple[Node, Mapping[str, pa.DataType]]] = {}
+"""By the identity of trees: the compiler returns one tree for one pattern, and the hash of a tree takes a walk over it."""
 
 
 def _field_types(tree: Node) -> Mapping[str, pa.DataType]:
     found = captures(tree)
     casts = _by_field(found)
-    together = _together(tree, [capture.field for capture in found])
+    together = _pairs_together(tree, [capture.field for capture in found])
     types = {}
     for field, numbers in casts.items():
         of = {_TYPES[cast] for cast in numbers.values()}
@@ -72,7 +72,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.list_(inner) if pa.types.is_list(one) or pa.types.is_list(other) else inner
 
 
-def distinct(tree: Node) -> Node:
+def with_distinct_names(tree: Node) -> Node:
     """The tree with a name of its own for each capture of a field that is an array: ``field#0``, ``field#1`` …"""
     types = field_types(tree)
     names = {
@@ -85,8 +85,10 @@ def distinct(tree: Node) -> Node:
     return renamed(tree, iter(fields))
 
 
-def gathering(names: Sequence[str], types: Mapping[str, pa.DataType]) -> Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]:
-    """Captured texts by the names that `distinct` gave → the fields with these types."""
+def compile_gather(
+    names: Sequence[str], types: Mapping[str, pa.DataType]
+) -> Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]:
+    """Captured texts by the names that `with_distinct_names` gave → the fields with these types."""
     sources = {field: [name for name in names if name.partition("#")[0] == field] for field in types}
 
     def gather(captured: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
@@ -97,7 +99,7 @@ def gathering(names: Sequence[str], types: Mapping[str, pa.DataType]) -> Callabl
 
 def _field(texts: list[pa.Array], type_: pa.DataType) -> pa.Array:
     if pa.types.is_list(type_):
-        return _listed([owned_array(text) for text in texts], type_)
+        return _list_column([owned_array(text) for text in texts], type_)
     return _as(type_, texts[0])
 
 
@@ -123,7 +125,7 @@ def _in_spelling_order(casts: Mapping[int, str]) -> list[int]:
     return sorted(casts, key=lambda number: (order.index(casts[number]), number))
 
 
-def _together(tree: Node, fields: Sequence[str]) -> set[frozenset[int]]:
+def _pairs_together(tree: Node, fields: Sequence[str]) -> set[frozenset[int]]:
     """Pairs of captures of one field that can both take part in a match; ``fields`` are those of all captures."""
     if len(set(fields)) == len(fields):
         return set()
@@ -146,7 +148,7 @@ def _together(tree: Node, fields: Sequence[str]) -> set[frozenset[int]]:
     return found
 
 
-def _listed(texts: list[pa.StringArray], type_: pa.DataType) -> pa.ListArray:
+def _list_column(texts: list[pa.StringArray], type_: pa.DataType) -> pa.ListArray:
     """Texts side by side → an array a row, without nulls; no text at all is null."""
     import numpy as np
 

@@ -11,14 +11,16 @@ from etl.scanner.tree import Edge, Node, sequence, walk
 from parsers import patterns as library
 
 MOST_NODES = 20_000
-"""Nodes of an expanded pattern; definitions that double each other are refused before memory ends."""
+"""Nodes of an expanded pattern; definitions that double each other are refused before memory is full."""
 
 MOST_KEPT = 512
-"""Compiled patterns that are kept: a check, the fields and the run of one step ask for the same."""
+"""Compiled patterns that a process caches: the check, the fields and the run of a step need the same ones."""
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def compiled(pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool) -> Node | PatternError:
+def compile_pattern(
+    pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool
+) -> Node | PatternError:
     """The tree of a grok expression, or what is wrong with it; ``own`` are the user's names and expressions.
 
     ``anchored``: it must match the whole text.
@@ -55,9 +57,9 @@ class Definitions:
     def _tree(self, within: tuple[str, ...], name: str, at: int) -> Node:
         """The tree of a definition used in others. Raises PatternError, placed where the name is used."""
         if name not in self._texts:
-            from parsers.grok.meant_names import meant
+            from parsers.grok.reference_checks import name_hint
 
-            raise PatternError(f"there is no grok pattern {name!r}", at, "unknown-pattern", meant(name, self._texts))
+            raise PatternError(f"there is no grok pattern {name!r}", at, "unknown-pattern", name_hint(name, self._texts))
         if name in within:
             circle = " → ".join([*within[within.index(name) :], name])
             raise PatternError(f"grok pattern {name!r} is defined by itself: {circle}", at, "cyclic-pattern")

@@ -12,10 +12,10 @@ from etl.api import Finding, Schema
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node
 from parsers import patterns as library
-from parsers.grok.compiler import compiled
-from parsers.grok.named import NamedPattern, named_patterns
+from parsers.grok.compiler import compile_pattern
+from parsers.grok.library import NamedPattern, named_patterns
 from parsers.grok.pattern_parser import PatternParser
-from parsers.grok.references import misspelt_references, unknown_references
+from parsers.grok.reference_checks import misspelt_references, unknown_references
 
 
 class Grok(PatternParser):
@@ -28,7 +28,7 @@ class Grok(PatternParser):
     of the captures can take part, else an array.
 
     All patterns together become one automaton, which reads each text once, in linear time, and learns its states from
-    the texts it meets; what it learned is kept for the next run. Back-references, and look-around of more than a
+    the texts; the learned states are cached for the next run. Back-references, and look-around of more than a
     character, run event by event under ``timeout`` (a negative look-ahead only for texts in which it may decide):
     `etl lint` warns of them, and an event that takes longer goes to the dead letters as ``grok-timeout``.
 
@@ -75,7 +75,7 @@ class Grok(PatternParser):
         """Each pattern with its names expanded."""
         own = frozenset(self._own().items())
         for pattern in self.patterns:
-            yield compiled(pattern, self.pattern_set, own, self.anchored)
+            yield compile_pattern(pattern, self.pattern_set, own, self.anchored)
 
     def _names(self) -> frozenset[str]:
         """Patterns that there are."""

@@ -18,20 +18,20 @@ from etl.scanner.engines import check_compiles
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
-from parsers.grok.captures import conflicts, distinct, field_types, gathering, merged_types
+from parsers.grok.captures import compile_gather, conflicts, field_types, merged_types, with_distinct_names
 
-MOST_PREPARED = 256
-"""Parsers whose scanners a process keeps."""
+MOST_CACHED = 256
+"""Parsers whose scanners a process caches."""
 
 TIMED_OUT = "took longer than"
-"""How the reason of an event begins that ran out of time."""
+"""The beginning of the reason of an event that took too long."""
 
 _HOW = {
     "scanner": "texts in which it decides run one by one",
     "RE2": "it runs on RE2",
     "regex": "it runs event by event",
 }
-"""What an engine that is not the scanner alone does with a pattern."""
+"""Engine → how it runs a pattern that the scanner alone cannot run."""
 
 
 class PatternParser(Parser):
@@ -59,7 +59,7 @@ class PatternParser(Parser):
         return pa.schema(list(_types(self._good())))
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """The parser's own findings, bad and slow patterns, and fields that get in each other's way."""
+        """The findings of every parser, bad and slow patterns, and fields that contradict each other."""
         yield from super().check(incoming)
         seen: dict[str, pa.DataType] = {}
         for n, tree in enumerate(self.trees()):
@@ -76,7 +76,7 @@ class PatternParser(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """All patterns over the whole column."""
-        scanner, gather = _prepared(_Same(self._good()), self.timeout)
+        scanner, gather = _cached_scan(_TreeIdentity(self._good()), self.timeout)
         late = f"{TIMED_OUT} {format_duration(self.timeout)}"
 
         def parse(text: pa.Array) -> Parsed:
@@ -111,8 +111,8 @@ class PatternParser(Parser):
         return [tree for tree in self.trees() if not isinstance(tree, PatternError)]
 
 
-class _Same:
-    """Trees that are the same only when they are the same objects: to compare large ones takes as long as to compile them."""
+class _TreeIdentity:
+    """Trees that are equal only when they are the same objects: to compare large ones takes as long as to compile them."""
 
     def __init__(self, trees: Sequence[Node]) -> None:
         self.trees = tuple(trees)
@@ -122,14 +122,16 @@ class _Same:
         return hash(self._ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._ids == other._ids
+        return isinstance(other, _TreeIdentity) and self._ids == other._ids
 
 
-@lru_cache(maxsize=MOST_PREPARED)
-def _prepared(same: _Same, timeout: timedelta) -> tuple[Scanner, Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]]:
+@lru_cache(maxsize=MOST_CACHED)
+def _cached_scan(
+    identity: _TreeIdentity, timeout: timedelta
+) -> tuple[Scanner, Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]]:
     """What runs the patterns: made once a process, for a worker opens the same step in every micro-batch."""
-    scanner = Scanner([distinct(tree) for tree in same.trees], timeout)
-    return scanner, gathering(scanner.names, dict(_types(same.trees)))
+    scanner = Scanner([with_distinct_names(tree) for tree in identity.trees], timeout)
+    return scanner, compile_gather(scanner.names, dict(_types(identity.trees)))
 
 
 def _types(trees: Sequence[Node]) -> Iterable[tuple[str, pa.DataType]]:
@@ -141,7 +143,7 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
     engine, reason = choose_engine(tree)
     if reason is not None:
         try:
-            check_compiles(distinct(tree))
+            check_compiles(with_distinct_names(tree))
         except ValueError as error:
             yield Finding("bad-pattern", f"the pattern does not compile: {error}", path)
         message = f"the pattern needs {reason}: {_HOW[engine]}, many times slower"

@@ -1,4 +1,4 @@
-"""JSON objects → fields."""
+"""The parser `json`: members of objects as fields."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from etl.api import (
     with_fields,
 )
 from etl.columns.texts import owned_array
-from parsers.common.field_conflicts import field_conflicts
-from parsers.json.columns import Leaf, Reader, read_as
-from parsers.json.convert import converter
-from parsers.json.objects import first_objects
-from parsers.json.paths import PathError, parse
+from parsers.common.field_checks import check_type, field_conflicts
+from parsers.common.path_error import PathError
+from parsers.json.column_reader import ColumnReader, Leaf, read_as
+from parsers.json.conversions import converter
+from parsers.json.member_paths import parse_path
+from parsers.json.several_objects import split_objects
 
 
 class Json(Parser):
     """Read a JSON object (RFC 8259) and take the declared members as fields.
 
     A dotted name is a path: ``source.ip`` is the member ``ip`` of the object ``source``, or else a member named
-    ``source.ip``. ``paths`` says where other fields are: ``tags[0]`` (the first of an array), ``events[0].id``,
-    ``labels["a.b"]``. A member that is missing or null gives null. Of a repeated member the last counts. Members that
-    nobody declared are dropped, or kept as they were written in the text field ``rest`` (null when nothing is left; an
-    array of which ``paths`` takes an element is kept whole).
+    ``source.ip``. ``paths`` has the paths of other fields: ``tags[0]`` (the first of an array), ``events[0].id``,
+    ``labels["a.b"]``. A member that is missing or null gives null. Of a repeated member the last counts. Undeclared
+    members are dropped, or copied as they were written to the text field ``rest`` (null when there are none; an array of which
+    ``paths`` takes an element is copied whole).
 
     An event fails when its text is not exactly one object, or when a declared member does not fit its type. A whole
     number fits ``double``, ``5.0`` fits ``int``; a number, boolean, array or object becomes a ``string`` as its JSON
@@ -70,7 +71,7 @@ class Json(Parser):
     )
     paths: dict[FieldName, str] = Field(
         default={},
-        description="Where a field is, if its name does not say so.",
+        description="Paths of fields whose name is not their path.",
         examples=[{"first_tag": "tags[0]", "user_name": "userIdentity.userName"}],
     )
     rest: FieldName | None = Field(default=None, description="Text field for the JSON of the members that are not declared.")
@@ -80,16 +81,15 @@ class Json(Parser):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: names that contradict each other, types that JSON cannot fill."""
+        """The findings of every parser; names that contradict each other, types that JSON cannot fill."""
         yield from super().check(incoming)
         for name, type_name in self.declared.items():
-            if reason := _unreadable(parse_type(type_name)):
-                yield Finding("unreadable-type", f"field {name!r} is {type_name}: {reason}", ("fields", name))
+            yield from check_type(name, type_name, lambda type_: converter(read_as(type_)))
         for name, path in self.paths.items():
             if name not in self.declared:
                 yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
             try:
-                parse(path)
+                parse_path(path)
             except PathError as error:
                 yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
         for option, field in (("rest", self.rest), ("more", self.more)):
@@ -104,20 +104,20 @@ class Json(Parser):
         return with_fields(declared, self._others)
 
     def fields(self, incoming: Schema) -> Schema:
-        """As every parser; in place where the input field is declared itself."""
+        """As every parser; when the input field is declared, it keeps its position."""
         if self.field in self.parsed().names:
             return with_fields(incoming, {f.name: f.type for f in self.parsed()})
         return super().fields(incoming)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """A function of a column of texts."""
-        read = Reader(tuple(self._leaves()), self.rest).parse
+        read = ColumnReader(tuple(self._leaves()), self.rest).parse
         more = self.more
         if more is None:
             return read
 
         def parse(texts: pa.Array) -> Parsed:
-            first, others = first_objects(owned_array(texts))
+            first, others = split_objects(owned_array(texts))
             found = read(first)
             others = others if found.failed is None else pc.if_else(found.failed, None, others)
             return found._replace(columns={**found.columns, more: others})
@@ -132,15 +132,7 @@ class Json(Parser):
 
     def _leaves(self) -> Iterator[Leaf]:
         for name, text in self.declared.items():
-            path = parse(self.paths[name]) if name in self.paths else tuple(name.split("."))
+            path = parse_path(self.paths[name]) if name in self.paths else tuple(name.split("."))
             for field in flat_schema(pa.schema([(name, parse_type(text))])):
                 members = field.name[len(name) + 1 :]
                 yield Leaf(field.name, field.type, (*path, *(members.split(".") if members else ())), name not in self.paths)
-
-
-def _unreadable(type_: pa.DataType) -> str | None:
-    try:
-        converter(read_as(type_))
-    except ValueError as error:
-        return str(error)
-    return None

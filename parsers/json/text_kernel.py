@@ -9,8 +9,8 @@ import numpy as np
 
 from etl.columns.intrinsics import copy_block_for_json, load_byte, store_byte, trailing_zeros
 from etl.columns.kernels import part
-from parsers.json.scan import BACKSLASH, BLOCK, ONE, QUOTE, SPACES
-from parsers.json.tokens import WRONG
+from parsers.json.lenient_tokens import BACKSLASH, BLOCK, ONE, QUOTE, SPACES
+from parsers.json.strict_tokens import WRONG
 
 _FOUR, _SIX = np.uint64(4), np.uint64(6)
 _SMALL_U = np.uint8(ord("u"))

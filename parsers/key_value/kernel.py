@@ -1,7 +1,7 @@
-"""The loop that cuts texts into pairs: ``key=value key="quoted value" alone``.
+"""The kernel that cuts texts into pairs: ``key=value key="quoted value" alone``.
 
-Every step goes forward; what is looked at in vain (a quote that nothing closes) is paid from a budget, so that a text
-costs time in proportion to its length.
+It moves forward only. Bytes that it reads without result (behind a quote that nothing closes) count against a budget, so that
+the time is in proportion to the length of the text.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.columns.intrinsics import load_byte, load_word, store_byte, store_long
+from etl.columns.intrinsics import load_byte, load_word
 from etl.columns.kernels import kernel, part
-from parsers.pairs.room import KEY_ESCAPES, VALUE_ESCAPES
+from parsers.pairs.pair_buffer import KEY_ESCAPES, VALUE_ESCAPES, put_pair
 from parsers.pairs.separators import MOST_BYTES, STEP_ENDS, STEP_NONE
 
 PAIR, VALUE, BLANK, QUOTE, BRACKET, ESCAPE = (np.uint8(1 << bit) for bit in range(6))
-"""What a byte may be: the beginning of a separator of pairs or of key and value, a blank, the beginning of a quoted or
-bracketed text, and a backslash that keeps a blank in its text."""
+"""Kinds of a byte: the beginning of a separator of pairs or of key and value, a blank, the beginning of a quoted or
+bracketed text, and a backslash that makes the next blank a part of its text."""
 
 FLAG, IGNORE, REJECT = np.uint8(0), np.uint8(1), np.uint8(2)
-"""What a key without a value is."""
+"""What happens to a key without a value."""
 
 READ, NO_TEXT, ALONE, FEW = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
-"""What became of a row: pairs, or a null text, a key without a value, too few pairs."""
+"""How a row ended: with pairs; or a null text, a key without a value, too few pairs."""
 
 _ONE = np.uint64(1)
 _ZERO = np.uint8(0)
 _NONE = np.uint64(0)
-_ROW, _WORD, _LONG = np.uint64(256), np.uint64(4), np.uint64(8)
+_ROW, _WORD = np.uint64(256), np.uint64(4)
 _NO_STEP, _ENDS, _NO_END = np.uint32(STEP_NONE), np.uint32(STEP_ENDS), np.uint32(0)
 _BACKSLASH, _SPACE = np.uint8(0x5C), np.uint8(0x20)
 _MOST = np.uint64(MOST_BYTES)
 _BUDGET, _SPARE = 8, 4096
-"""Bytes that may be looked at in vain, for each byte of the text and beside."""
+"""Bytes that may be read without result: for each byte of the text, and in addition."""
 
 
-class Rules(NamedTuple):
-    """How pairs are written; tables are addresses, for numba counts the users of arrays wherever they are looked at."""
+class PairSyntax(NamedTuple):
+    """The syntax of pairs. Tables are addresses: numba counts the users of an array each time that it is read out of a tuple."""
 
     kinds: Any
-    """uint8[256]: what each byte may be."""
+    """uint8[256]: the kinds of each byte."""
 
     closers: Any
-    """uint8[256]: what closes a quote or bracket."""
+    """uint8[256]: the byte that closes a quote or bracket."""
 
     pairs: Any
     values: Any
@@ -61,13 +61,13 @@ class Rules(NamedTuple):
 
 
 @part
-def _kind(rules: Any, at: Any) -> Any:
-    return load_byte(rules.kinds + np.uint64(load_byte(at)))
+def _kind(syntax: Any, at: Any) -> Any:
+    return load_byte(syntax.kinds + np.uint64(load_byte(at)))
 
 
 @part
-def _separator(steps: Any, at: Any, end: Any) -> Any:
-    """Bytes of the longest separator here, 0 for none."""
+def _separator_size(steps: Any, at: Any, end: Any) -> Any:
+    """Bytes of the longest separator at ``at``, 0: there is none."""
     state, place, found = np.uint64(0), at, at
     end = min(end, at + _MOST)
     while place < end:
@@ -82,46 +82,46 @@ def _separator(steps: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def _pair_separator(rules: Any, at: Any, end: Any) -> Any:
-    if at < end and _kind(rules, at) & PAIR != _ZERO:
-        return _separator(rules.pairs, at, end)
+def _pair_separator_size(syntax: Any, at: Any, end: Any) -> Any:
+    if at < end and _kind(syntax, at) & PAIR != _ZERO:
+        return _separator_size(syntax.pairs, at, end)
     return _NONE
 
 
 @part
-def _value_separator(rules: Any, at: Any, end: Any) -> Any:
-    if at < end and _kind(rules, at) & VALUE != _ZERO:
-        return _separator(rules.values, at, end)
+def _value_separator_size(syntax: Any, at: Any, end: Any) -> Any:
+    if at < end and _kind(syntax, at) & VALUE != _ZERO:
+        return _separator_size(syntax.values, at, end)
     return _NONE
 
 
 @part
-def _blanks(rules: Any, at: Any, end: Any) -> Any:
-    while at < end and _kind(rules, at) & BLANK != _ZERO:
+def _blanks_end(syntax: Any, at: Any, end: Any) -> Any:
+    while at < end and _kind(syntax, at) & BLANK != _ZERO:
         at += _ONE
     return at
 
 
 @part
-def _without_blanks(rules: Any, begin: Any, end: Any) -> Any:
+def _trimmed_end(syntax: Any, begin: Any, end: Any) -> Any:
     """Where a text ends without the blanks at its end."""
-    while end > begin and _kind(rules, end - _ONE) & BLANK != _ZERO:
+    while end > begin and _kind(syntax, end - _ONE) & BLANK != _ZERO:
         end -= _ONE
     return end
 
 
 @part
-def _token_end(rules: Any, stops: Any, at: Any, end: Any) -> Any:
+def _token_end(syntax: Any, stops: Any, at: Any, end: Any) -> Any:
     """Where the next separator of the kinds ``stops`` begins, how long it is, and whether it is of key and value."""
     stops |= ESCAPE
     while at < end:
-        kind = _kind(rules, at) & stops
+        kind = _kind(syntax, at) & stops
         if kind != _ZERO:
             if kind & VALUE != _ZERO:
-                many = _value_separator(rules, at, end)
+                many = _value_separator_size(syntax, at, end)
                 if many != _NONE:
                     return at, many, True
-            many = _pair_separator(rules, at, end)
+            many = _pair_separator_size(syntax, at, end)
             if many != _NONE:
                 return at, many, False
             if kind & ESCAPE != _ZERO and at + _ONE < end and load_byte(at + _ONE) == _SPACE:
@@ -131,10 +131,10 @@ def _token_end(rules: Any, stops: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def _closing(rules: Any, at: Any, end: Any, budget: Any) -> Any:
-    """Where the quote or bracket at ``at`` is closed (0: nowhere), whether there are escapes, and what is left to spend."""
+def _closing(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
+    """Where the quote or bracket at ``at`` is closed (0: nowhere), whether there are escapes, and the rest of the budget."""
     opens = load_byte(at)
-    closes = load_byte(rules.closers + np.uint64(opens))
+    closes = load_byte(syntax.closers + np.uint64(opens))
     depth, escaped = 1, False
     at += _ONE
     while at < end and budget > 0:
@@ -146,7 +146,7 @@ def _closing(rules: Any, at: Any, end: Any, budget: Any) -> Any:
                 return at, escaped, budget
         elif byte == opens:
             depth += 1
-        elif byte == _BACKSLASH and rules.escapes and opens == closes:
+        elif byte == _BACKSLASH and syntax.escapes and opens == closes:
             escaped = True
             at += _ONE
         at += _ONE
@@ -154,113 +154,105 @@ def _closing(rules: Any, at: Any, end: Any, budget: Any) -> Any:
 
 
 @part
-def _quoted_key(rules: Any, at: Any, end: Any, budget: Any) -> Any:
-    """A key in quotes: where it ends (0: it is none), where its separator begins, and as `_key`."""
-    close, inside, budget = _closing(rules, at, end, budget)
+def _quoted_key(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
+    """A key in quotes: where it ends (0: it is none); then as `_plain_key`, its escapes and the rest of the budget."""
+    close, inside, budget = _closing(syntax, at, end, budget)
     if close <= at + _ONE:
         return _NONE, at, _NONE, False, False, budget
-    after = _blanks(rules, close + _ONE, end) if rules.lenient else close + _ONE
-    many = _value_separator(rules, after, end)
+    after = _blanks_end(syntax, close + _ONE, end) if syntax.lenient else close + _ONE
+    many = _value_separator_size(syntax, after, end)
     if many != _NONE:
         return close, after, many, True, inside, budget
-    many = _pair_separator(rules, close + _ONE, end)
+    many = _pair_separator_size(syntax, close + _ONE, end)
     if many != _NONE or close + _ONE == end:
         return close, close + _ONE, many, False, inside, budget
     return _NONE, at, _NONE, False, False, budget
 
 
 @part
-def _plain_key(rules: Any, begin: Any, end: Any) -> Any:
+def _plain_key(syntax: Any, begin: Any, end: Any) -> Any:
     """Where a key ends, where its separator begins, how long that is, and whether a value follows."""
-    at, many, is_value = _token_end(rules, PAIR | VALUE, begin, end)
+    at, many, is_value = _token_end(syntax, PAIR | VALUE, begin, end)
     if is_value and at == begin:  # no key in front of a value
-        if rules.alone == IGNORE:
+        if syntax.alone == IGNORE:
             return begin, at, many, False
-        at, many, is_value = _token_end(rules, PAIR, begin, end)
+        at, many, is_value = _token_end(syntax, PAIR, begin, end)
     behind = at
-    if rules.lenient and not is_value and at < end and _kind(rules, at) & BLANK != _ZERO:
-        after = _blanks(rules, at, end)
-        ahead = _value_separator(rules, after, end)
+    if syntax.lenient and not is_value and at < end and _kind(syntax, at) & BLANK != _ZERO:
+        after = _blanks_end(syntax, at, end)
+        ahead = _value_separator_size(syntax, after, end)
         if ahead != _NONE:
             at, many, is_value = after, ahead, True
-    if rules.lenient or not is_value:
-        behind = _without_blanks(rules, begin, behind)
+    if syntax.lenient or not is_value:
+        behind = _trimmed_end(syntax, begin, behind)
     return behind, at, many, is_value
 
 
 @part
-def _value(rules: Any, begin: Any, end: Any, budget: Any) -> Any:
+def _value(syntax: Any, begin: Any, end: Any, budget: Any) -> Any:
     """Where a value begins and ends, where the next pair begins, and whether there are escapes."""
-    if rules.lenient:
-        begin = _blanks(rules, begin, end)
-    if begin < end and _kind(rules, begin) & (QUOTE | BRACKET) != _ZERO:
-        close, inside, budget = _closing(rules, begin, end, budget)
+    if syntax.lenient:
+        begin = _blanks_end(syntax, begin, end)
+    if begin < end and _kind(syntax, begin) & (QUOTE | BRACKET) != _ZERO:
+        close, inside, budget = _closing(syntax, begin, end, budget)
         if close != _NONE:
             after = close + _ONE
-            many = _pair_separator(rules, after, end)
+            many = _pair_separator_size(syntax, after, end)
             if many == _NONE:
-                after = _blanks(rules, after, end)
-                many = _pair_separator(rules, after, end)
+                after = _blanks_end(syntax, after, end)
+                many = _pair_separator_size(syntax, after, end)
             if many != _NONE or after == end:
                 return begin + _ONE, close, after + many, inside, budget
-    at, many, _ = _token_end(rules, PAIR, begin, end)
-    return begin, _without_blanks(rules, begin, at), at + many, False, budget
+    at, many, _ = _token_end(syntax, PAIR, begin, end)
+    return begin, _trimmed_end(syntax, begin, at), at + many, False, budget
 
 
 @part
-def _put(found: Any, pair: Any, key: Any, key_end: Any, value: Any, value_length: Any, escaped: Any) -> None:
-    at = np.uint64(pair) * _LONG
-    store_long(found.key_address + at, key)
-    store_long(found.key_length + at, key_end - key)
-    store_long(found.value_address + at, value)
-    store_long(found.value_length + at, np.uint64(value_length))
-    store_byte(found.escaped + np.uint64(pair), np.uint8(escaped))
-
-
-@part
-def _cut(rules: Any, found: Any, at: Any, end: Any, pair: Any) -> Any:
-    """The pairs of one text, from number ``pair`` on; the number behind them, how many have values, what became of it."""
+def _cut_row(syntax: Any, buffer: Any, at: Any, end: Any, pair: Any) -> Any:
+    """Write the pairs of one text, from number ``pair`` on; the next number, how many have values, and the outcome."""
     budget, whole = np.int64(end - at) * _BUDGET + _SPARE, 0
     while True:
-        at = _blanks(rules, at, end)
+        at = _blanks_end(syntax, at, end)
         if at >= end:
             return pair, whole, READ
-        many = _pair_separator(rules, at, end)
+        many = _pair_separator_size(syntax, at, end)
         if many != _NONE:
             at += many
             continue
         begin, behind, inside, is_value = at, _NONE, False, False
-        if _kind(rules, at) & QUOTE != _ZERO:
-            behind, at, many, is_value, inside, budget = _quoted_key(rules, at, end, budget)
+        if _kind(syntax, at) & QUOTE != _ZERO:
+            behind, at, many, is_value, inside, budget = _quoted_key(syntax, at, end, budget)
         if behind != _NONE:
             begin += _ONE
         else:
-            behind, at, many, is_value = _plain_key(rules, begin, end)
+            behind, at, many, is_value = _plain_key(syntax, begin, end)
         at += many
         flags = KEY_ESCAPES if inside else _ZERO
         if is_value:
-            value, value_end, at, inside, budget = _value(rules, at, end, budget)
+            value, value_end, at, inside, budget = _value(syntax, at, end, budget)
             whole += 1
-            if value_end > value or rules.keeps_empty:
-                _put(found, pair, begin, behind, value, np.int64(value_end - value), flags | (VALUE_ESCAPES if inside else _ZERO))
+            if value_end > value or syntax.keeps_empty:
+                put_pair(
+                    buffer, pair, begin, behind, value, np.int64(value_end - value), flags | (VALUE_ESCAPES if inside else _ZERO)
+                )
                 pair += 1
-        elif rules.alone == FLAG:
-            _put(found, pair, begin, behind, begin, np.int64(-1), flags)
+        elif syntax.alone == FLAG:
+            put_pair(buffer, pair, begin, behind, begin, np.int64(-1), flags)
             pair += 1
-        elif rules.alone == REJECT:
+        elif syntax.alone == REJECT:
             return pair, whole, ALONE
 
 
 @kernel
-def cut_pairs(address: Any, length: Any, rules: Any, found: Any, bounds: Any, outcomes: Any) -> None:
+def cut_pairs(address: Any, length: Any, syntax: Any, buffer: Any, bounds: Any, outcomes: Any) -> None:
     """Texts → pairs; a row that fails has none. ``bounds`` is int64[rows + 1], ``outcomes`` uint8[rows]."""
     pair = np.int64(0)
     bounds[0] = 0
     for row in range(address.shape[0]):
         before, outcome = pair, NO_TEXT
         if length[row] >= 0:
-            pair, whole, outcome = _cut(rules, found, address[row], address[row] + np.uint64(length[row]), pair)
-            if outcome == READ and whole < rules.fewest:
+            pair, whole, outcome = _cut_row(syntax, buffer, address[row], address[row] + np.uint64(length[row]), pair)
+            if outcome == READ and whole < syntax.fewest:
                 outcome = FEW
         if outcome != READ:
             pair = before

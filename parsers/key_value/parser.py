@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 
 from etl.api import Finding, Parsed, Schema
 from etl.scanner.pattern_error import PatternError
-from parsers.key_value.texts import Case, keys_as, spoken
+from parsers.key_value.transforms import Case, compile_changes, compile_names
 from parsers.pairs.parser import PairsParser
-from parsers.pairs.separators import separators
+from parsers.pairs.separators import compile_separators
 
 PRESETS: dict[str, dict[str, Any]] = {
     "logfmt": {
@@ -22,7 +22,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "escapes": "json",
     }
 }
-"""Options that a preset sets where the file does not."""
+"""Options that a preset sets unless the pipeline does."""
 
 Character = Annotated[str, Field(min_length=1)]
 Ascii = r"^[!-/:-@\[-`{-~]*$"
@@ -33,8 +33,8 @@ ASCII_WORDS: dict[str, Any] = {"patternErrorMessage": "has other characters than
 class KeyValue(PairsParser):
     """Read pairs such as ``key=value key="quoted value"`` and take the declared keys as fields.
 
-    Keys that nobody declared are kept in the text field ``rest`` as one JSON object, with the values as text and ``true`` for
-    a key that stands alone. Names are those of the text, with dots as they are: ``source.ip=::1`` fills the field
+    Undeclared keys go to the text field ``rest`` as one JSON object, with the values as text and ``true`` for a key that stands
+    alone. Names are those of the text, with dots as they are: ``source.ip=::1`` fills the field
     ``source.ip``.
 
     A value ends at the next separator of pairs; in quotes or brackets it may hold separators, and brackets may be nested.
@@ -120,32 +120,32 @@ class KeyValue(PairsParser):
         return {**PRESETS.get(preset, {}), **given} if isinstance(preset, str) else given
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the pairs' own findings: separators that are none."""
+        """The findings of all parsers of pairs, and separators that are none."""
         yield from super().check(incoming)
         for option in ("pair", "value"):
             yield from self._separator_findings(option)
 
     def named(self) -> Callable[[str], str | None]:
-        """Keys trimmed, in the case asked for, chosen and prefixed."""
-        return keys_as(self.trim_keys, self.remove_from_keys, self.key_case, self.include, self.exclude, self.prefix)
+        """Keys trimmed, in the case of ``key_case``, chosen and prefixed."""
+        return compile_names(self.trim_keys, self.remove_from_keys, self.key_case, self.include, self.exclude, self.prefix)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """All pairs of the whole column."""
-        from parsers.key_value.rows import reading
+        """A function of a column: all its pairs."""
+        from parsers.key_value.pair_reader import compile_reader
 
         columns = self.columns()
-        cut = reading(self)
-        speak = spoken(self.trim_values, self.remove_from_values, self.value_case)
+        read = compile_reader(self)
+        change = compile_changes(self.trim_values, self.remove_from_values, self.value_case)
 
         def parse(texts: pa.Array) -> Parsed:
-            pairs, failures = cut(texts)
-            return failures.parsed(columns(speak(pairs), failures))
+            pairs, failures = read(texts)
+            return failures.parsed(columns(change(pairs), failures))
 
         return parse
 
     def separators(self, option: str) -> list[list[int]]:
         """The separators of ``pair`` or ``value``. Raises PatternError."""
-        return separators(getattr(self, f"{option}_separators"), getattr(self, f"{option}_pattern"))
+        return compile_separators(getattr(self, f"{option}_separators"), getattr(self, f"{option}_pattern"))
 
     def _separator_findings(self, option: str) -> Iterator[Finding]:
         pattern = getattr(self, f"{option}_pattern")

@@ -19,7 +19,7 @@ ECS_HEADERS = (
     "observer.version",
     "event.code",
 )
-"""What stands in front of ``LEEF:``, and the five fields behind it."""
+"""The text in front of ``LEEF:``, and the five fields behind it."""
 
 WRITTEN_HEADERS = ("syslog", "leefVersion", "vendor", "product", "version", "eventID")
 
@@ -56,7 +56,7 @@ _ECS = {
 _NAMINGS: Mapping[Naming, Mapping[str, str]] = {"ecs": _ECS, "written": {}}
 
 
-def naming(how: Naming) -> Callable[[str], str]:
+def key_names(how: Naming) -> Callable[[str], str]:
     """Keys → names; unknown keys keep theirs."""
     names = _NAMINGS[how]
     return lambda key: names.get(key, key)

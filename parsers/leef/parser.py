@@ -9,18 +9,18 @@ from typing import Literal
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Schema
-from parsers.leef.names import Naming, headers, naming
-from parsers.pairs.headed import Cut, HeadedPairsParser
+from parsers.leef.names import Naming, headers, key_names
+from parsers.pairs.header_parser import Cut, HeaderPairsParser
 
 _CODE = re.compile(r"0?[xX]([0-9A-Fa-f]{1,4})")
 
 
-class Leef(HeadedPairsParser):
+class Leef(HeaderPairsParser):
     r"""Read events in the Log Event Extended Format, 1.0 and 2.0: ``LEEF:2.0|vendor|product|1|id|^|src=::1^sev=5``.
 
     The header gives the text fields ``leef.version``, ``observer.vendor``, ``observer.product``, ``observer.version`` and
-    ``event.code``; what stands in front of ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Attributes that
-    nobody declared are kept in ``rest`` as one JSON object.
+    ``event.code``; what stands in front of ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Undeclared
+    attributes go to ``rest`` as one JSON object.
 
     Attributes are separated by a tab; an event of version 2.0 may name another character behind its id, as it is or by its
     number (``^``, ``x5E``, ``0x5E``), and leaves that field empty or out for a tab. A value goes from the first ``=`` to the
@@ -57,28 +57,28 @@ class Leef(HeadedPairsParser):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the pairs' own findings: a delimiter that is none."""
+        """The findings of all parsers of pairs, and a delimiter that is none."""
         yield from super().check(incoming)
         if self.delimiter is not None and not self._character():
             message = f"{self.delimiter!r} is no delimiter: it is one character, or its number such as 'x5E' or '0x09'"
             yield Finding("bad-delimiter", message, ("delimiter",))
 
     def named(self) -> Callable[[str], str | None]:
-        """Keys in the naming asked for."""
-        return naming(self.naming)
+        """Keys in the names of the option ``naming``."""
+        return key_names(self.naming)
 
     def header_names(self) -> Sequence[str]:
         """The five fields of the header."""
         return headers(self.naming)
 
-    def cutting(self) -> Cut:
-        """By bars, and by the delimiter."""
-        from parsers.leef.rows import reading
+    def compile_cut(self) -> Cut:
+        """Headers are cut at bars, attributes at the delimiter."""
+        from parsers.leef.attributes import compile_cut
 
-        return reading(self._character())
+        return compile_cut(self._character())
 
     def _character(self) -> str:
-        """The delimiter given, empty for none."""
+        """The delimiter of the option, empty for none."""
         if self.delimiter is None or len(self.delimiter) == 1:
             return self.delimiter or ""
         code = _CODE.fullmatch(self.delimiter)

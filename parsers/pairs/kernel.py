@@ -1,7 +1,4 @@
-"""Kernels over pairs: telling keys apart, giving pairs their places, and picking values.
-
-A part that a kernel calls stands in the kernel's own module, or in `etl.scanner`: only then is a change noticed by the cache.
-"""
+"""Kernels over pairs: number equal keys, assign pairs to slots, and pick values."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long
 from etl.columns.kernels import kernel, part
+from etl.columns.same_bytes import same_bytes
 from etl.columns.views import loads_safely, put_view
 
 _EIGHT = np.uint64(8)
@@ -19,9 +17,9 @@ _SHIFT = np.uint64(29)
 _MASKS = np.array([(1 << 8 * many) - 1 for many in range(8)] + [0xFFFFFFFFFFFFFFFF], np.uint64)
 _INLINE = np.int64(12)
 
-_GONE = np.int32(-1)
-_FOLLOWS = np.int32(-2)
-"""The place of a pair that is reached from an earlier one of its key."""
+_DROPPED = np.int32(-1)
+_LINKED = np.int32(-2)
+"""The slot of a pair to which an earlier pair of its key links."""
 
 _FIRST, _LAST, _ALL = np.uint8(0), np.uint8(1), np.uint8(2)
 _NOTHING: Any = np.int64(0)
@@ -29,7 +27,7 @@ _TRUE_BYTES: Any = np.int64(4)
 _TRUE = np.frombuffer(b"true" + bytes(12), np.uint8).copy()
 
 
-# ── Telling keys apart ────────────────────────────────────────────────────────────────────────────
+# ── Equal texts ───────────────────────────────────────────────────────────────────────────────────
 
 
 @part
@@ -54,19 +52,10 @@ def _hash(at: Any, left: Any, seed: Any) -> Any:
     return found
 
 
-@part
-def _same(one: Any, other: Any, left: Any) -> Any:
-    while left > 0:
-        many = min(left, np.int64(8))
-        if _upto_eight(one, many) != _upto_eight(other, many):
-            return False
-        one, other, left = one + _EIGHT, other + _EIGHT, left - 8
-    return True
-
-
 @kernel
-def intern(address: Any, length: Any, seed: Any, table: Any, first: Any, numbers: Any) -> Any:
-    """Number equal keys alike; ``first`` gets a pair of each number. ``table`` is zeros, a power of two, half of it free."""
+def number_texts(address: Any, length: Any, seed: Any, table: Any, first: Any, numbers: Any) -> Any:
+    """Give equal texts one number; ``first`` gets the first row of each. ``table`` is a hash table of zeros: a power of two of
+    entries, at most half of which are used. Returns how many numbers there are."""
     count, mask = np.int32(0), np.uint64(table.shape[0] - 1)
     for pair in range(address.shape[0]):
         size = length[pair]
@@ -79,46 +68,47 @@ def intern(address: Any, length: Any, seed: Any, table: Any, first: Any, numbers
                 table[place] = known = count
                 break
             earlier = first[known - 1]
-            if length[earlier] == size and _same(address[earlier], address[pair], size):
+            if length[earlier] == size and same_bytes(address[earlier], address[pair], size):
                 break
             place = (place + np.uint64(1)) & mask
         numbers[pair] = known - np.int32(1)
     return count
 
 
-# ── Places ────────────────────────────────────────────────────────────────────────────────────────
+# ── Slots ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @kernel
-def settle(bounds: Any, modes: Any, length: Any, seen: Any, ends: Any, picks: Any, places: Any, links: Any) -> None:
-    """Places of keys → places of pairs. ``seen`` (-1) and ``ends`` are room for each place: the row last seen, its last pair.
+def assign_pairs(bounds: Any, modes: Any, length: Any, last_row: Any, last_pair: Any, picks: Any, slots: Any, links: Any) -> None:
+    """Slots of keys → slots of pairs, according to the mode of each slot. ``last_row`` (-1) and ``last_pair`` are scratch: for
+    each slot the latest row with a pair of it, and that pair.
 
     A key that stands alone gives way to the same key with a value.
     """
     for row in range(bounds.shape[0] - 1):
         for pair in range(bounds[row], bounds[row + 1]):
-            place = places[pair]
+            slot = slots[pair]
             links[pair] = -1
-            if place < 0:
+            if slot < 0:
                 continue
-            if seen[place] == row:
-                earlier = ends[place]
-                if length[pair] < 0 or (modes[place] == _FIRST and length[earlier] >= 0):
-                    places[pair] = _GONE
+            if last_row[slot] == row:
+                earlier = last_pair[slot]
+                if length[pair] < 0 or (modes[slot] == _FIRST and length[earlier] >= 0):
+                    slots[pair] = _DROPPED
                     continue
-                if modes[place] == _ALL and length[earlier] >= 0:
-                    links[earlier], ends[place], places[pair] = pair, pair, _FOLLOWS
+                if modes[slot] == _ALL and length[earlier] >= 0:
+                    links[earlier], last_pair[slot], slots[pair] = pair, pair, _LINKED
                     continue
-                places[earlier] = _GONE
-            seen[place] = row
-            ends[place] = pair
-            if place < picks.shape[0]:
-                picks[place, row] = pair
+                slots[earlier] = _DROPPED
+            last_row[slot] = row
+            last_pair[slot] = pair
+            if slot < picks.shape[0]:
+                picks[slot, row] = pair
 
 
 @kernel
-def chains(picks: Any, links: Any, offsets: Any, members: Any) -> Any:
-    """First pairs of rows → all pairs that follow them, and the offsets of lists; the answer is how many."""
+def list_members(picks: Any, links: Any, offsets: Any, members: Any) -> Any:
+    """First pairs of rows → all pairs that they link to, and the offsets of lists; returns how many pairs."""
     count = 0
     offsets[0] = 0
     for row in range(picks.shape[0]):
@@ -136,7 +126,7 @@ def chains(picks: Any, links: Any, offsets: Any, members: Any) -> Any:
 
 @kernel
 def pick_views(picks: Any, address: Any, length: Any, base: Any, size: Any, views: Any, valid: Any) -> Any:
-    """Views of the picked texts; how many are null, and how many lie outside the ``size`` bytes at ``base``."""
+    """Views of the picked texts; returns how many are null, and how many lie outside the ``size`` bytes at ``base``."""
     nulls, outside = 0, 0
     true = np.uint64(_TRUE.ctypes.data)
     for row in range(picks.shape[0]):

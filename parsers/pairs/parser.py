@@ -1,4 +1,4 @@
-"""What parsers of pairs share: declared fields, the rest, and what a repeated key means."""
+"""What parsers of pairs share: declared fields, the rest, and the values of repeated keys."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import Field
 
 from etl.api import FieldName, Finding, Parser, Schema, TypeName, parse_type, with_fields
 from parsers.common.failures import Failures
-from parsers.common.field_conflicts import field_conflicts
-from parsers.common.text_types import Read, reader
-from parsers.pairs.pairs import PairColumns, Pairs, Repeats, item_type
+from parsers.common.field_checks import check_type, field_conflicts
+from parsers.common.text_types import Read, item_type, reader
+from parsers.pairs.pair_columns import PairColumns, Pairs, Repeats
 
 
 class PairsParser(Parser):
-    """Pairs of keys and values. A subclass says how they are found (`reads`) and what a key is called (`named`)."""
+    """Pairs of keys and values. A subclass finds them (`compile`) and names their keys (`named`)."""
 
     declared: dict[FieldName, TypeName] = Field(
         alias="fields",
@@ -53,11 +53,10 @@ class PairsParser(Parser):
         return schema if self.rest is None else with_fields(schema, {self.rest: pa.string()})
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: names that contradict each other, types that one text cannot fill."""
+        """The findings of every parser; names that contradict each other, types that one text cannot fill."""
         yield from super().check(incoming)
         for name, type_name in self.declared.items():
-            if reason := self._unreadable(parse_type(type_name)):
-                yield Finding("unreadable-type", f"field {name!r} is {type_name}: {reason}", ("fields", name))
+            yield from check_type(name, type_name, lambda type_: self.read(item_type(type_)))
             if name in self.headers().names:
                 yield Finding("field-conflict", f"{name!r} is a field of the header already", ("fields", name))
         if self.rest in self.declared or self.rest in self.headers().names:
@@ -66,7 +65,7 @@ class PairsParser(Parser):
         yield from field_conflicts(self, "fields")
 
     def fields(self, incoming: Schema) -> Schema:
-        """As every parser; in place where the input field is given itself."""
+        """As every parser; when the input field is one of them, it keeps its position."""
         if self.field in self.parsed().names:
             return with_fields(incoming, {f.name: f.type for f in self.parsed()})
         return super().fields(incoming)
@@ -77,10 +76,3 @@ class PairsParser(Parser):
 
     def _declared(self) -> dict[str, pa.DataType]:
         return {name: parse_type(text) for name, text in self.declared.items()}
-
-    def _unreadable(self, type_: pa.DataType) -> str | None:
-        try:
-            self.read(item_type(type_))
-        except ValueError as error:
-            return str(error)
-        return None

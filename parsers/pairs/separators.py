@@ -1,6 +1,6 @@
-"""Separators, as texts or as a regular expression → a small automaton that kernels run at one place of a text.
+"""Separators, as texts or as a regular expression → a small automaton that kernels run at a byte of a text.
 
-It finds the longest separator that begins there, reading no more than `MOST_BYTES`, so that no text makes it slow.
+It finds the longest separator that begins there and reads at most `MOST_BYTES`, so that no text makes it slow.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ MOST_STATES = 200
 """States of the automaton."""
 
 STEP_ENDS = 1 << 31
-"""In a step: a separator ends here."""
+"""Flag of a step: a separator ends here."""
 
 STEP_NONE = (1 << 32) - 1
 """A step that leads nowhere."""
 
 
-def separators(texts: Sequence[str], pattern: str | None) -> list[list[int]]:
-    """Any of the texts, or what the pattern matches: for each state and byte the state that follows, perhaps with `STEP_ENDS`.
-
-    State 0 stands in front of a separator. Raises PatternError.
+def compile_separators(texts: Sequence[str], pattern: str | None) -> list[list[int]]:
+    """The automaton of any of the texts, or of the pattern: for each state and byte the next state, with the flag `STEP_ENDS`
+    where a separator ends. State 0 is the start. Raises PatternError.
     """
     written = pattern if pattern is not None else "|".join(map(re.escape, texts))
     try:
@@ -44,8 +43,8 @@ def _no_name(name: str, at: int) -> Node:
 
 
 def _table(made: Program) -> list[list[int]]:
-    """The program's states, each a set of instructions, by breadth."""
-    first = _reached(made, [made.start])
+    """The program's states (sets of instructions) and their steps, breadth first."""
+    first = _closure(made, [made.start])
     if any(made.opcodes[at] == MATCH for at in first):
         raise PatternError("a separator cannot be empty", 0)
     numbers, rows, waiting = {first: 0}, [], [first]
@@ -69,15 +68,15 @@ def _written(made: Program, numbers: dict[frozenset[int], int], then: frozenset[
 
 def _step(made: Program, state: frozenset[int], byte: int) -> frozenset[int]:
     read = [then for at in state if made.opcodes[at] == BYTE and made.operands[at] >> byte & 1 for then in made.successors[at]]
-    return _reached(made, read) if read else frozenset()
+    return _closure(made, read) if read else frozenset()
 
 
-def _reached(made: Program, waiting: Iterable[int]) -> frozenset[int]:
-    """What is met without reading a byte."""
-    return frozenset(_walked(made, list(waiting)))
+def _closure(made: Program, waiting: Iterable[int]) -> frozenset[int]:
+    """The instructions that read a byte or match, from these without reading one."""
+    return frozenset(_instructions(made, list(waiting)))
 
 
-def _walked(made: Program, waiting: list[int]) -> Iterator[int]:
+def _instructions(made: Program, waiting: list[int]) -> Iterator[int]:
     seen = set()
     while waiting:
         at = waiting.pop()

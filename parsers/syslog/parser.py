@@ -11,8 +11,8 @@ from pydantic import Field
 
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, TypeName, parse_type, with_fields
 from etl.scanner.pattern_error import PatternError
-from parsers.common.field_conflicts import field_conflicts
-from parsers.grok.compiler import compiled
+from parsers.common.field_checks import check_type, field_conflicts
+from parsers.grok.compiler import compile_pattern
 from parsers.timestamp.parser import Timestamp
 
 ParamPath = Annotated[str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z0-9_@\-]+)+$")]
@@ -22,7 +22,7 @@ ParamPath = Annotated[str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z
 class Syslog(Parser):
     """Read syslog lines (RFC 5424, RFC 3164 and their variants in the wild) into ECS fields.
 
-    Facility and severity are given as numbers and as names (``authpriv``, ``err``); what a line does not say is null.
+    Facility and severity are given as numbers and as names (``authpriv``, ``err``); values that a line lacks are null.
     ``format: auto`` takes a line for RFC 5424 where a version and a time (or ``-``) follow the priority, else for RFC 3164.
 
     Unless ``strict`` it reads of RFC 3164 also: no priority, days of one digit, a year on either side, fractions and
@@ -31,7 +31,7 @@ class Syslog(Parser):
     count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are no tags, they begin the message. A zone
     that is no offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
     unless ``priority`` is set. Of RFC 5424 it reads long names, times without zone, blanks around ``=`` and missing
-    structured data, and takes a byte order mark off the message. With ``strict`` a line must be as its RFC says, and
+    structured data, and takes a byte order mark off the message. With ``strict`` a line must follow its RFC, and
     the message is kept byte by byte.
 
     Parameters of structured data become fields by their path, the element's id and the name: ``origin.ip``,
@@ -55,7 +55,9 @@ class Syslog(Parser):
 
     type: Literal["syslog"] = "syslog"
     format: Literal["auto", "rfc5424", "rfc3164"] = Field(default="auto", description="Which of the two formats lines have.")
-    strict: bool = Field(default=False, description="Whether a line must be as its RFC says, without the variants in the wild.")
+    strict: bool = Field(
+        default=False, description="Whether lines must follow their RFC; the variants of real senders then fail."
+    )
     timezone: str = Field(
         default="UTC", min_length=1, description="IANA zone of times that name none.", examples=["UTC", "Europe/Berlin"]
     )
@@ -120,12 +122,12 @@ class Syslog(Parser):
         return with_fields(self.params(), {} if rest is None else {rest: pa.string()})
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: the zone, the expression, names in each other's way, types that no text fills."""
+        """The input field, the zone, the expression, names that contradict each other, types that no text fills."""
         yield from super().check(incoming)
         zone = Timestamp(timezone=self.timezone).check(pa.schema([("timestamp", pa.string())]))
         yield from (finding for finding in zone if finding.path == ("timezone",))
         if self.not_hosts is not None:
-            error = compiled(self.not_hosts, None, frozenset(), False)
+            error = compile_pattern(self.not_hosts, None, frozenset(), False)
             if isinstance(error, PatternError):
                 yield Finding(error.code, error.message, ("not_hosts",), error.hint, at=error.at)
         if self.priority is not None and (self.strict or self.format == "rfc5424"):
@@ -142,11 +144,8 @@ class Syslog(Parser):
 
         if self.declared and self.format == "rfc3164":
             yield Finding("no-structured-data", "lines of RFC 3164 have no structured data", ("fields",), "leave out fields")
-        for field in self.params():
-            try:
-                reader(field.type)
-            except ValueError as error:
-                yield Finding("unreadable-type", f"field {field.name!r}: {error}", ("fields", field.name))
+        for name, type_text in self.declared.items():
+            yield from check_type(name, type_text, reader)
         fixed = set(self.model_copy(update={"declared": {}, "rest": None}).parsed().names)
         taken = [(name, ("fields", name)) for name in self.declared] + ([(self.rest, ("rest",))] if self.rest else [])
         for name, path in taken:
@@ -156,11 +155,11 @@ class Syslog(Parser):
         yield from field_conflicts(self, "fields")
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
-        """A function of a column of texts; now is when it is compiled."""
+        """A function of a column of lines; "now" is the time of this call."""
         return self.compile_at(time.time_ns() // 1000)
 
     def compile_at(self, now: int) -> Callable[[pa.Array], Parsed]:
-        """The same with another now, in microseconds, for dates without a year."""
-        from parsers.syslog.reader import Reader
+        """The same with another "now" in microseconds since 1970, for dates without a year."""
+        from parsers.syslog.line_reader import LineReader
 
-        return Reader(self, now).parse
+        return LineReader(self, now).parse

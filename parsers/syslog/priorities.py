@@ -17,7 +17,7 @@ SEVERITY_BITS = 3
 
 
 def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
-    """Decimal priorities up to 191, or null → the fields that say what they mean."""
+    """Decimal priorities up to 191, or null → priority, facility and severity, as numbers and names."""
     import numpy as np
 
     from etl.columns.numbers import whole_numbers

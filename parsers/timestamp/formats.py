@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 
 from etl.api import nearest
 from parsers.timestamp.instants import FIRST, LAST, to_micros
-from parsers.timestamp.layouts import layout_reader, layouts_of, sure_layouts, time_reader
-from parsers.timestamp.patterns import PatternError, parse_pattern
-from parsers.timestamp.texts import read_regex
+from parsers.timestamp.layouts import layout_reader, layouts_of, time_reader, unambiguous_layouts
+from parsers.timestamp.patterns import TimePatternError, parse_pattern
+from parsers.timestamp.regex_reader import read_regex
 
 if TYPE_CHECKING:
     from etl.columns.times import TimeReader
     from parsers.timestamp.instants import Bools, Ints
 
     Read: TypeAlias = Callable[[pa.StringArray], tuple[Ints, Bools]]
-    """Texts without nulls → microseconds in UTC, and where that is what they say."""
+    """Texts without nulls → microseconds since 1970 in UTC, and the rows (bool[n]) that were read."""
 
 NAMED: dict[str, Sequence[str]] = {
     "iso8601": (
@@ -37,7 +37,7 @@ NAMED: dict[str, Sequence[str]] = {
     "rfc2822": ("[EEE, ]d MMM yyyy HH:mm[:ss] z",),
     "apache_error": ("EEE MMM d HH:mm:ss[.SSSSSS] yyyy",),
 }
-"""Names for what logs write most, in the order in which their forms are tried."""
+"""Names of common formats, with their patterns in the order in which they are tried."""
 
 EPOCHS = {
     "epoch": 1_000_000,
@@ -51,7 +51,7 @@ EPOCHS = {
 
 @dataclass(frozen=True)
 class TimeZoneContext:
-    """Where and when a text without zone or year was written."""
+    """The zone and the year of texts that name none."""
 
     zone: str
     now: int
@@ -60,38 +60,38 @@ class TimeZoneContext:
 
 
 MOST_PROGRAMS = 256
-"""Patterns, or lists of them, that a process keeps the programs of: a worker opens a step in every micro-batch."""
+"""Programs of patterns, or of lists of them, that a process caches: a worker opens a step in every micro-batch."""
 
 
 def check_format(text: str) -> None:
-    """Raises PatternError for what is neither a name nor a pattern."""
+    """Raises TimePatternError for what is neither a name nor a pattern."""
     if text in NAMED or text in EPOCHS:
         return
     try:
         parse_pattern(text)
-    except PatternError as error:
+    except TimePatternError as error:
         hint = nearest(text, [*NAMED, *EPOCHS]) or error.hint
-        raise PatternError(str(error), error.at, hint) from None
+        raise TimePatternError(str(error), error.at, hint) from None
 
 
-def readers(format_: str, place: TimeZoneContext) -> Iterator[Read]:
+def readers(format_: str, context: TimeZoneContext) -> Iterator[Read]:
     """A format's readers, in the order in which they are to be tried."""
     if format_ in EPOCHS:
         yield lambda texts: read_epoch_texts(texts, EPOCHS[format_])
         return
     for pattern in NAMED.get(format_, (format_,)):
-        yield _pattern_reader(pattern, place)
+        yield _pattern_reader(pattern, context)
 
 
-def sure_reader(formats: Sequence[str], place: TimeZoneContext) -> Read | None:
-    """Reads, of all formats at once, what no earlier format could read in another way; None when there is no such thing."""
-    reader = _sure_program(tuple([pattern for text in formats for pattern in NAMED.get(text, (text,))]))
-    return layout_reader(reader, place) if reader else None
+def unambiguous_reader(formats: Sequence[str], context: TimeZoneContext) -> Read | None:
+    """One reader for all formats, of the texts that no earlier format could read otherwise; None when there is no such text."""
+    reader = _unambiguous_program(tuple([pattern for text in formats for pattern in NAMED.get(text, (text,))]))
+    return layout_reader(reader, context) if reader else None
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _sure_program(patterns: tuple[str, ...]) -> TimeReader | None:
-    layouts = sure_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in patterns)
+def _unambiguous_program(patterns: tuple[str, ...]) -> TimeReader | None:
+    layouts = unambiguous_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in patterns)
     return time_reader(layouts) if layouts else None
 
 
@@ -103,19 +103,19 @@ def _program(pattern: str) -> tuple[str, TimeReader | None]:
     return parsed.regex(), time_reader(layouts) if layouts else None
 
 
-def _pattern_reader(pattern: str, place: TimeZoneContext) -> Read:
+def _pattern_reader(pattern: str, context: TimeZoneContext) -> Read:
     """Texts of the pattern's layouts are read by a kernel, the others by its regular expression."""
     import numpy as np
 
     regex, reader = _program(pattern)
-    by_layout = layout_reader(reader, place) if reader else None
+    by_layout = layout_reader(reader, context) if reader else None
 
     def by_regex(texts: pa.StringArray) -> tuple[Ints, Bools]:
         parts, fits, zones = read_regex(texts, regex)
-        micros, exist = to_micros(parts, place.zone, place.now, place.year)
+        micros, exist = to_micros(parts, context.zone, context.now, context.year)
         for zone, rows in zones.items():
             its = {name: values[rows] for name, values in parts.items()}
-            micros[rows], exist[rows] = to_micros(its, zone, place.now, place.year)
+            micros[rows], exist[rows] = to_micros(its, zone, context.now, context.year)
         return micros, fits & exist
 
     def read(texts: pa.StringArray) -> tuple[Ints, Bools]:

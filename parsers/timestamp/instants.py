@@ -1,4 +1,4 @@
-"""Calendar fields as arrays → microseconds in UTC, with every invalid date found, never wrapped."""
+"""Calendar fields as arrays → microseconds in UTC; an invalid date is found, never wrapped around."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SECOND = 1_000_000
 
 DAY = 86_400 * SECOND
 FIRST = -62_135_596_800 * SECOND
-"""0001-01-01, the first instant Spark knows."""
+"""0001-01-01, Spark's first instant."""
 
 LAST = 253_402_300_800 * SECOND - 1
 """The end of 9999."""
 
 NO_OFFSET = -(2**62)
-"""In an array of offsets from UTC: the text names no zone."""
+"""The offset from UTC of a text that names no zone."""
 
 NEVER = 10**12
-"""An offset from UTC, in seconds, that leads out of all years: the text names a zone that cannot be."""
+"""The offset from UTC, in seconds, of a text whose zone does not exist: it leads out of all years."""
 
 _YEARS_BACK = 9
-"""A 29 February may be this many years ago, across 1900 or 2100."""
+"""Years between two 29 February, at most: across 1900 or 2100."""
 
 
 def to_micros(parts: dict[str, Ints], zone: str, now: int, year: int | None) -> tuple[Ints, Bools]:
@@ -54,11 +54,11 @@ def to_micros(parts: dict[str, Ints], zone: str, now: int, year: int | None) -> 
     named = offset != NO_OFFSET
     micros = np.where(named, local - np.where(named, offset, 0) * SECOND, local)
     if zone != "UTC" and not named.all():
-        micros[~named] = localized(local[~named], zone)
+        micros[~named] = to_utc(local[~named], zone)
     return micros, good & exists & (micros >= FIRST) & (micros <= LAST)
 
 
-def localized(local: Ints, zone: str) -> Ints:
+def to_utc(local: Ints, zone: str) -> Ints:
     """Wall clock microseconds in a zone → UTC. A time that happens twice is its first one; a time that is skipped
     is moved on by the length of the gap, as Spark does. Of equal ones side by side only the first is looked at."""
     import numpy as np
@@ -66,24 +66,24 @@ def localized(local: Ints, zone: str) -> Ints:
     if not len(local):
         return local
     begins = np.flatnonzero(np.concatenate(([True], local[1:] != local[:-1])))
-    return np.repeat(_localized(local[begins], zone), np.diff(begins, append=len(local)))
+    return np.repeat(_to_utc(local[begins], zone), np.diff(begins, append=len(local)))
 
 
-def _localized(local: Ints, zone: str) -> Ints:
+def _to_utc(local: Ints, zone: str) -> Ints:
     import numpy as np
 
-    utc = _assume(local, zone)
+    utc = _assume_zone(local, zone)
     back = pc.local_timestamp(utc).cast(pa.int64()).to_numpy(zero_copy_only=False)
     micros = np.array(utc.cast(pa.int64()).to_numpy(zero_copy_only=False))
     gap = back != local
     if gap.any():
         before = local[gap] - DAY
-        offset = before - _assume(before, zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        offset = before - _assume_zone(before, zone).cast(pa.int64()).to_numpy(zero_copy_only=False)
         micros[gap] = local[gap] - offset
     return micros
 
 
-def _assume(local: Ints, zone: str) -> pa.Array:
+def _assume_zone(local: Ints, zone: str) -> pa.Array:
     naive = pa.array(local).cast(pa.timestamp("us"))
     return pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
 
@@ -127,7 +127,7 @@ def _days(year: Ints, month: Ints, day: Ints) -> Ints:
 
 
 def last_years(zone: str, now: int, year: int | None) -> tuple[int, int, int]:
-    """For dates without a year: the first to try, how many from there back, and the last moment on the wall clock."""
+    """For dates without a year: the first year to try, how many years back, and the latest instant on the wall clock."""
     import numpy as np
 
     if year is not None:

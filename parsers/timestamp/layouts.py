@@ -1,4 +1,4 @@
-"""Patterns whose texts mostly have fixed layouts → readers in compiled code, exact where they answer."""
+"""Patterns whose texts mostly have fixed layouts → compiled readers, which are exact for the texts that they read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from parsers.timestamp.instants import FIRST, LAST, last_years, localized
+from parsers.timestamp.instants import FIRST, LAST, last_years, to_utc
 from parsers.timestamp.patterns import MONTHS, WEEKDAYS, Element, TimePattern
 
 if TYPE_CHECKING:
@@ -24,35 +24,35 @@ NAMES = {"month_name": MONTHS, "weekday": WEEKDAYS, "ampm": ("am", "pm")}
 _NUMBERS = {"year", "year2", "month", "day", "hour", "hour12", "minute", "second", "fraction"}
 
 EXAMPLES_AT_MOST = 200
-"""Of texts of one layout; of one with more nothing is claimed."""
+"""Example texts of one layout; a layout with more counts as ambiguous."""
 
 
 def time_reader(layouts: Sequence[Layout]) -> TimeReader:
     """The layouts as a program."""
     from etl.columns.times import TimeReader
 
-    return TimeReader([[_part(*element) for element in layout] for layout in layouts], NAMES)
+    return TimeReader([[_time_part(*element) for element in layout] for layout in layouts], NAMES)
 
 
-def layout_reader(reader: TimeReader, place: TimeZoneContext) -> Callable[[pa.Array], tuple[Ints, Bools]]:
-    """Texts of any kind → microseconds in UTC, and where the text has one of the layouts and names a date that exists."""
+def layout_reader(reader: TimeReader, context: TimeZoneContext) -> Callable[[pa.Array], tuple[Ints, Bools]]:
+    """Texts of any kind → microseconds in UTC, and the rows (bool[n]) that have one of the layouts and a date that exists."""
     from etl.columns.time_kernel import UNREAD, WALL_CLOCK
     from etl.columns.times import Year
 
-    year = Year(*last_years(place.zone, place.now, place.year))
+    year = Year(*last_years(context.zone, context.now, context.year))
 
     def read(texts: pa.Array) -> tuple[Ints, Bools]:
         micros, kinds = reader.read(texts, year)
         good = kinds != UNREAD
-        if place.zone != "UTC":
+        if context.zone != "UTC":
             local = kinds == WALL_CLOCK
-            micros[local] = localized(micros[local], place.zone)
+            micros[local] = to_utc(micros[local], context.zone)
         return micros, good & (micros >= FIRST) & (micros <= LAST)
 
     return read
 
 
-def _part(element: Element, width: int) -> Part:
+def _time_part(element: Element, width: int) -> Part:
     from etl.columns.times import Part
 
     if element.kind == "space":
@@ -61,7 +61,7 @@ def _part(element: Element, width: int) -> Part:
 
 
 def layouts_of(pattern: TimePattern) -> list[Layout]:
-    """The layouts of a pattern, and behind them those that pad a number of one digit with a blank (``Dec  1``)."""
+    """The layouts of a pattern, then those that pad a number of one digit with a blank (``Dec  1``)."""
     layouts: list[Layout] = [[(element, end - start) for element, start, end in layout] for layout in pattern.layouts()]
     if not all(map(_is_bounded, layouts)):
         return layouts
@@ -75,7 +75,7 @@ def _padded(layout: Layout) -> Iterator[Layout]:
 
 
 def _is_bounded(layout: Layout) -> bool:
-    """Whether no number of more than one width stands in front of another digit: then there is one way to read a text."""
+    """Whether there is one way to read a text: no number of more than one width is followed by a digit."""
     pairs = pairwise(layout)
     return not any(len(one.widths) > 1 and one.kind in _NUMBERS and _begins_with_digit(other) for (one, _), (other, _) in pairs)
 
@@ -84,20 +84,20 @@ def _begins_with_digit(element: Element) -> bool:
     return element.kind in _NUMBERS or element.text[:1].isdigit()
 
 
-def sure_layouts(patterns: Iterable[TimePattern | str]) -> list[Layout]:
-    """The layouts whose texts no earlier pattern reads; a pattern may be a regular expression that only stands in the way.
+def unambiguous_layouts(patterns: Iterable[TimePattern | str]) -> list[Layout]:
+    """The layouts whose texts no earlier pattern reads; a pattern may be a regular expression, which gives no layout itself.
 
-    The expressions know no digit from another, nor one case of a letter from the other. So what holds for one text of
-    a layout holds for all that have the same names in it.
+    The expressions treat all digits alike, and both cases of a letter. So what holds for one text of a layout holds for all
+    with the same names in it.
     """
     earlier: list[re.Pattern[str]] = []
-    sure: list[Layout] = []
+    found: list[Layout] = []
     for pattern in patterns:
         if isinstance(pattern, TimePattern):
-            sure += [layout for layout in layouts_of(pattern) if not _is_read(layout, earlier)]
+            found += [layout for layout in layouts_of(pattern) if not _is_read(layout, earlier)]
         regex = pattern.regex() if isinstance(pattern, TimePattern) else pattern
         earlier.append(re.compile(regex, re.ASCII))
-    return sure
+    return found
 
 
 def _is_read(layout: Layout, regexes: Sequence[re.Pattern[str]]) -> bool:

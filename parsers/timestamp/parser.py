@@ -12,9 +12,9 @@ from pydantic import Field
 
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, format_type, nearest, unknown_field, with_fields
 from etl.columns.texts import owned_array
-from parsers.timestamp.columns import is_number, read_column, read_numbers
-from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, sure_reader
-from parsers.timestamp.patterns import PatternError
+from parsers.timestamp.column_reader import is_number, read_column, read_numbers
+from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, unambiguous_reader
+from parsers.timestamp.patterns import TimePatternError
 
 SHOWN_CHARACTERS = 100
 """Of a text that is no time, in the reason."""
@@ -77,7 +77,7 @@ class Timestamp(Parser):
         return pa.schema([(self._target, TIMESTAMP)])
 
     def fields(self, incoming: Schema) -> Schema:
-        """The target as a timestamp, in place where it is the field itself."""
+        """The target as a timestamp, in context where it is the field itself."""
         if self._target == self.field:
             return with_fields(incoming, {self.field: TIMESTAMP})
         return super().fields(incoming)
@@ -88,7 +88,7 @@ class Timestamp(Parser):
         for number, text in enumerate(self.formats):
             try:
                 check_format(text)
-            except PatternError as error:
+            except TimePatternError as error:
                 yield Finding("bad-time-format", f"{text!r}: {error}", ("formats", number), error.hint, at=error.at)
         if not _zone_exists(self.timezone):
             yield Finding(
@@ -117,14 +117,14 @@ class Timestamp(Parser):
             )
 
     def compile(self) -> Callable[[pa.Array], Parsed]:
-        """A function of a column of texts, numbers or timestamps; now is when it is compiled."""
+        """A function of a column of texts, numbers or timestamps; "now" is the time of this call."""
         return self.compile_at(time.time_ns() // 1000)
 
     def compile_at(self, now: int) -> Callable[[pa.Array], Parsed]:
-        """The same with another now, in microseconds, for dates without a year."""
-        place = TimeZoneContext(self.timezone, now, self.year)
-        reads = [read for text in self.formats for read in readers(text, place)]
-        sure = sure_reader(self.formats, place)
+        """The same with another "now" in microseconds since 1970, for dates without a year."""
+        context = TimeZoneContext(self.timezone, now, self.year)
+        reads = [read for text in self.formats for read in readers(text, context)]
+        unambiguous = unambiguous_reader(self.formats, context)
         units = [EPOCHS[text] for text in self.formats if text in EPOCHS]
 
         def parse(column: pa.Array) -> Parsed:
@@ -132,7 +132,7 @@ class Timestamp(Parser):
                 return self._parsed(column.cast(TIMESTAMP), column)
             if is_number(column.type):
                 return self._parsed(read_numbers(column, units), column)
-            return self._parsed(read_column(column, sure, reads), column)
+            return self._parsed(read_column(column, unambiguous, reads), column)
 
         return parse
 

@@ -56,7 +56,7 @@ _ZONE_ID = r"[a-z]+(?:/[a-z0-9_+\-]+){1,2}"
 _ANY_ZONE = "|".join([_OFFSET, *sorted(ZONES, key=len, reverse=True), _ZONE_ID])
 
 
-class PatternError(ValueError):
+class TimePatternError(ValueError):
     """A pattern that cannot be read, with the place in it and a hint."""
 
     def __init__(self, message: str, at: int = 0, hint: str | None = None) -> None:
@@ -108,7 +108,7 @@ class TimePattern:
 
 
 def parse_pattern(text: str) -> TimePattern:
-    """Pattern → elements. Raises PatternError."""
+    """Pattern → elements. Raises TimePatternError."""
     elements: list[Element] = []
     sections: list[int] = []
     for number, (at, token) in enumerate(_tokens(text)):
@@ -116,23 +116,25 @@ def parse_pattern(text: str) -> TimePattern:
             sections.append(number)
         elif token == "]":
             if not sections:
-                raise PatternError("stray ']'; an optional section is written [ ]", at)
+                raise TimePatternError("stray ']'; an optional section is written [ ]", at)
             sections.pop()
         else:
             element = _element(token, at)
             if element.kind in _MEANINGS and any(element.kind == other.kind for other in elements):
-                raise PatternError(f"{token!r} says the {element.kind} a second time", at)
+                raise TimePatternError(f"{token!r} says the {element.kind} a second time", at)
             elements.append(replace(element, optional=tuple(sections)))
     if sections:
-        raise PatternError("'[' without its ']'", text.index("["))
+        raise TimePatternError("'[' without its ']'", text.index("["))
     return _checked(TimePattern(tuple(_with_points(elements))))
 
 
 def _checked(pattern: TimePattern) -> TimePattern:
     if pattern.has("hour12") and not pattern.has("ampm"):
-        raise PatternError("'h' counts to 12 and needs 'a' (AM, PM)", hint="did you mean 'HH', which counts to 23?")
+        raise TimePatternError("'h' counts to 12 and needs 'a' (AM, PM)", hint="did you mean 'HH', which counts to 23?")
     if not pattern.has("day") or not (pattern.has("month") or pattern.has("month_name")):
-        raise PatternError("a pattern needs at least month and day", hint="letters are those of Spark: yyyy-MM-dd HH:mm:ss,SSS")
+        raise TimePatternError(
+            "a pattern needs at least month and day", hint="letters are those of Spark: yyyy-MM-dd HH:mm:ss,SSS"
+        )
     return pattern
 
 
@@ -161,9 +163,9 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if not found:
-            raise PatternError("a quote without its end; a quote itself is written ''", at)
+            raise TimePatternError("a quote without its end; a quote itself is written ''", at)
         if text[at] == "%" and text[at + 1 : at + 2].isalpha():
-            raise PatternError(
+            raise TimePatternError(
                 f"{text[at : at + 2]!r} is a strptime code", at, "patterns use Spark's letters, such as yyyy-MM-dd HH:mm:ss,SSS"
             )
         yield at, found[0]
@@ -184,10 +186,10 @@ def _letters(token: str, at: int) -> Element:
     if make is None:
         letters = " ".join(_LETTERS)
         hint = _HINTS.get(token[0]) or f"letters are {letters}; quote others: 'T'"
-        raise PatternError(f"{token!r} is no letter of a time pattern", at, hint)
+        raise TimePatternError(f"{token!r} is no letter of a time pattern", at, hint)
     element = make(len(token))
     if element is None:
-        raise PatternError(f"{token!r} has too many letters", at, nearest(token, [token[0] * 2, token[0] * 4]))
+        raise TimePatternError(f"{token!r} has too many letters", at, nearest(token, [token[0] * 2, token[0] * 4]))
     return element
 
 

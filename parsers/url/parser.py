@@ -1,4 +1,8 @@
-"""The parser `url`: the parts of URLs and of what requests ask for."""
+"""The parser `url`: the parts of URLs and of request targets.
+
+Source of the patterns: RFC 3986, and where it would mislead what browsers do (WHATWG URL): a backslash ends a domain. Logs also
+have request targets (``/path?query``, ``*``; RFC 9112, 3.2) and addresses without a scheme (``example.com:443``).
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,21 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema, TypeName, nested_schema, parse_type
+from etl.columns.addresses import truth
 from etl.columns.texts import owned_array
+from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
-from parsers.common.view_values import null_where, truth
-from parsers.url.patterns import trees
-from parsers.url.query import Parameters, percent_decoded, unreadable
-from parsers.url.suffixes import Suffixes
+from parsers.common.field_checks import check_type
+from parsers.common.text_types import item_reader
+from parsers.common.view_values import null_where
+from parsers.grok.compiler import compile_pattern
+from parsers.url.public_suffixes import PublicSuffixes
+from parsers.url.query_parameters import Parameters, decode_percent
 
 MOST_PORT = 65_535
 
 PARTS = ("scheme", "username", "password", "domain", "port", "path", "extension", "query", "fragment")
-"""In ECS's words, as the patterns capture them; ``password`` only where it is asked for."""
+"""Names of ECS, which are the captures of the patterns; ``password`` is a field only with ``userinfo: keep``."""
 
 DECODED = ("path", "extension", "query", "fragment")
 """Parts in which percent signs may be decoded."""
@@ -32,10 +40,28 @@ _PASSWORD = r"^([A-Za-z][A-Za-z0-9+.\-]+://[^/?#@:\\]*:)[^/?#\\]*@"
 _HIDDEN = r"\1***@"
 
 
+_SCHEME = r"(?<scheme>[A-Za-z][A-Za-z0-9+.\-]+):"
+_USER = r"(?:(?<username>[^/?#@:\\]*)(?::(?<password>[^/?#\\]*))?@)?"
+_NUMERIC = r"\[[0-9A-Za-z:.%_\-]+\]"
+_PORT = r"(?::(?<port>[0-9]{0,5}))?"
+_EXTENSION = r"(?:\.(?<extension>[^?#./\\]+))?"
+_PATH = rf"(?<path>(?:[/\\][^?#]*?{_EXTENSION})?)"
+_BEHIND = r"(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?\z"
+
+_PATTERNS = (
+    rf"\A{_SCHEME}//{_USER}(?<domain>{_NUMERIC}|[^/?#:@\[\]\\\s]*){_PORT}{_PATH}{_BEHIND}",
+    rf"\A(?<path>/[^?#]*?{_EXTENSION}|\*)?{_BEHIND}",
+    rf"\A(?<domain>{_NUMERIC}|[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)+\.?|localhost){_PORT}{_PATH}{_BEHIND}",
+    rf"\A{_SCHEME}(?<path>/?[^/?#\s][^?#\s]*){_BEHIND}",
+)
+"""With a scheme and a host; a request's target; a host alone; a scheme without a host (``mailto:``, ``urn:``)."""
+
+
 @cache
 def _scanner() -> Scanner:
     """Made once a process: a worker opens the step in every micro-batch."""
-    return Scanner(trees())
+    trees = [compile_pattern(pattern, None, frozenset(), False) for pattern in _PATTERNS]
+    return Scanner([tree for tree in trees if not isinstance(tree, PatternError)])
 
 
 class Url(Parser):
@@ -48,12 +74,11 @@ class Url(Parser):
     with or without port, as proxies write it (``example.com:443``). Anything else fails, and so does a port beyond
     65,535. A null text gives nulls.
 
-    A password becomes ``***`` in ``original``, unless ``userinfo: keep`` asks for it, which also gives ``password``.
-    With the file of public suffixes that publicsuffix.org publishes, ``registered_domain``, ``subdomain`` and
-    ``top_level_domain`` are told apart.
+    A password becomes ``***`` in ``original``; with ``userinfo: keep`` it stays, and is the field ``password`` as well. The
+    file of public suffixes of publicsuffix.org adds ``registered_domain``, ``subdomain`` and ``top_level_domain``.
 
     ``fields`` are parameters of the query, with percent signs and plus signs decoded: the first of a name, or all for
-    an array. One that does not fit its type is null, for anybody can send anything, and is still in ``query``. ``rest``
+    an array. A value that does not fit its type is null and is still in ``query``, because clients can send anything. ``rest``
     gets the others as one JSON object, with an array for a name that comes twice; null when there is none.
 
     ```yaml
@@ -74,7 +99,7 @@ class Url(Parser):
     public_suffixes: str | None = Field(
         default=None,
         min_length=1,
-        description="File of public suffixes, to tell registered domains.",
+        description="File of public suffixes, to find registered domains.",
         examples=["/usr/share/publicsuffix/public_suffix_list.dat"],
     )
     decode: bool = Field(
@@ -92,9 +117,10 @@ class Url(Parser):
     rest: FieldName | None = Field(default=None, description="Text field for the JSON of parameters that are not declared.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: types that no parameter fills, names that contradict each other, a file that is missing."""
+        """The findings of every parser; types that no parameter fills, names that contradict each other, a missing file."""
         yield from super().check(incoming)
-        yield from _bad_types(self.declared)
+        for name, type_text in self.declared.items():
+            yield from check_type(name, type_text, item_reader)
         for name in self.paths:
             if name not in self.declared:
                 yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
@@ -134,13 +160,13 @@ class Url(Parser):
         def parse(texts: pa.Array) -> Parsed:
             texts = texts.cast(pa.string()) if texts.type == pa.null() else texts
             found = scanner.scan(texts)
-            parts: dict[str, pa.Array] = {"original": texts, **_finished(found.captures)}
+            parts: dict[str, pa.Array] = {"original": texts, **_convert_parts(found.captures)}
             query = parts["query"]
             if self.decode:
-                parts |= {part: percent_decoded(owned_array(parts[part])) for part in DECODED}
-            failed = _failed(texts, found.pattern, parts["port"])
+                parts |= {part: decode_percent(owned_array(parts[part])) for part in DECODED}
+            failed = _failed_rows(texts, found.pattern, parts["port"])
             if self.userinfo == "hide":
-                parts["original"] = _hidden(texts, found.captures["password"])
+                parts["original"] = _hide_passwords(texts, found.captures["password"])
             if suffixes is not None:
                 parts |= suffixes.columns(parts["domain"])
             columns = {name: parts[part] for part, name in self._parts.items()}
@@ -159,17 +185,11 @@ class Url(Parser):
         domain = DOMAIN_PARTS if self.public_suffixes is not None else ()
         return {part: f"{self.target}.{part}" for part in ("original", *PARTS, *domain) if part not in hidden}
 
-    def _suffixes(self) -> Suffixes | None:
-        return None if self.public_suffixes is None else Suffixes.read(self.public_suffixes)
+    def _suffixes(self) -> PublicSuffixes | None:
+        return None if self.public_suffixes is None else PublicSuffixes.read(self.public_suffixes)
 
 
-def _bad_types(declared: Mapping[str, str]) -> Iterable[Finding]:
-    for name, text in declared.items():
-        if reason := unreadable(parse_type(text)):
-            yield Finding("unreadable-type", f"field {name!r} is {text}: {reason}", ("fields", name))
-
-
-def _finished(captures: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+def _convert_parts(captures: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     from etl.columns.numbers import whole_numbers
 
     parts = {part: captures[part] for part in PARTS}
@@ -177,8 +197,8 @@ def _finished(captures: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     return parts | lower | {"port": whole_numbers(captures["port"])}
 
 
-def _failed(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.BooleanArray | None:
-    """Where no pattern matched, a text is empty or a port too large; a null text is none of these."""
+def _failed_rows(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.BooleanArray | None:
+    """Rows that fail: no pattern matched, the text is empty or the port too large; a null text does not fail."""
     import numpy as np
 
     from etl.columns.texts import Texts
@@ -188,7 +208,7 @@ def _failed(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.BooleanArr
     return pa.array(failed) if failed.any() else None
 
 
-def _hidden(texts: pa.Array, passwords: pa.Array) -> pa.Array:
+def _hide_passwords(texts: pa.Array, passwords: pa.Array) -> pa.Array:
     """The texts with stars for passwords; the same object where there is none, which is nearly always."""
     if passwords.null_count == len(passwords):
         return texts

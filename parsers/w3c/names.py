@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from parsers.weblog.parts import Value, header, member
+from parsers.weblog.format_parts import Value, header, member
 
 _IIS = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent)"
 _IIS_STATUS = "sc-status sc-substatus sc-win32-status time-taken"
@@ -81,7 +81,7 @@ def field_list(text: str) -> list[str]:
 
 
 def values(names: list[str]) -> list[Value]:
-    """What each field becomes; date and time stay as they are called."""
+    """The value of each field; date and time keep their names."""
     special = _SECONDS if "x-edge-location" in names else {}
     return [special.get(name) or _value(name) for name in names]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -13,27 +13,31 @@ from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema
 from etl.columns.texts import filtered, owned_array, taken
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.field_conflicts import field_conflicts
+from parsers.common.field_checks import field_conflicts
 from parsers.common.view_values import begins_with, blanks_for_pluses
-from parsers.w3c.layout import layout
 from parsers.w3c.names import PRESETS, field_list, has_plus, values
-from parsers.weblog.layout import Layout
-from parsers.weblog.readers import TYPES, kinds, readers
+from parsers.weblog.field_readers import TYPES, field_kinds, field_readers
+from parsers.weblog.format_parts import Value
+from parsers.weblog.line_layout import CAPTURE, LineLayout, add_kind, address, drop_repeated
 
 if TYPE_CHECKING:
     import numpy as np
 
     Bools = np.ndarray[Any, Any]
 
+_SPACE = r"[ \t]+"
+_DAY, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+_FORMATS = ("yyyy-MM-dd HH:mm:ss[.SSSSSSSSS]", "yyyy-MM-dd HH:mm")
+
 
 class W3c(Parser):
     """Reads lines of the W3C extended log format, which a ``#Fields:`` line describes, into fields of ECS.
 
     ``fields`` holds such lines, or names: ``iis`` (the default of IIS 8 and later), ``iis7``, ``iis_all``, ``iis_error``
-    (HTTP.sys), ``iis_error_2012``, ``cloudfront``. Several are tried in order, which tells lists of different length apart.
+    (HTTP.sys), ``iis_error_2012``, ``cloudfront``. Several are tried in order: the first that fits a line counts.
     ``date`` and ``time`` side by side become ``timestamp`` (UTC, as the format says), ``c-ip`` becomes ``source.address``
     and, where it is one, ``source.ip``, ``time-taken`` ``event.duration`` in nanoseconds, ``cs(User-Agent)``
-    ``user_agent.original``; fields that ECS does not know are ``w3c.x_edge_location`` and the like. ``-`` is null. IIS
+    ``user_agent.original``; fields that ECS lacks are ``w3c.x_edge_location`` and the like. ``-`` is null. IIS
     writes ``+`` for a blank in header values; ``plus`` says whether it becomes one again.
 
     Lines that begin with ``#`` are dropped and counted as filtered, but for a ``#Fields:`` line that names other fields
@@ -64,7 +68,7 @@ class W3c(Parser):
     timestamp: FieldName = Field(default="timestamp", description="The field that gets date and time.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Names that are no list of fields, fields that repeat or get in each other's way."""
+        """Names that are no list of fields, fields that repeat or contradict each other."""
         yield from super().check(incoming)
         for number, names in enumerate(self._lists):
             yield from _check_list(names, ("fields", number))
@@ -72,7 +76,7 @@ class W3c(Parser):
 
     def parsed(self) -> Schema:
         """The listed fields."""
-        return pa.schema([(name, TYPES.get(kind, pa.string())) for name, kind in kinds(self._layouts).items()])
+        return pa.schema([(name, TYPES.get(kind, pa.string())) for name, kind in field_kinds(self._layouts).items()])
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """As every parser, without the directives."""
@@ -84,16 +88,16 @@ class W3c(Parser):
             if not directives.any():
                 return run(batch)
             events, rejects = run(filtered(batch, pa.array(~directives)))
-            return Outcome(events, [*rejects, *self._others(batch, directives)])
+            return Outcome(events, [*rejects, *self._reject_directives(batch, directives)])
 
         return without_directives
 
-    def _others(self, batch: pa.RecordBatch, directives: Bools) -> Iterable[Rejects]:
+    def _reject_directives(self, batch: pa.RecordBatch, directives: Bools) -> Iterable[Rejects]:
         """Directives that name other fields. A loop over directives, of which a log has four at its beginning."""
         wrong = directives.copy()
         texts = owned_array(taken(batch.column(self.field), directives.nonzero()[0])).to_pylist()
-        told = [text.removeprefix("\ufeff") for text in texts]
-        wrong[directives] = [text.startswith("#Fields:") and field_list(text) not in self._lists for text in told]
+        lists = [text.removeprefix("\ufeff") for text in texts]
+        wrong[directives] = [text.startswith("#Fields:") and field_list(text) not in self._lists for text in lists]
         if wrong.any() and self.on_error == "dead_letter":
             reason = f"the lines here have the values of {self._described}"
             yield Rejects(filtered(batch, pa.array(wrong)), "w3c-other-fields", reason)
@@ -102,7 +106,7 @@ class W3c(Parser):
         """One pattern over the whole column."""
         made = self._layouts
         scanner = Scanner([one.tree() for one in made])
-        read_all = readers(made, "UTC", False)
+        read_all = field_readers(made, "UTC", False)
         pluses = self._pluses() if self.plus else frozenset()
 
         def parse(text: pa.Array) -> Parsed:
@@ -124,8 +128,8 @@ class W3c(Parser):
         return [field_list(text) for text in self.lists]
 
     @property
-    def _layouts(self) -> list[Layout]:
-        return [layout(names, self.timestamp) for names in self._lists]
+    def _layouts(self) -> list[LineLayout]:
+        return [_compile_layout(names, self.timestamp) for names in self._lists]
 
     @property
     def _described(self) -> str:
@@ -150,3 +154,39 @@ def _check_list(names: list[str], path: tuple[str | int, ...]) -> Iterator[Findi
         yield Finding("unknown-format", f"there is no list of fields {names[0]!r}", path, hint)
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Finding("field-conflict", f"{name!r} is in the list twice", path)
+
+
+# ── Layouts ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _compile_layout(names: Sequence[str], timestamp: str) -> LineLayout:
+    """Values with blanks or tabs between; a text with blanks stands in quotes."""
+    made = LineLayout("")
+    expressions: list[str] = []
+    seen: set[str] = set()
+    left = list(zip(names, values(list(names)), strict=True))
+    while left:
+        name, value = left.pop(0)
+        if name == "date" and left and left[0][0] == "time":
+            left.pop(0)
+            value = Value(timestamp, "time", _FORMATS)
+        expressions.append(drop_repeated(_value_expression(value), seen))
+        seen.update(CAPTURE.findall(expressions[-1]))
+        add_kind(value, made)
+    made.pattern = rf"\s*{_SPACE.join(expressions)}\s*"
+    return made
+
+
+def _value_expression(value: Value) -> str:
+    name = value.field
+    if value.kind == "time":
+        return rf"(?:-{_SPACE}-|(?<{name}>{_DAY}{_SPACE}{_CLOCK}))"
+    if value.kind == "address":
+        return f"(?:-|{address(name)})"
+    if value.kind in ("real", "seconds"):
+        return rf"(?:-|(?<{name}>\d+(?:\.\d+)?))"
+    if value.kind in ("whole", "milliseconds"):
+        return rf"(?:-|(?<{name}>\d+))"
+    if value.kind == "protocol":
+        return rf"(?:-|(?:HTTP/)?(?<{name}>[^\s\"]+))"
+    return rf"(?:\"(?<{name}>[^\"]*)\"|(?<{name}>[^\s\"]\S*))"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from etl.scanner.pattern_error import PatternError
-from parsers.timestamp import patterns as time_patterns
 from parsers.timestamp.formats import check_format
-from parsers.weblog.parts import Part, Value, header, member, merged
+from parsers.timestamp.patterns import TimePatternError
+from parsers.weblog.format_parts import Part, Value, header, member, merged
 from parsers.weblog.strftime import time_format
 
 _DIRECTIVE = re.compile(r"%(?:!?\d{3}(?:,\d{3})*)?[<>]?(?:\{(?P<argument>[^}]*)\})?(?P<letter>%|\^t[io]|[A-Za-z])")
@@ -161,7 +161,7 @@ def _time(parts: list[Part | _Token], timestamp: str) -> Value:
     try:
         format_ = time_format(text)
         check_format(format_)
-    except (PatternError, time_patterns.PatternError) as error:
+    except (PatternError, TimePatternError) as error:
         raise PatternError(f"in the time {text!r}: {error}", first, hint=error.hint) from None
     return Value(timestamp, "time", (format_,))
 

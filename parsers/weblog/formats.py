@@ -1,4 +1,4 @@
-"""The formats that have names, and what a user's own format string is.
+"""Formats with names, and the syntax of a format string: Apache, nginx or HAProxy.
 
 Source: the default configurations of Apache httpd 2.4, nginx, ingress-nginx and HAProxy, and the formats of their error logs
 (httpd's ErrorLogFormat; nginx's ngx_log.c as described in "Debugging log").
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from etl.api import nearest
 from etl.scanner.pattern_error import PatternError
 from parsers.weblog.apache import apache_parts, is_apache
+from parsers.weblog.format_parts import Kind
 from parsers.weblog.haproxy import haproxy_parts, is_haproxy
-from parsers.weblog.layout import BRACKETED, CAPTURE, QUOTED, Layout, address, layout, request
+from parsers.weblog.line_layout import BRACKETED, CAPTURE, QUOTED, LineLayout, address, compile_layout, request
 from parsers.weblog.nginx import is_nginx, nginx_parts
-from parsers.weblog.parts import Kind
 
 _COMMON = '%h %l %u %t "%r" %>s %b'
 _AGENT = ' "%{Referer}i" "%{User-Agent}i"'
@@ -42,8 +42,8 @@ _APACHE_TIMES = ("apache_error", "httpdate", "iso8601")
 _NGINX_TIMES = ("yyyy/MM/dd HH:mm:ss",)
 
 
-def _apache_error(timestamp: str, formats: Sequence[str]) -> Layout:
-    """httpd 2.4 with module, process and thread; 2.2 without. What stands in front of the client says why a call failed."""
+def _apache_error(timestamp: str, formats: Sequence[str]) -> LineLayout:
+    """httpd 2.4 with module, process and thread; 2.2 without. A text in front of the client is the error of a system call."""
     host = rf"(?:{address('source')}|(?<source.address>{BRACKETED}+?))"
     client = rf"\[(?:client (?:-(?::-)?|{host}:(?<source.port>\d+)|{host})|-)\]"
     pattern = (
@@ -53,13 +53,13 @@ def _apache_error(timestamp: str, formats: Sequence[str]) -> Layout:
         rf"\s+(?:(?:(?<error.message>[^\[\]]*?):? )?{client}\s+|-\s+)?(?<message>.*)"
     )
     numbers = ("source.port", "process.pid", "process.thread.id")
-    return Layout(pattern, _numbers(numbers, timestamp), {timestamp: formats or _APACHE_TIMES})
+    return LineLayout(pattern, _numbers(numbers, timestamp), {timestamp: formats or _APACHE_TIMES})
 
 
-def _nginx_error(timestamp: str, formats: Sequence[str]) -> Layout:
-    """A message, and behind it what is known about the request, each part only where nginx knows it."""
+def _nginx_error(timestamp: str, formats: Sequence[str]) -> LineLayout:
+    """A message, then what nginx writes about the request; each part may be missing."""
     numbers = ("process.pid", "process.thread.id", "nginx.error.connection_id")
-    made = Layout("", _numbers(numbers, timestamp), {timestamp: formats or _NGINX_TIMES})
+    made = LineLayout("", _numbers(numbers, timestamp), {timestamp: formats or _NGINX_TIMES})
     made.kinds["nginx.error.excess"] = "real"
     optional = "".join(_optional(name, expression, made) for name, expression in _NGINX_CONTEXT.items())
     made.pattern = (
@@ -75,7 +75,7 @@ def _numbers(names: Sequence[str], timestamp: str) -> dict[str, Kind]:
     return kinds | {timestamp: "time"}
 
 
-def _optional(name: str, expression: str, made: Layout) -> str:
+def _optional(name: str, expression: str, made: LineLayout) -> str:
     """One part; the field that may be empty in it is marked by the name in front."""
     if "{mark}" not in expression:
         return f"(?:, {name}{expression})?"
@@ -96,24 +96,24 @@ _NGINX_CONTEXT = {
 }
 """What may follow the message, in nginx's order."""
 
-ERRORS: Mapping[str, Callable[[str, Sequence[str]], Layout]] = {"apache_error": _apache_error, "nginx_error": _nginx_error}
+ERRORS: Mapping[str, Callable[[str, Sequence[str]], LineLayout]] = {"apache_error": _apache_error, "nginx_error": _nginx_error}
 """Error logs by name."""
 
 NAMES = (*ACCESS, *ERRORS)
 
 
-def layouts(format_: str, timestamp: str, time_formats: Sequence[str]) -> Iterator[Layout]:
+def line_layouts(format_: str, timestamp: str, time_formats: Sequence[str]) -> Iterator[LineLayout]:
     """The forms that lines of a format have. Raises PatternError."""
     if format_ in ERRORS:
         yield ERRORS[format_](timestamp, time_formats)
         return
     for text in ACCESS.get(format_, (format_,)):
         if is_haproxy(text):
-            yield layout(haproxy_parts(text, timestamp), time_formats)
+            yield compile_layout(haproxy_parts(text, timestamp), time_formats)
         elif is_apache(text):
-            yield layout(apache_parts(text, timestamp), time_formats)
+            yield compile_layout(apache_parts(text, timestamp), time_formats)
         elif is_nginx(text):
-            yield layout(nginx_parts(text, timestamp), time_formats)
+            yield compile_layout(nginx_parts(text, timestamp), time_formats)
         else:
             hint = nearest(text, NAMES) or f"formats are {', '.join(NAMES)}, or a LogFormat, log_format or log-format"
             raise PatternError(f"there is no format {text!r}", 0, "unknown-format", hint)

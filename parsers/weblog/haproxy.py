@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from etl.scanner.pattern_error import PatternError
-from parsers.weblog.parts import Part, Value, member, merged
+from parsers.weblog.format_parts import Part, Value, member, merged
 
 _ALIAS = re.compile(r"%(?:\{(?P<flags>[+\-QXE,]*)\})?(?:(?P<name>[A-Za-z]+)|\[(?P<sample>[^\]]*)\])")
 _WHOLE_LINE = re.compile(r"\s*log-format(?:-sd)?\s+(?P<quote>[\"']?)(?P<format>.*)(?P=quote)\s*")
@@ -73,7 +73,7 @@ _NUMBERS = frozenset({"Td", "Th", "Ti", "Tq", "Tu", "lc", "ms", "lr"})
 
 
 def is_haproxy(text: str) -> bool:
-    """Whether a text has aliases that only HAProxy knows."""
+    """Whether a text has aliases that only HAProxy has."""
     return _SURE.search(text) is not None
 
 
@@ -94,7 +94,7 @@ def _without_blanks(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _parts(text: str, timestamp: str, offset: int) -> Iterator[Part]:
-    """Aliases, quoted where a flag or ``%o`` says so, and the texts between them."""
+    """Aliases, in quotes where a flag or ``%o`` demands it, and the texts between them."""
     at, quoted = 0, False
     while at < len(text):
         found = _ALIAS.match(text, at)

@@ -1,4 +1,4 @@
-"""IP addresses as an expression for the scanner, without zone: what `source.ip` may hold.
+"""IP addresses as an expression for the scanner, without zone: the values of `source.ip`.
 
 Source: RFC 4291, section 2.2; an IPv6 address has eight groups, ``::`` stands for one or more that are zero.
 """
@@ -15,7 +15,7 @@ _GROUP = "[0-9A-Fa-f]{1,4}"
 
 
 def _shortened() -> Iterator[str]:
-    """Addresses with ``::`` behind so many groups."""
+    """Addresses with ``::``, by the number of groups in front of it."""
     for left in range(GROUPS - 1):
         right = GROUPS - 1 - left
         begin = f"{_GROUP}(?::{_GROUP}){{{left - 1}}}::" if left else "::"
@@ -28,7 +28,7 @@ def _shortened() -> Iterator[str]:
 _FULL = (f"(?:{_GROUP}:){{{GROUPS - 1}}}{_GROUP}", f"(?:{_GROUP}:){{{GROUPS - 2}}}{_DOTTED}")
 
 IP = f"(?:{'|'.join([_DOTTED, *_FULL, *_shortened()])})"
-"""An address of either kind; what may follow is for others to say."""
+"""An IPv4 or IPv6 address, wherever it ends."""
 
 ZONE = r"(?:%[0-9A-Za-z._~\-]+)?"
-"""Of an IPv6 address that holds on one link only: ``fe80::1%eth0``."""
+"""The zone of a link-local IPv6 address: ``fe80::1%eth0``."""

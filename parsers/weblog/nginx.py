@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from etl.scanner.pattern_error import PatternError
-from parsers.weblog.parts import Part, Value, header, member, merged
+from parsers.weblog.format_parts import Part, Value, header, member, merged
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 _WHOLE_LINE = re.compile(r"""\s*log_format\s+[\w-]+\s+(?:escape=\w+\s+)?(?P<texts>(?:'[^']*'|"[^"]*"|\s+)+);?\s*""")

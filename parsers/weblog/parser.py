@@ -1,4 +1,4 @@
-"""The parser `weblog`: logs of Apache httpd, nginx and whoever writes alike."""
+"""The parser `weblog`: logs of Apache httpd, nginx, HAProxy and servers with the same formats."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from etl.api import FieldName, Finding, Parsed, Parser, Schema
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.field_conflicts import field_conflicts
-from parsers.timestamp import patterns as time_patterns
+from parsers.common.field_checks import field_conflicts
 from parsers.timestamp.formats import check_format
 from parsers.timestamp.parser import Timestamp
-from parsers.weblog.formats import layouts
-from parsers.weblog.layout import Layout
-from parsers.weblog.readers import TYPES, kinds, readers
+from parsers.timestamp.patterns import TimePatternError
+from parsers.weblog.field_readers import TYPES, field_kinds, field_readers
+from parsers.weblog.formats import line_layouts
+from parsers.weblog.line_layout import LineLayout
 from parsers.weblog.strftime import is_strftime, time_format
 
 
@@ -33,11 +33,11 @@ class Weblog(Parser):
     Formats are tried in order.
 
     A request line gives ``http.request.method``, ``url.original`` and ``http.version``; one that is no request is kept
-    in ``http.request.line``. ``source.address`` is what the log says, ``source.ip`` the same where it is an address.
+    in ``http.request.line``. ``source.address`` is the text of the log, ``source.ip`` the same where it is an address.
     Times are ``timestamp``, durations ``event.duration`` in nanoseconds, request headers
     without a field in ECS ``http.request.headers.x_forwarded_for`` and the like, other values ``apache.access.…``,
     ``nginx.access.…`` and ``haproxy.…``. Of a list about several upstream servers numbers are those of the last.
-    A field that a format names twice is what its first place says.
+    Of a field that a format names twice the first value counts.
 
     ``-`` is null, ``""`` an empty text. Quoted values end at a quote that no backslash precedes, and stay as they are
     written (``\\x16\\x03``, ``\\"``), unless ``unescape`` is set. A line that no format fits fails, and so
@@ -73,14 +73,14 @@ class Weblog(Parser):
     timestamp: FieldName = Field(default="timestamp", description="The field that gets the time.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Formats that cannot be read, zones that do not exist, fields that get in each other's way."""
+        """Formats that cannot be read, zones that do not exist, fields that contradict each other."""
         yield from super().check(incoming)
         for number, text in enumerate(self.time_formats):
             yield from _check_time(text, number)
         yield from (f for f in Timestamp(timezone=self.timezone).check(_TIME_FIELD) if f.path == ("timezone",))
         for number, text in enumerate(self.formats):
             try:
-                made = list(layouts(text, self.timestamp, ()))
+                made = list(line_layouts(text, self.timestamp, ()))
             except PatternError as error:
                 yield Finding(error.code, error.message, ("formats", number), error.hint, at=error.at)
                 continue
@@ -96,7 +96,7 @@ class Weblog(Parser):
         """All formats over the whole column."""
         made = self._layouts()
         scanner = Scanner([one.tree() for one in made])
-        read_all = readers(made, self.timezone, self.unescape)
+        read_all = field_readers(made, self.timezone, self.unescape)
         reason = f"is no line of {', '.join(repr(text) for text in self.formats)}"
 
         def parse(text: pa.Array) -> Parsed:
@@ -111,13 +111,13 @@ class Weblog(Parser):
 
         return parse
 
-    def _layouts(self) -> list[Layout]:
+    def _layouts(self) -> list[LineLayout]:
         """Those of all formats that can be read; `check` finds the others."""
-        made: list[Layout] = []
+        made: list[LineLayout] = []
         for text in self.formats:
             try:
-                made += layouts(text, self.timestamp, self._time_formats())
-            except (PatternError, time_patterns.PatternError):
+                made += line_layouts(text, self.timestamp, self._time_formats())
+            except (PatternError, TimePatternError):
                 continue
         return made
 
@@ -125,7 +125,7 @@ class Weblog(Parser):
         return tuple(time_format(text) if is_strftime(text) else text for text in self.time_formats)
 
     def _types(self) -> dict[str, pa.DataType]:
-        return {name: TYPES.get(kind, pa.string()) for name, kind in kinds(self._layouts()).items()}
+        return {name: TYPES.get(kind, pa.string()) for name, kind in field_kinds(self._layouts()).items()}
 
 
 _TIME_FIELD = pa.schema([("timestamp", pa.string())])
@@ -135,5 +135,5 @@ _TIME_FIELD = pa.schema([("timestamp", pa.string())])
 def _check_time(text: str, number: int) -> Iterator[Finding]:
     try:
         check_format(time_format(text) if is_strftime(text) else text)
-    except (PatternError, time_patterns.PatternError) as error:
+    except (PatternError, TimePatternError) as error:
         yield Finding("bad-time-format", f"{text!r}: {error}", ("time_formats", number), error.hint, at=error.at)

@@ -1,8 +1,8 @@
-"""XML documents read safely: texts → trees, and what a tree holds beside what was taken of it.
+"""XML documents: texts → trees, safely; and the unused elements and attributes of a tree as JSON.
 
 The reader is expat of the standard library, whose callbacks go straight into the standard library's tree builder, so no
-Python code runs for an element. A document type is refused as soon as it begins: without one there are no entities but
-the five of XML itself, so none that expand and none that lie outside. (The package defusedxml does the same, with a tree
+Python code runs for an element. A document type is refused where it begins: without one there are only the five entities of
+XML itself, none that expand and none in other files. (The package defusedxml does the same, with a tree
 built in Python.) Depth and size are bounded by the caller's numbers; a tree takes up to about 40 bytes for each of its text's.
 """
 
@@ -15,10 +15,10 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 Used = set[int | tuple[int, str]]
-"""What has been taken of a tree: elements by identity, attributes by their element's and name."""
+"""The used parts of a tree: elements by identity, attributes by their element's identity and name."""
 
 _NOTHING: Final = object()
-"""Nothing is left of an element."""
+"""An element without unused parts."""
 
 Json = Any
 
@@ -26,10 +26,10 @@ _WRITE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class DocumentError(ValueError):
-    """A text that is no document, or none that is read; the message says why."""
+    """A text that is no document, or one that is refused; the message is the reason."""
 
 
-def read(text: str, keep_namespaces: bool, most_depth: int) -> Element:
+def read_document(text: str, keep_namespaces: bool, most_depth: int) -> Element:
     """The root of a document. Raises DocumentError."""
     builder = TreeBuilder()
     parser = expat.ParserCreate("utf-8")  # whatever the document says: the text was decoded by its source
@@ -88,8 +88,8 @@ def content(element: Element) -> str | None:
 # ── The rest ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def rest(root: Element, used: Used) -> str | None:
-    """What was not taken, as JSON: ``{"root": {"@attribute": …, "child": …, "#text": …}}``; None when nothing is left.
+def rest_json(root: Element, used: Used) -> str | None:
+    """The unused parts as JSON: ``{"root": {"@attribute": …, "child": …, "#text": …}}``; None when nothing is left.
 
     An element with nothing but text is that text, an empty one null, one that comes several times an array.
     """

@@ -11,12 +11,14 @@ from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size, TypeName, format_type, parse_type
 from parsers.common.failures import wrong_values
-from parsers.common.field_conflicts import field_conflicts
-from parsers.common.text_types import reader
-from parsers.xml.documents import DocumentError, Used, read, rest
-from parsers.xml.paths import Path, PathError, parse
+from parsers.common.field_checks import check_type, field_conflicts
+from parsers.common.path_error import PathError
+from parsers.common.text_types import item_reader, reader
+from parsers.xml.documents import DocumentError, Used, read_document, rest_json
+from parsers.xml.element_paths import Path, parse_path
 
-LONGEST_DEPTH = 500
+MOST_DEPTH = 500
+"""Elements inside each other: the highest bound that ``max_depth`` takes."""
 
 
 class Xml(Parser):
@@ -63,21 +65,20 @@ class Xml(Parser):
     )
     rest: FieldName | None = Field(default="xml", description="Text field for the JSON of what no field took; none drops it.")
     max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes of a document.", examples=["64KiB"])
-    max_depth: int = Field(default=100, ge=1, le=LONGEST_DEPTH, description="Most elements inside each other.")
+    max_depth: int = Field(default=100, ge=1, le=MOST_DEPTH, description="Most elements inside each other.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Beside the input field: bad paths, types that no text fills, names that contradict each other."""
+        """The findings of every parser; bad paths, types that no text fills, names that contradict each other."""
         yield from super().check(incoming)
         for name, path in self.paths.items():
             if name not in self.declared:
                 yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
             try:
-                parse(path)
+                parse_path(path)
             except PathError as error:
                 yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
         for name, text in self.declared.items():
-            if reason := _unreadable(parse_type(text)):
-                yield Finding("unreadable-type", f"field {name!r} is {text}: {reason}", ("fields", name))
+            yield from check_type(name, text, item_reader)
         if self.rest in self.declared:
             yield Finding("field-conflict", f"{self.rest!r} is a declared field already", ("rest",))
             return
@@ -92,7 +93,8 @@ class Xml(Parser):
         """A loop over documents, then each field's texts as values."""
         types = {name: parse_type(text) for name, text in self.declared.items()}
         paths = [
-            (parse(self.paths.get(name, name.replace(".", "/"))), not pa.types.is_list(type_)) for name, type_ in types.items()
+            (parse_path(self.paths.get(name, name.replace(".", "/"))), not pa.types.is_list(type_))
+            for name, type_ in types.items()
         ]
 
         def run(texts: pa.Array) -> Parsed:
@@ -109,12 +111,12 @@ class Xml(Parser):
         if len(text) > self.max_bytes or (not text.isascii() and len(text.encode()) > self.max_bytes):
             return f"is longer than {self.max_bytes} bytes"
         try:
-            root = read(text, self.namespaces == "keep", self.max_depth)
+            root = read_document(text, self.namespaces == "keep", self.max_depth)
         except DocumentError as error:
             return str(error)
         used = Used()
         values: list[Any] = [path.values(root, used, first) for path, first in paths]
-        return values if self.rest is None else [*values, rest(root, used)]
+        return values if self.rest is None else [*values, rest_json(root, used)]
 
     def _columns(self, rows: list[list[Any] | str], types: dict[str, pa.DataType], reasons: pa.StringArray) -> Parsed:
         columns = {}
@@ -128,14 +130,6 @@ class Xml(Parser):
             return Parsed(columns)
         failed = reasons.is_valid()
         return Parsed({name: pc.if_else(failed, None, column) for name, column in columns.items()}, failed, reasons)
-
-
-def _unreadable(type_: pa.DataType) -> str | None:
-    try:
-        reader(type_.value_type if pa.types.is_list(type_) else type_)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _column(found: list[list[str | None]], name: str, type_: pa.DataType) -> tuple[pa.Array, pa.StringArray | None]:

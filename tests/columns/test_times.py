@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from etl.columns.time_kernel import INSTANT, UNREAD, WALL_CLOCK
 from etl.columns.times import Part, TimeReader, Year
-from parsers.timestamp.formats import EPOCHS, NAMED, TimeZoneContext, read_epoch_texts, sure_reader
+from parsers.timestamp.formats import EPOCHS, NAMED, TimeZoneContext, read_epoch_texts, unambiguous_reader
 from parsers.timestamp.instants import to_micros
-from parsers.timestamp.layouts import layouts_of, sure_layouts
+from parsers.timestamp.layouts import layouts_of, unambiguous_layouts
 from parsers.timestamp.parser import Timestamp
 from parsers.timestamp.patterns import parse_pattern
-from parsers.timestamp.texts import read_regex
+from parsers.timestamp.regex_reader import read_regex
 
 NOW = int(datetime(2026, 1, 1, 0, 30, tzinfo=UTC).timestamp()) * 1_000_000
 FORMATS = (
@@ -128,7 +128,7 @@ def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) 
     ],
 )
 def test_the_most_common_formats_need_no_expression(format_: str, text: str) -> None:
-    reader = sure_reader([format_], TimeZoneContext("UTC", NOW))
+    reader = unambiguous_reader([format_], TimeZoneContext("UTC", NOW))
     assert reader is not None
 
     _, good = reader(pa.array([text, None, text]))
@@ -139,9 +139,9 @@ def test_the_most_common_formats_need_no_expression(format_: str, text: str) -> 
 def test_layouts_that_an_earlier_pattern_reads_are_left_to_it() -> None:
     both = [parse_pattern("MM/dd/yyyy"), parse_pattern("dd/MM/yyyy")]
 
-    assert len(sure_layouts(both)) == 1
-    assert len(sure_layouts([both[0], parse_pattern("dd.MM.yyyy")])) == 2
-    assert sure_layouts([r"\d+\s*$", parse_pattern("yyyyMMdd")]) == []
+    assert len(unambiguous_layouts(both)) == 1
+    assert len(unambiguous_layouts([both[0], parse_pattern("dd.MM.yyyy")])) == 2
+    assert unambiguous_layouts([r"\d+\s*$", parse_pattern("yyyyMMdd")]) == []
 
 
 @pytest.mark.parametrize(("text", "expected"), [("1122024", (2024, 2, 11)), ("3022024", (2024, 2, 3)), ("112024", (2024, 1, 1))])

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
 from etl.columns.texts import owned, owned_array
+from parsers.json.declared_members import find_members
 from parsers.json.parser import Json
-from parsers.json.rest import by_kernel, rest_of, tree_of, trie_of
-from parsers.json.spans import spans
+from parsers.json.tries import declared_tree, name_trie
+from parsers.json.undeclared_members import copy_undeclared, undeclared_text
 
 BAD = object()
 
@@ -547,18 +548,18 @@ def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, max_size=8))
 def test_the_kernel_of_rest_and_its_form_in_python_agree(lines: list[str]) -> None:
-    tree = tree_of([("a", "b"), ("b",), ("c",)], ["a.b"])
+    tree = declared_tree([("a", "b"), ("b",), ("c",)], ["a.b"])
     parsed = Json(fields={"a.b": "string", "b": "string", "c": "string"}, rest="rest").compile()(pa.array(lines, pa.string()))
 
     for row, line in enumerate(lines):
         if parsed.failed is None or not parsed.failed[row].as_py():
-            assert parsed.columns["rest"][row].as_py() == rest_of(line, tree), line
+            assert parsed.columns["rest"][row].as_py() == undeclared_text(line, tree), line
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text('{}[]":,\\ab1 \x00\x0b', max_size=30), max_size=20))
 def test_the_kernel_stays_inside_texts_that_are_no_json(lines: list[str]) -> None:
-    _, rest = by_kernel(pa.array(lines, pa.string()), trie_of(tree_of([("a", "b"), ("b",)])), [])
+    _, rest = copy_undeclared(pa.array(lines, pa.string()), name_trie(declared_tree([("a", "b"), ("b",)])), [])
 
     rest.validate()
     assert len(rest) == len(lines)
@@ -569,7 +570,7 @@ def test_the_kernel_stays_inside_texts_that_are_no_json(lines: list[str]) -> Non
 def test_spans_lie_inside_texts_that_are_no_json(lines: list[str]) -> None:
     odd = np.zeros(len(lines), bool)
 
-    found = spans(pa.array(lines, pa.string()), dict.fromkeys([("a", "b"), ("b",), ("a", 0, "b"), ("a", 1)], True), odd)
+    found = find_members(pa.array(lines, pa.string()), dict.fromkeys([("a", "b"), ("b",), ("a", 0, "b"), ("a", 1)], True), odd)
 
     lengths = np.array([len(line.encode()) for line in lines])
     assert found.starts.shape == (4, len(lines))
@@ -602,7 +603,7 @@ def test_the_kernel_that_tells_json_agrees_with_python(seeds: list[tuple[str, li
     inside = [f'{{"x":{text}}}' for text in texts]  # where names may have escapes: no path leads there
     odd = np.zeros(len(texts), bool)
 
-    spans(pa.array(inside), {("zz",): True}, odd)
+    find_members(pa.array(inside), {("zz",): True}, odd)
 
     assert not [text for text, bad in zip(inside, odd, strict=True) if not bad and not is_object(text)]
     assert not [text for text, bad in zip(texts, odd, strict=True) if bad and is_object(text)]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.tree_analysis import estimate_size
 from parsers import patterns
-from parsers.grok.compiler import compiled
-from parsers.grok.named import NamedPattern, named_patterns
+from parsers.grok.compiler import compile_pattern
+from parsers.grok.library import NamedPattern, named_patterns
 from parsers.grok.parser import Grok
 from parsers.patterns import SETS, load
 
@@ -61,7 +61,7 @@ def test_examples_are_of_patterns_that_are_there() -> None:
 
 @pytest.mark.parametrize("pattern_set", SETS)
 def test_every_definition_runs_on_the_scanner_without_remark(pattern_set: Any) -> None:
-    trees = {name: compiled(f"%{{{name}}}", pattern_set, frozenset(), False) for name in load(pattern_set)}
+    trees = {name: compile_pattern(f"%{{{name}}}", pattern_set, frozenset(), False) for name in load(pattern_set)}
 
     assert {name: tree for name, tree in trees.items() if isinstance(tree, Exception)} == {}
     assert {name: choose_engine(tree) for name, tree in trees.items() if choose_engine(tree) != ("scanner", None)} == {}  # type: ignore[arg-type]

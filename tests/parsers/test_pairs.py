@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from etl.columns.texts import Texts
 from parsers.common.failures import Failures
-from parsers.pairs.pairs import PairColumns, Pairs, Repeats, distinct
+from parsers.pairs.pair_columns import PairColumns, Pairs, Repeats, encode_texts
 
 
 def pairs_of(rows: list[list[tuple[str, str | None]]]) -> Pairs:
@@ -48,7 +48,7 @@ def test_fields_and_rest() -> None:
 def test_equal_texts_share_a_number(type_: pa.DataType) -> None:
     texts = ["", "a", "12345678", "12345678a", "a", "12345678b", "x" * 40, "", "12345678a", "x" * 40, "\0", "\0\0"]
 
-    numbers, found = distinct(Texts.of(pa.array(texts, type_)))
+    numbers, found = encode_texts(Texts.of(pa.array(texts, type_)))
 
     assert [found[number].decode() for number in numbers] == texts
     assert len(found) == len(set(texts))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.scanner.pattern_error import PatternError
-from parsers.pairs.separators import STEP_ENDS, STEP_NONE, separators
+from parsers.pairs.separators import STEP_ENDS, STEP_NONE, compile_separators
 
 
 def longest(steps: list[list[int]], text: str) -> int:
@@ -38,12 +38,12 @@ def longest(steps: list[list[int]], text: str) -> int:
     ],
 )
 def test_the_longest_text_counts(texts: list[str], text: str, expected: int) -> None:
-    assert longest(separators(texts, None), text) == expected
+    assert longest(compile_separators(texts, None), text) == expected
 
 
 @pytest.mark.parametrize("character", [*string.printable, "\0", "\x7f", "é", "😀"])
 def test_any_character_may_separate(character: str) -> None:
-    steps = separators([character], None)
+    steps = compile_separators([character], None)
 
     assert longest(steps, character) == len(character.encode())
     assert all(longest(steps, other) == 0 for other in "aB1;é😀" if other != character)
@@ -54,10 +54,10 @@ def test_any_character_may_separate(character: str) -> None:
 def test_a_pattern_takes_the_longest_match(pattern: str, text: str) -> None:
     ends = [end for end in range(1, len(text) + 1) if re.fullmatch(pattern, text[:end])]
 
-    assert longest(separators([], pattern), text) == len(text[: max(ends, default=0)].encode())
+    assert longest(compile_separators([], pattern), text) == len(text[: max(ends, default=0)].encode())
 
 
 @pytest.mark.parametrize("pattern", ["", "a*", "(", "^a", r"\b,", "(?=a)b", "(?<name>,)", "a{300}", "%{SPACE}"])
 def test_what_is_no_separator(pattern: str) -> None:
     with pytest.raises(PatternError):
-        separators([], pattern)
+        compile_separators([], pattern)

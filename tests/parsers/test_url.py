@@ -16,7 +16,7 @@ from etl.api import ComponentError
 from etl.columns.texts import owned
 from etl.scanner.learning import Learner, MatchArrays
 from parsers.url.parser import Url
-from parsers.url.suffixes import Suffixes
+from parsers.url.public_suffixes import PublicSuffixes
 
 
 def run(step: Url, *texts: str | None) -> tuple[list[dict[str, Any]], list[str]]:
@@ -174,7 +174,7 @@ RULES = ["com", "uk", "co.uk", "*.ck", "!www.ck", "github.io", "中国"]
     ],
 )
 def test_registered_domains(domain: str, registered: str | None, sub: str | None, suffix: str | None) -> None:
-    assert Suffixes(RULES).parts(domain) == (registered, sub, suffix)
+    assert PublicSuffixes(RULES).parts(domain) == (registered, sub, suffix)
 
 
 def test_a_file_of_suffixes(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex, group_name
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node, captures
-from parsers.grok.captures import distinct
-from parsers.grok.compiler import compiled
+from parsers.grok.captures import with_distinct_names
+from parsers.grok.compiler import compile_pattern
 from parsers.patterns import load
 
 PATIENT = timedelta(seconds=30)
@@ -48,8 +48,8 @@ TEXTS = st.text(alphabet='01259abx=:. -"\\@\n', max_size=24)
 
 def grok(pattern: str, pattern_set: str = "ecs-v1") -> Node | None:
     """Captures of one name have names of their own, as the step gives them."""
-    tree = compiled(pattern, pattern_set, frozenset(), False)
-    return None if isinstance(tree, PatternError) else distinct(tree)
+    tree = compile_pattern(pattern, pattern_set, frozenset(), False)
+    return None if isinstance(tree, PatternError) else with_distinct_names(tree)
 
 
 def scanned(scanner: Scanner, texts: Sequence[str]) -> list[dict[str, str | None] | None]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP
-from etl.steps.aggregate_kinds import KINDS
+from etl.steps.aggregate_functions import FUNCTIONS
 from etl.steps.aggregates import check_aggregate
 
 SCHEMA = pa.schema(
@@ -102,6 +102,6 @@ def test_a_misspelt_aggregate_gets_the_nearest_name() -> None:
 def test_every_kind_is_written_as_its_form_says() -> None:
     fields = pa.schema([("x", pa.int32()), ("condition", pa.bool_())])
 
-    found = {kind.form: check_aggregate(kind.form, fields).findings for kind in KINDS.values()}
+    found = {one.form: check_aggregate(one.form, fields).findings for one in FUNCTIONS.values()}
 
     assert found == dict.fromkeys(found, ())

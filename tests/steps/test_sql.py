@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP
-from etl.steps.heartbeats import fenced
+from etl.steps.heartbeats import fence
 from etl.steps.sql import Sql
 from etl.steps.window import Window
 
@@ -126,7 +126,7 @@ def test_heartbeats_pass_the_where_on_their_way_to_a_window(spark: SparkSession,
     window = Window.model_validate({"time": "time", "size": "1m", "group_by": ["name"], "aggregates": {"n": "count(*)"}})
     found: list[Any] = []
 
-    result = window.apply(step.apply(fenced(events.withWatermark("time", "0 seconds"))))
+    result = window.apply(step.apply(fence(events.withWatermark("time", "0 seconds"))))
     writer = result.writeStream.outputMode("append").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.foreachBatch(lambda batch, _: found.extend(batch.collect())).trigger(availableNow=True).start()
     query.awaitTermination()

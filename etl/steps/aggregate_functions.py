@@ -1,0 +1,136 @@
+"""The aggregate functions of a window: the types of their arguments and results, and the Spark SQL that computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+MOST_COLLECTED = 100_000
+"""Values: Spark's own bound of ``min_by``."""
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """One aggregate function.
+
+    ``form`` is how it is written. ``result`` gives the type of its result, None for an argument of a type that it does not
+    take. In ``sql``, ``{x}`` is the argument, ``{n}`` the parameter, ``{where}`` the filter clause, ``{given}`` the filter
+    clause that also removes nulls, ``{order}`` the order of events.
+    """
+
+    form: str
+    sql: str
+    result: Callable[[pa.DataType], pa.DataType | None]
+    takes: str = "any value"
+    parameter: Callable[[str], str | None] | None = None
+    merge: str | None = None
+    """The aggregate that merges partial results, if there is one."""
+
+
+# ── Types ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _count_type(_: pa.DataType) -> pa.DataType:
+    return pa.int64()
+
+
+def _condition_count(type_: pa.DataType) -> pa.DataType | None:
+    return pa.int64() if pa.types.is_boolean(type_) or pa.types.is_null(type_) else None
+
+
+def _count_of_comparable(type_: pa.DataType) -> pa.DataType | None:
+    return None if pa.types.is_map(type_) else pa.int64()
+
+
+def _same_type(type_: pa.DataType) -> pa.DataType:
+    return type_
+
+
+def _orderable(type_: pa.DataType) -> pa.DataType | None:
+    return None if pa.types.is_map(type_) else type_
+
+
+def _list_type(type_: pa.DataType) -> pa.DataType:
+    return pa.list_(type_)
+
+
+def _sum_type(type_: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 10), type_.scale)
+    if pa.types.is_integer(type_):
+        return pa.int64()
+    return _double_type(type_)
+
+
+def _average_type(type_: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
+    return _double_type(type_)
+
+
+def _double_type(type_: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_null(type_):
+        return type_
+    return pa.float64() if _is_number(type_) else None
+
+
+def _number_or_time(type_: pa.DataType) -> pa.DataType | None:
+    times = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    return type_ if times or pa.types.is_null(type_) or _is_number(type_) else None
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+# ── Parameters ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_share(text: str) -> str | None:
+    try:
+        good = 0 <= float(text) <= 1
+    except ValueError:
+        good = False
+    return None if good else f"the second argument is a number from 0 to 1, and it is {text!r}"
+
+
+def _check_bound(text: str) -> str | None:
+    good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_COLLECTED and len(text) <= 9
+    return None if good else f"the second argument is a whole number from 1 to {MOST_COLLECTED}, and it is {text!r}"
+
+
+# ── Functions ─────────────────────────────────────────────────────────────────────────────────────
+
+_NUMBERS = "numbers"
+_COMPARABLE = "values that can be compared"
+
+FUNCTIONS: dict[str, AggregateFunction] = {
+    "count": AggregateFunction("count(*)", "count({x}){where}", _count_type, merge="sum"),
+    "count distinct": AggregateFunction(
+        "count(distinct x)", "cast(size(collect_set({x}){where}) as bigint)", _count_of_comparable, _COMPARABLE
+    ),  # Spark refuses count(distinct) in streams
+    "count_if": AggregateFunction("count_if(condition)", "count_if({x}){where}", _condition_count, "a condition", merge="sum"),
+    "sum": AggregateFunction("sum(x)", "try_sum({x}){where}", _sum_type, _NUMBERS),
+    "min": AggregateFunction("min(x)", "min({x}){where}", _orderable, _COMPARABLE, merge="min"),
+    "max": AggregateFunction("max(x)", "max({x}){where}", _orderable, _COMPARABLE, merge="max"),
+    "avg": AggregateFunction("avg(x)", "try_avg({x}){where}", _average_type, _NUMBERS),
+    "approx_count_distinct": AggregateFunction(
+        "approx_count_distinct(x)", "approx_count_distinct({x}){where}", _count_of_comparable, _COMPARABLE
+    ),
+    "first": AggregateFunction("first(x)", "min_by({x}, {order}){given}", _same_type),
+    "last": AggregateFunction("last(x)", "max_by({x}, {order}){given}", _same_type),
+    "collect": AggregateFunction(
+        "collect(x, 100)", "coalesce(min_by({x}, {order}, {n}){given}, array())", _list_type, parameter=_check_bound
+    ),
+    "percentile": AggregateFunction("percentile(x, 0.95)", "percentile({x}, {n}){where}", _double_type, _NUMBERS, _check_share),
+    "approx_percentile": AggregateFunction(
+        "approx_percentile(x, 0.95)",
+        "percentile_approx({x}, {n}){where}",
+        _number_or_time,
+        "numbers, dates and timestamps",
+        _check_share,
+    ),
+}  # fmt: skip
+"""Aggregate functions by name."""

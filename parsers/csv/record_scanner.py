@@ -1,0 +1,88 @@
+"""Texts → the captures of their values: one scan for a usual record, several for very many columns or too few values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.columns.texts import owned_array, taken
+from etl.scanner.scanner import Scanner
+from parsers.common.view_values import empty_where, null_where, replace_rows
+from parsers.csv.record_pattern import REST, Dialect, anything, delimiters, record
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bools = np.ndarray[Any, Any]
+
+MOST_IN_A_SCAN = 100
+"""Columns that one automaton reads; beyond about 150 it would have more states than the scanner makes."""
+
+MOST_KEPT = 256
+"""Scanners that a process caches."""
+
+
+class RecordScanner:
+    """Scans a dialect's records and captures the ``wanted`` of their columns."""
+
+    def __init__(self, dialect: Dialect, wanted: Sequence[bool], *, rest: bool, short: bool) -> None:
+        self._dialect, self._most = dialect, len(wanted)
+        self._whole = _Chain(dialect, wanted, anything() if rest else None)
+        self._short = _Chain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
+
+    def scan(self, texts: pa.Array) -> tuple[Mapping[str, pa.Array], pa.BooleanArray | None]:
+        """Captures, and where a text is no record (None: nowhere)."""
+        captures, good = self._whole.scan(texts)
+        if self._short is not None and not good.all():
+            rows = (~good).nonzero()[0]
+            more, full = self._short.scan(self._filled_up(owned_array(taken(texts, rows)).cast(pa.string())))
+            few = (full & self._had_few(more.pop(REST))).nonzero()[0]
+            good[rows[few]] = True
+            chosen = {name: taken(column, few) for name, column in more.items()}
+            captures = {name: replace_rows(column, rows[few], chosen.get(name)) for name, column in captures.items()}
+        return captures, None if good.all() else pa.array(~good)
+
+    def _filled_up(self, texts: pa.StringArray) -> pa.StringArray:
+        """Texts with so many empty values behind them that none has too few."""
+        lines = pc.replace_substring_regex(texts, r"\r?\n?\z", "")
+        return pc.binary_join_element_wise(lines, self._dialect.delimiter * (self._most - 1), "")
+
+    def _had_few(self, rest: pa.Array) -> Bools:
+        """Whether what follows the last column is less than what was put there."""
+        few: Bools = pc.fill_null(pc.utf8_length(owned_array(rest)), 0).to_numpy() < self._most - 1
+        return few
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, short: bool) -> RecordScanner:
+    """The same for the same options: a worker opens a step in every micro-batch, and many columns make large patterns."""
+    return RecordScanner(dialect, wanted, rest=rest, short=short)
+
+
+class _Chain:
+    """Scanners, each of which reads some columns and leaves what follows to the next."""
+
+    def __init__(self, dialect: Dialect, wanted: Sequence[bool], behind: Any) -> None:
+        starts = range(0, len(wanted), MOST_IN_A_SCAN)
+        self._scanners = []
+        for first in starts:
+            some = wanted[first : first + MOST_IN_A_SCAN]
+            last = first == starts[-1]
+            tree = record(dialect, some, first, behind if last else anything(), ends=last)
+            self._scanners.append(Scanner([tree]))
+
+    def scan(self, texts: pa.Array) -> tuple[dict[str, pa.Array], Bools]:
+        """Captures, null where the text is no record; and where it is one."""
+        captures: dict[str, pa.Array] = {}
+        for scanner in self._scanners:
+            found = scanner.scan(texts)
+            good: Bools = found.pattern >= 0
+            captures |= found.captures
+            texts = empty_where(captures[REST], good) if REST in captures else texts
+        if len(self._scanners) > 1 and not good.all():
+            captures = {name: null_where(column, ~good) for name, column in captures.items()}
+        return captures, good

@@ -1,0 +1,160 @@
+"""Columns of JSON objects → columns of their declared members. A kernel finds all of them in one pass over the texts.
+
+The text of a string is its characters, that of any other value its JSON without white space between the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.columns.texts import LARGEST, Texts, owned_array, view_array, views_of
+from parsers.common.view_values import replace_rows
+from parsers.json.conversions import Convert, MisfitError, converter
+from parsers.json.member_paths import JsonPath
+from parsers.json.row_reader import decode_value
+from parsers.json.tries import member_trie
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bools = np.ndarray[Any, Any]
+
+_SLACK = 32
+"""Bytes behind the output that a copy in blocks may overwrite."""
+
+
+class MemberSpans(NamedTuple):
+    """Where the texts of a column have declared members, and their values as texts."""
+
+    texts: Texts
+    starts: Any
+    """int32[paths, n], relative to each text; -1 where there is none."""
+
+    ends: Any
+    valid: Any
+    """uint8[paths, n]: `THERE` for those with a text, `IN_PYTHON` for those that Python converts."""
+
+    views: Any
+    """uint32[paths, n, 4]: views into ``written``, 0 where there is no text."""
+
+    written: pa.Buffer
+
+    nothing: pa.StringArray
+    """The column of a member that no object has: all null."""
+
+    def texts_of(self, path: int, reasons: dict[int, str], name: str) -> pa.Array:
+        """The member's values as texts (``string_view``); ``reasons`` gets the rows whose value is none."""
+        import numpy as np
+
+        from parsers.json.declared_kernel import IN_PYTHON, THERE
+
+        valid = self.valid[path]
+        most = valid.max(initial=0)
+        if not most:
+            return self.nothing
+        there = valid if most == THERE else valid == THERE
+        texts = view_array(self.views[path], None if there.all() else there, self.written)
+        if most != IN_PYTHON:
+            return texts
+        rows = np.flatnonzero(valid == IN_PYTHON)
+        raw = owned_array(views_of(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))
+        return replace_rows(
+            texts, rows, _convert_distinct(rows.tolist(), raw, pa.string(), converter(pa.string()), reasons, name)
+        )
+
+    def values_of(self, path: int, type_: pa.DataType, reasons: dict[int, str], name: str) -> pa.Array:
+        """The member's values as a type: by Arrow's cast where all are plain, else each distinct text is converted in Python."""
+        from parsers.json.value_kernel import SCALAR, TEXT
+
+        starts, ends = self.starts[path].copy(), self.ends[path].copy()
+        kinds = _classify(self.texts, starts, ends)
+        if (kinds <= SCALAR).all() and not (kinds == TEXT).any():
+            values = _cast_scalars(owned_array(views_of(starts, ends, self.texts)), type_)
+            if values is not None:
+                return values
+        raw = owned_array(views_of(self.starts[path], self.ends[path], self.texts))
+        return _convert_distinct(range(len(raw)), raw, type_, converter(type_), reasons, name)
+
+
+def find_members(texts: pa.Array, paths: Mapping[JsonPath, bool], odd: Bools) -> MemberSpans:
+    """Find paths in objects; a path with the value True gives texts. Skips rows that are ``odd`` (bool[n]); rows that are no
+    objects, or that only Python can read, become odd."""
+    import numpy as np
+
+    from parsers.json.declared_kernel import read_members
+
+    found, nothing = Texts.of(texts), pa.nulls(len(texts), pa.string())
+    if not paths:
+        return MemberSpans(found, None, None, None, None, pa.py_buffer(b""), nothing)
+    trie, count = member_trie(tuple(paths)), (len(paths), len(texts))
+    starts, ends = np.full(count, -1, np.int32), np.empty(count, np.int32)
+    valid, views = np.zeros(count, np.uint8), np.zeros((*count, 4), np.uint32)
+    longest, total = int(found.length.max(initial=0)), int(np.maximum(found.length, 0).sum())
+    room = min(total * trie.overlap, LARGEST)
+    out = np.empty(room + _SLACK, np.uint8)
+    stack = (np.zeros(longest + 2, bool), *np.zeros((3, trie.depth + 2), np.int64), np.full(len(trie.first) - 1, -1, np.int64))
+    given = (starts, ends, np.uint64(views.ctypes.data), valid, np.array(list(paths.values())))
+    at, names = np.uint64(out.ctypes.data), np.uint64(trie.names.ctypes.data)
+    used = read_members(found.address, found.length, trie.arrays, names, stack, given, trie.overlap, at, room, odd)
+    return MemberSpans(found, starts, ends, valid, views, pa.py_buffer(out).slice(0, used), nothing)
+
+
+# ── Values ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _classify(texts: Texts, starts: Any, ends: Any) -> Any:
+    import numpy as np
+
+    from parsers.json.value_kernel import classify
+
+    kinds = np.empty(len(starts), np.uint8)
+    classify(texts.address, starts, ends, kinds)
+    return kinds
+
+
+def _convert_distinct(
+    rows: Sequence[int], raw: pa.Array, type_: pa.DataType, convert: Convert, reasons: dict[int, str], name: str
+) -> pa.Array:
+    """Each distinct text converted by a Python call; ``reasons`` gets the rows whose value does not fit."""
+    encoded = raw.dictionary_encode()
+    values, wrong = [], {}
+    for number, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            value = decode_value(text)
+            values.append(None if value is None else convert(value))
+        except (MisfitError, RecursionError) as error:
+            values.append(None)
+            wrong[number] = str(error) if isinstance(error, MisfitError) else "is nested too deeply"
+    if wrong:
+        numbers = encoded.indices.to_pylist()
+        for row, number in zip(rows, numbers, strict=True):
+            if number in wrong:
+                reasons.setdefault(row, f"field {name!r} {wrong[number]}")
+    return pa.array(values, type_).take(encoded.indices)
+
+
+def _cast_scalars(raw: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
+    """The values of JSON numbers, ``true`` and ``false``; None where one of the texts is no plain value of the type.
+
+    Python then reads the column: it takes ``5.0`` for a whole number, and gives the reasons of the others.
+    """
+    if type_ == pa.bool_():
+        known = pc.is_in(raw, pa.array(["true", "false", None]))
+        return pc.equal(raw, "true") if pc.all(known, min_count=0).as_py() else None
+    if not (pa.types.is_integer(type_) or type_ == pa.float64()):
+        return None
+    try:
+        values = pc.cast(raw, type_)
+    except pa.ArrowInvalid:
+        return None
+    odd = type_ == pa.float64() and pc.any(pc.invert(pc.is_finite(values)), min_count=0).as_py()
+    return None if odd else values
+
+
+def coalesce(columns: Sequence[pa.Array]) -> pa.Array:
+    """The first value of each row that is not null."""
+    return columns[0] if len(columns) == 1 else pc.coalesce(*map(owned_array, columns))

@@ -1,0 +1,57 @@
+"""What CEF and LEEF share: a header between bars, pairs behind it, and how both write times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from etl.api import Parsed, Schema
+from parsers.common.failures import Failures
+from parsers.common.text_types import Read, reader
+from parsers.pairs.pair_columns import Pairs
+from parsers.pairs.parser import PairsParser
+
+Cut: TypeAlias = Callable[[pa.Array], tuple[list[pa.Array], Pairs, Failures]]
+"""Texts → the fields of their headers, their pairs, and what has failed."""
+
+TIMES = (
+    "epoch_millis",
+    "MMM d yyyy HH:mm:ss[.SSS][ zzz]",
+    "MMM d yyyy HH:mm:ss[.SSS] 'GMT'XXX",
+    "MMM d HH:mm:ss[.SSS][ zzz]",
+    "iso8601",
+)
+"""How CEF writes times, and LEEF usually."""
+
+
+class HeaderPairsParser(PairsParser):
+    """Events with a header and pairs. A subclass names the header's fields (`header_names`) and cuts events (`compile_cut`)."""
+
+    def header_names(self) -> Sequence[str]:
+        """Fields of the header, in its order."""
+        raise NotImplementedError
+
+    def compile_cut(self) -> Cut:
+        """A function of a column of events."""
+        raise NotImplementedError
+
+    def headers(self) -> Schema:
+        """The fields of the header, all of them text."""
+        return pa.schema([(name, pa.string()) for name in self.header_names()])
+
+    def read(self, type_: pa.DataType) -> Read:
+        """As in every parser of pairs, with the times of such events."""
+        return reader(type_, time_formats=TIMES)
+
+    def compile(self) -> Callable[[pa.StringArray], Parsed]:
+        """A function of a column: headers and pairs of all its events."""
+        columns, names, cut = self.columns(), self.header_names(), self.compile_cut()
+
+        def parse(texts: pa.Array) -> Parsed:
+            header, pairs, failures = cut(texts)
+            found: dict[str, Any] = dict(zip(names, header, strict=True))
+            return failures.parsed(found | columns(pairs, failures))
+
+        return parse

@@ -1,0 +1,210 @@
+"""The kernel that finds parameters in structured data (RFC 5424, 6.3): ``[id name="value" …][id …]``.
+
+Texts are addresses and lengths (-1: null).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.columns.intrinsics import load_byte
+from etl.columns.kernels import kernel, part
+
+ABSENT, PLAIN, REPEATED, WRONG = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
+"""Kinds of a text: null, well formed, well formed with repeated or very many names, malformed."""
+
+MOST_NAMES = 64
+"""Elements of a text, and parameters of an element, that are compared with each other; one with more counts as `REPEATED`."""
+
+_ONE = np.uint64(1)
+_SPACE, _QUOTE, _EQUALS, _BACKSLASH = np.uint8(0x20), np.uint8(0x22), np.uint8(0x3D), np.uint8(0x5C)
+_OPEN, _CLOSE, _DOT = np.uint8(0x5B), np.uint8(0x5D), np.uint8(0x2E)
+
+_ENDS_NAME, _ENDS_STRICT_NAME, _ODD_IN_VALUE = np.uint8(1), np.uint8(2), np.uint8(4)
+_BYTES = np.zeros(256, np.uint8)
+"""Kinds of each byte."""
+
+_BYTES[[*range(0x21), *b'="]']] |= _ENDS_NAME | _ENDS_STRICT_NAME
+_BYTES[0x7F:] |= _ENDS_STRICT_NAME
+_BYTES[[*range(0x20), *b'"]\\']] |= _ODD_IN_VALUE
+
+ANY = np.int64(1 << 62)
+"""More than any text has."""
+
+
+@part
+def _byte(at: Any, end: Any) -> Any:
+    """The byte at a place, 0 behind the end; 0 is no part of any name, nor of the syntax."""
+    return load_byte(at) if at < end else np.uint8(0)
+
+
+@part
+def name_end(at: Any, end: Any, strict: Any) -> Any:
+    mask = _ENDS_STRICT_NAME if strict else _ENDS_NAME
+    while at < end and not _BYTES[load_byte(at)] & mask:
+        at += _ONE
+    return at
+
+
+@part
+def spaces_end(at: Any, end: Any, most: Any) -> Any:
+    while most > 0 and at < end and load_byte(at) == _SPACE:
+        at += _ONE
+        most -= 1
+    return at
+
+
+@part
+def is_escape(at: Any, end: Any) -> Any:
+    """Whether the backslash at a place is one that escapes."""
+    following = _byte(at + _ONE, end)
+    return following in (_QUOTE, _BACKSLASH, _CLOSE)
+
+
+@part
+def _value_end(at: Any, end: Any, strict: Any) -> Any:
+    """The quote that ends a value, or where it goes wrong; whether something is escaped, and how many control characters."""
+    escaped, controls = False, np.int64(0)
+    while at < end:
+        byte = load_byte(at)
+        if _BYTES[byte] & _ODD_IN_VALUE:
+            if byte in (_QUOTE, _CLOSE):
+                break
+            if byte == _BACKSLASH:
+                if is_escape(at, end):
+                    escaped = True
+                    at += _ONE
+                elif strict:
+                    break
+            else:
+                controls += 1
+        at += _ONE
+    return at, escaped, controls
+
+
+@part
+def _same(at: Any, other: Any, length: Any) -> Any:
+    k = np.uint64(0)
+    while k < np.uint64(length) and load_byte(at + k) == load_byte(other + k):
+        k += _ONE
+    return k == np.uint64(length)
+
+
+@part
+def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
+    """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
+    if count >= MOST_NAMES:
+        return True
+    for place in range(count):
+        if seen[1, place] == length and _same(at, np.uint64(seen[0, place]), length):
+            return True
+    seen[0, count], seen[1, count] = np.int64(at), length
+    return False
+
+
+@part
+def _is_text(at: Any, length: Any, texts: Any, begin: Any) -> Any:
+    k = 0
+    while k < length and load_byte(at + np.uint64(k)) == texts[begin + k]:
+        k += 1
+    return k == length
+
+
+@part
+def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
+    """The parameter whose name begins at ``at``: where its name ends, its value begins and ends, and what is in that.
+
+    A value that begins at 0 is none: the text goes wrong where it ends.
+    """
+    behind = name_end(at, end, strict)
+    length = np.int64(behind - at)
+    blanks = 0 if strict else ANY
+    equals = spaces_end(behind, end, blanks)
+    quote = spaces_end(equals + _ONE, end, blanks)
+    if length == 0 or length > most or _byte(equals, end) != _EQUALS or _byte(quote, end) != _QUOTE:
+        return behind, np.uint64(0), behind, False, np.int64(0)
+    stop, escaped, controls = _value_end(quote + _ONE, end, strict)
+    value = quote + _ONE if _byte(stop, end) == _QUOTE else np.uint64(0)
+    return behind, value, stop, escaped, controls
+
+
+@part
+def _put_span(
+    element: Any, size: Any, name: Any, length: Any, value: Any, stop: Any, paths: Any, bounds: Any, spans: Any
+) -> None:
+    """Write a value's span for its path, when that is declared and has none."""
+    for path in range(spans.shape[0]):
+        begin = bounds[path]
+        if spans[path, 0] >= 0 or bounds[path + 1] - begin != size + length + 1 or paths[begin + size] != _DOT:
+            continue
+        if _is_text(element, size, paths, begin) and _is_text(name, length, paths, begin + size + 1):
+            spans[path, 0], spans[path, 1] = np.int64(value), np.int64(stop)
+
+
+@part
+def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: Any, spans: Any, seen: Any) -> Any:
+    """The kind of one text, where it is wrong, and its escapes and control characters (see `_value_end`).
+
+    ``spans`` (int64[paths, 2]) get where the values of declared parameters begin and end.
+    """
+    kind, elements = PLAIN, 0
+    escaped, controls = False, np.int64(0)
+    while at < end:
+        element = at + _ONE
+        at = name_end(element, end, strict)
+        size = np.int64(at - element)
+        if load_byte(element - _ONE) != _OPEN or size == 0 or size > most:
+            return WRONG, at, escaped, controls
+        if _is_repeated(element, size, seen[0], elements):
+            kind = REPEATED
+        elements += 1
+        params = 0
+        while True:
+            name = spaces_end(at, end, 1 if strict else ANY)
+            if _byte(name, end) == _CLOSE and (name == at or not strict):
+                at = name + _ONE
+                break
+            behind, value, stop, escapes, more = parameter(name, end, strict, most)
+            if name == at or value == 0:
+                return WRONG, stop, escaped, controls
+            escaped |= escapes
+            controls += more
+            if _is_repeated(name, np.int64(behind - name), seen[1], params):
+                kind = REPEATED
+            params += 1
+            _put_span(element, size, name, np.int64(behind - name), value, stop, paths, bounds, spans)
+            at = stop + _ONE
+    return kind, at, escaped, controls
+
+
+@kernel
+def find_parameters(
+    address: Any,
+    length: Any,
+    strict: Any,
+    most: Any,
+    paths: Any,
+    bounds: Any,
+    spans: Any,
+    seen: Any,
+    kinds: Any,
+    escaped: Any,
+    controls: Any,
+    stops: Any,
+) -> None:
+    """Find declared parameters, and the kind of each text.
+
+    ``most`` bytes make a name at most; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
+    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MOST_NAMES].
+    ``escaped`` says whether a value has escapes, ``controls`` how many control characters are in all, ``stops`` where
+    a text is wrong.
+    """
+    for row in range(address.shape[0]):
+        kinds[row], escaped[row], controls[row], stops[row] = ABSENT, False, 0, 0
+        if length[row] >= 0:
+            end = address[row] + np.uint64(length[row])
+            found = _read_text(address[row], end, strict, most, paths, bounds, spans[row], seen)
+            kinds[row], escaped[row], controls[row] = found[0], found[2], found[3]
+            stops[row] = np.int64(found[1] - address[row])
