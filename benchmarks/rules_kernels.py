@@ -23,11 +23,12 @@ from connectors.file.source import FileSource
 from connectors.json_lines import encode
 from etl.api import ArrowStep, Limit, visible
 from etl.columns.texts import owned
-from etl.rules.compiled_rules import fields_needed
-from etl.rules.conditions.predicates import Text
-from etl.rules.conditions.tree import Leaf, replaced
+from etl.rules.compiled_rules import required_fields
+from etl.rules.conditions.tree import Leaf, replace_leaves
 from etl.rules.engine.batch_engine import Engine, Switches
-from etl.rules.files import read_rules, rule_files
+from etl.rules.files import find_rule_files
+from etl.rules.predicates.text import Text
+from etl.rules.reader import read_rules
 from etl.rules.rule import Rule
 from etl.steps.rules import Rules
 from parsers.json.parser import Json
@@ -89,7 +90,7 @@ def own(count: int) -> Rules:
 @cache
 def sigma() -> tuple[Rule, ...]:
     """The rules of the acceptance data."""
-    return read_rules(rule_files([str(acceptance() / "sigma" / name) for name in FOLDERS])).rules
+    return read_rules(find_rule_files([str(acceptance() / "sigma" / name) for name in FOLDERS])).rules
 
 
 def parse() -> Json:
@@ -98,7 +99,7 @@ def parse() -> Json:
 
 
 def _fields() -> list[str]:
-    return sorted(name for name in fields_needed(sigma()) if name.isalnum())
+    return sorted(name for name in required_fields(sigma()) if name.isalnum())
 
 
 def step() -> Rules:
@@ -138,7 +139,7 @@ def variant(rule: Rule, turn: int) -> Rule:
             else leaf
         )
 
-    return replace(rule, id=f"{rule.id}-{turn}", condition=replaced(rule.condition, other))
+    return replace(rule, id=f"{rule.id}-{turn}", condition=replace_leaves(rule.condition, other))
 
 
 def through(file: Path, steps: Sequence[ArrowStep]) -> Run:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import FileSearch
-from etl.rules.files import rule_files
+from etl.rules.files import find_rule_files
 
 
 @pytest.fixture
@@ -150,4 +150,4 @@ def test_rule_folders_with_links_in_circles_give_each_rule_once(tmp_path: Path) 
     for name in ("one", "two"):
         (tmp_path / f"rules/[x]/{name}").symlink_to(tmp_path / "rules")
 
-    assert rule_files([f"{tmp_path}/rules"]) == rule_files([f"{tmp_path}/rules/[x]"]) == [f"{tmp_path}/rules/[x]/a.yml"]
+    assert find_rule_files([f"{tmp_path}/rules"]) == find_rule_files([f"{tmp_path}/rules/[x]"]) == [f"{tmp_path}/rules/[x]/a.yml"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from etl.config.model import Pipeline
     from etl.rules.correlation.model import Correlation
     from etl.rules.rule import Problem, Rule, RuleSet
-    from etl.rules.taxonomy import Taxonomy
+    from etl.rules.sigma.taxonomy import Taxonomy
     from etl.steps.rule_sources import RuleSources
 
     Placed = TypeVar("Placed", Rule, Problem, Correlation)
@@ -36,12 +36,13 @@ class Group:
 
 def groups(paths: Sequence[str], names: str | None, columns: str | None = None) -> Iterator[Group]:
     """The rules of all files together, and those of each step of a pipeline. Raises ConfigError for a pipeline with errors."""
-    from etl.rules.files import read_rules, rule_files
-    from etl.rules.taxonomy import TaxonomyError, read_taxonomy
+    from etl.rules.files import find_rule_files
+    from etl.rules.reader import read_rules
+    from etl.rules.sigma.taxonomy import TaxonomyError, read_taxonomy
 
     pipelines = [path for path in paths if _is_pipeline(path)]
     others = [path for path in paths if path not in pipelines]
-    files = rule_files(others)
+    files = find_rule_files(others)
     if others and not files:
         raise click.UsageError("no files of rules there; their names end in .yml or .yaml")
     if files:
@@ -57,9 +58,9 @@ def groups(paths: Sequence[str], names: str | None, columns: str | None = None) 
 
 def _is_pipeline(path: str) -> bool:
     """Whether a path leads to a pipeline file: it has a source, which no rule has."""
-    from etl.rules.files import documents_of
+    from etl.rules.files import read_documents
 
-    return Path(path).is_file() and any(one.data.keys() & {"source", "sources"} for one in documents_of(path)[0])
+    return Path(path).is_file() and any(one.data.keys() & {"source", "sources"} for one in read_documents(path)[0])
 
 
 def _steps(path: str) -> Iterator[Group]:
@@ -84,13 +85,13 @@ def _steps(path: str) -> Iterator[Group]:
 def _group(pipeline: Pipeline, at: tuple[str, int], step: RuleSources, incoming: Schema) -> Group:
     """The rules of a step, by the lines of the pipeline file where they stand in it."""
     from etl.api import visible
-    from etl.rules.compiled_rules import decided
-    from etl.rules.taxonomy import read_taxonomy
+    from etl.rules.compiled_rules import drop_failing_rules
+    from etl.rules.sigma.taxonomy import read_taxonomy
 
     stream, index = at
     names = read_taxonomy(step.taxonomy)
     taxonomy = replace(names, placeholders=step.filled(names))
-    read = decided(step.as_read(), taxonomy, visible(incoming))
+    read = drop_failing_rules(step.as_read(), taxonomy, visible(incoming))
     lines = {
         (kind, number): pipeline.locations.get(("streams", stream, "steps", index, kind, number - 1), (0, 0))[0]
         for kind in ("rules", "correlations")

@@ -11,7 +11,7 @@ from etl.cli.rule_groups import groups
 
 if TYPE_CHECKING:
     from etl.rules.rule import Rule
-    from etl.rules.taxonomy import Taxonomy
+    from etl.rules.sigma.taxonomy import Taxonomy
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True))
 _FIELDS = click.option("--fields", "names", help="File of the stream's names, as the step's option `fields`.")
@@ -42,19 +42,19 @@ def check(paths: Sequence[str], names: str | None, columns: str | None, strict: 
     PATHS are files of rules, folders of them, and pipelines. Of a pipeline the rules of its steps are told, in front of the
     fields that reach them and with the `fields` they name.
     """
-    from etl.rules.compiled_rules import readable
-    from etl.rules.locations import at_keys
-    from etl.rules.report import report
+    from etl.rules.compiled_rules import drop_bad_sql
+    from etl.rules.problem_locations import locate_problems
+    from etl.rules.report import report_lines
 
     wrong = False
     for group in groups(paths, names, columns):
-        rules = group.rules if group.step else readable(group.rules, group.columns)
+        rules = group.rules if group.step else drop_bad_sql(group.rules, group.columns)
         wrong |= bool(rules.problems)
         if group.step:
             click.echo(f"{group.step}:")
-        for problem in at_keys(rules.problems):
+        for problem in locate_problems(rules.problems):
             click.echo(problem)
-        for line in report(rules, group.taxonomy, group.columns):
+        for line in report_lines(rules, group.taxonomy, group.columns):
             click.echo(line)
         for table in group.tables:
             click.echo(f"the rules of table {table!r} are read when the run starts")
@@ -72,12 +72,12 @@ def test(paths: Sequence[str], names: str | None) -> None:
 
     PATHS are files of rules, folders of them, and pipelines, of which the rules of the steps `rules` and `correlate` are tried.
     """
-    from etl.rules.conditions.wording import counted
-    from etl.rules.locations import at_keys
+    from etl.rules.problem_locations import locate_problems
+    from etl.rules.wording import count_noun
 
     ran = failed = rules = problems = 0
     for group in groups(paths, names):
-        for problem in at_keys(group.rules.problems):
+        for problem in locate_problems(group.rules.problems):
             click.echo(problem)
         problems, rules = problems + len(group.rules.problems), rules + len(group.rules.rules)
         for rule in group.rules.rules:
@@ -87,19 +87,19 @@ def test(paths: Sequence[str], names: str | None) -> None:
                 if wrong:
                     failed += 1
                     click.echo(f"{rule.file}:{rule.line}: {rule.title!r}, test {number}: {wrong}")
-    click.echo(f"{counted(ran, 'test')} of {counted(rules, 'rule')}, {failed} failed", err=True)
+    click.echo(f"{count_noun(ran, 'test')} of {count_noun(rules, 'rule')}, {failed} failed", err=True)
     if failed or problems:
         click.get_current_context().exit(1)
 
 
 def _outcome(rule: Rule, case: Any, taxonomy: Taxonomy) -> str | None:
     """What is wrong with a test, or None."""
-    from etl.rules.single_event import fires
+    from etl.rules.compiled_rules import match_event
 
     if not isinstance(case, Mapping) or not isinstance(case.get("event"), Mapping):
         return f"a test is a mapping with an 'event', and this is {case!r}"
     wanted = bool(case.get("matches", True))
-    found = fires(rule, case["event"], taxonomy)
+    found = match_event(rule, case["event"], taxonomy)
     if isinstance(found, str):
         return found
     return None if found == wanted else f"it {'does not fire' if wanted else 'fires'}"

@@ -1,126 +1,154 @@
-"""Rules put into force over a stream: the ones meant for its events, compiled, and what could not be."""
+"""Rules compiled for the fields of a stream, and the problems of those that cannot be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from etl.api import Schema, visible
-from etl.rules.conditions.predicates import ANY_FIELD, Sql, fields_of
 from etl.rules.conditions.tree import Condition, leaves
-from etl.rules.reload.current_taxonomy import standing_taxonomy
+from etl.rules.predicates.predicate import ANY_FIELD
+from etl.rules.predicates.sql import Sql
+from etl.rules.reload.taxonomy_cache import current_taxonomy
 from etl.rules.rule import Problem, Rule, RuleSet
-from etl.rules.taxonomy import Taxonomy
+from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from etl.rules.engine.batch_engine import Engine, Switches
 
+_NO_FIELDS = pa.RecordBatch.from_pydict({"message": pa.nulls(1, pa.string())})
+"""An event without fields: the number of rows of a batch is that of its columns."""
+
 
 @dataclass(frozen=True)
-class Stream:
-    """What rules are put in front of: its fields, and the file that says what it calls Sigma's."""
+class StreamSchema:
+    """The fields of the stream that rules are compiled for, and the file that maps Sigma's names to them."""
 
     taxonomy: str | None
     schema: Schema
 
     def problems(self, rules: RuleSet) -> Sequence[Problem]:
-        """What is wrong with the rules here. Raises TaxonomyError."""
-        return in_force(rules, standing_taxonomy(self.taxonomy).taxonomy, self.schema).problems
+        """The problems of these rules with this stream. Raises TaxonomyError."""
+        return compile_rules(rules, current_taxonomy(self.taxonomy).taxonomy, self.schema).problems
 
 
 @dataclass(frozen=True)
-class InForce:
+class CompiledRules:
     """Rules over a stream's fields, in the order in which an engine numbers them."""
 
     rules: tuple[Rule, ...]
-    """With conditions over predicates that can be decided."""
+    """Their conditions can be evaluated on the stream's fields."""
 
-    elsewhere: tuple[Rule, ...]
+    other_sources: tuple[Rule, ...]
     """Rules for events of other log sources."""
 
     problems: tuple[Problem, ...]
     missing: dict[str, int]
-    """Fields that rules ask for and the stream lacks, and how many rules do."""
+    """Fields that the stream lacks, and how many rules use each."""
 
     version: str
-    refused: tuple[Problem, ...] = ()
-    """What is wrong with new versions of files whose rules stay as they were."""
+    outdated: tuple[Problem, ...] = ()
+    """See `RuleSet.outdated`."""
 
     def engine(self, schema: Schema, switches: Switches | None = None) -> Engine:
-        """Compiled."""
+        """An engine that runs the rules on batches."""
         from etl.rules.engine.batch_engine import Engine, Switches
 
         return Engine([rule.condition for rule in self.rules], schema, switches or Switches())
 
 
-def in_force(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> InForce:
-    """Adapt the rules to a stream. Total: a rule that cannot be decided becomes a problem."""
-    kept: list[Rule] = []
-    elsewhere: list[Rule] = []
+def compile_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> CompiledRules:
+    """Adapt the rules to a stream. A rule that cannot be evaluated becomes a problem; nothing is raised."""
+    compiled: list[Rule] = []
+    other_sources: list[Rule] = []
     problems = list(rules.problems)
     missing: dict[str, int] = {}
     for rule in rules.rules:
-        adapted = taxonomy.adapted(rule)
+        adapted = taxonomy.adapt(rule)
         if adapted is None:
-            elsewhere.append(rule)
-        elif wrong := _wrong(adapted.condition, schema):
-            problems.append(Problem(rule.file, rule.line, wrong, rule.title))
+            other_sources.append(rule)
+        elif error := _find_sql_error(adapted.condition, schema):
+            problems.append(Problem(rule.file, rule.line, error, rule.title))
         else:
-            kept.append(adapted)
-            for name in fields_needed([adapted]) - set(schema.names):
+            compiled.append(adapted)
+            for name in required_fields([adapted]) - set(schema.names):
                 missing[name] = missing.get(name, 0) + 1
-    return InForce(tuple(kept), tuple(elsewhere), tuple(problems), missing, RuleSet(tuple(kept)).version, rules.refused)
+    version = RuleSet(tuple(compiled)).version
+    return CompiledRules(tuple(compiled), tuple(other_sources), tuple(problems), missing, version, rules.outdated)
 
 
-def decided(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> RuleSet:
-    """Without the rules that cannot be decided in front of these fields."""
-    problems = in_force(rules, taxonomy, schema).problems
+def drop_failing_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> RuleSet:
+    """The set without the rules that cannot be evaluated on these fields; these become problems."""
+    problems = compile_rules(rules, taxonomy, schema).problems
     wrong = {(one.file, one.line, one.rule) for one in problems} - {(one.file, one.line, one.rule) for one in rules.problems}
     kept = tuple(rule for rule in rules.rules if (rule.file, rule.line, rule.title) not in wrong)
     return replace(rules, rules=kept, problems=problems)
 
 
-def readable(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
-    """Without the rules whose SQL is wrong whatever types fields have; ``columns`` are those of the stream, if they are known."""
-    wrong = {rule: message for rule in rules.rules if (message := _unreadable(rule, columns))}
+def drop_bad_sql(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
+    """The set without the rules whose SQL is wrong for any types of its fields; these become problems.
+
+    ``columns`` are the stream's fields, None if they are unknown.
+    """
+    wrong = {rule: message for rule in rules.rules if (message := _find_error_for_any_type(rule, columns))}
     problems = [*rules.problems, *(Problem(rule.file, rule.line, message, rule.title) for rule, message in wrong.items())]
     kept = tuple(rule for rule in rules.rules if rule not in wrong)
     return replace(rules, rules=kept, problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))))
 
 
-def _unreadable(rule: Rule, columns: Sequence[str] | None) -> str | None:
-    conditions = [leaf.predicate.where for leaf in leaves(rule.condition) if isinstance(leaf.predicate, Sql)]
-    if not conditions:
-        return None
-    from etl.rules.conditions.spark_sql import names_in
+def match_event(rule: Rule, event: Mapping[str, Any], taxonomy: Taxonomy) -> bool | str:
+    """Whether a rule matches one event, or why it cannot be evaluated. Objects in the event become dotted fields."""
+    from etl.events import flatten
 
-    names = {name for where in conditions for name in names_in(where)} if columns is None else columns
-    return _wrong(rule.condition, pa.schema([(name, pa.null()) for name in names]))
+    try:
+        batch = flatten(pa.RecordBatch.from_pylist([dict(event)])) if event else _NO_FIELDS
+    except (pa.ArrowException, ValueError) as error:
+        return f"the event cannot be read: {error}"
+    compiled = compile_rules(RuleSet((rule,)), taxonomy, batch.schema)
+    if compiled.problems:
+        return compiled.problems[0].message
+    if not compiled.rules:
+        return "the rule is for events of another log source"
+    return len(compiled.engine(batch.schema).run(batch).rule) > 0
 
 
-def fields_needed(rules: Sequence[Rule]) -> set[str]:
-    """The fields that Sigma rules ask for; those of SQL conditions are known in front of a schema only."""
+def required_fields(rules: Sequence[Rule]) -> set[str]:
+    """The fields that Sigma rules use. SQL conditions are left out: their fields are known only with a schema."""
     found: set[str] = set()
     for rule in rules:
         for leaf in leaves(rule.condition):
             if not isinstance(leaf.predicate, Sql):
-                found |= fields_of(leaf.predicate)
+                found |= leaf.predicate.field_names
     return found - {ANY_FIELD}
 
 
-def _wrong(condition: Condition, schema: Schema) -> str | None:
-    """Why a condition cannot be decided; only SQL can be wrong in front of a schema."""
-    written = [leaf.predicate.where for leaf in leaves(condition) if isinstance(leaf.predicate, Sql)]
-    if not written:
+def _find_error_for_any_type(rule: Rule, columns: Sequence[str] | None) -> str | None:
+    conditions = _sql_of(rule.condition)
+    if not conditions:
         return None
-    from etl.rules.conditions.spark_sql import BindError, sql_condition
+    from etl.rules.conditions.spark_sql import column_names
+
+    names = {name for where in conditions for name in column_names(where)} if columns is None else columns
+    return _find_sql_error(rule.condition, pa.schema([(name, pa.null()) for name in names]))
+
+
+def _find_sql_error(condition: Condition, schema: Schema) -> str | None:
+    """Why a condition cannot be evaluated on these fields. Only SQL conditions can fail."""
+    conditions = _sql_of(condition)
+    if not conditions:
+        return None
+    from etl.rules.conditions.spark_sql import BindError, parse_sql_condition
 
     try:
-        for where in written:
-            sql_condition(where, visible(schema))
+        for where in conditions:
+            parse_sql_condition(where, visible(schema))
     except BindError as error:
         return str(error)
     return None
+
+
+def _sql_of(condition: Condition) -> list[str]:
+    return [leaf.predicate.where for leaf in leaves(condition) if isinstance(leaf.predicate, Sql)]

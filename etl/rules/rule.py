@@ -1,11 +1,11 @@
-"""Rules, what is wrong with others, and a set of them."""
+"""A rule, the problem of a rule that cannot run, and a set of rules."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from etl.api import cut
 from etl.rules.conditions.tree import Condition
@@ -13,15 +13,16 @@ from etl.rules.conditions.tree import Condition
 if TYPE_CHECKING:
     from etl.rules.correlation.model import Correlation
 
-MOST_SAID = 500
+MAX_SHOWN = 500
 """Characters of a message that are shown: it may quote a pattern of any length."""
 
 Level = Literal["informational", "low", "medium", "high", "critical"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A condition, and what is told of an event it is true for."""
+    """A condition, and what a match shows of it."""
 
     id: str
     title: str
@@ -35,51 +36,52 @@ class Rule:
     file: str = ""
     line: int = 0
     tests: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    """Events that it must fire for, or with ``matches: false`` must not."""
+    """Events that the rule must match, or with ``matches: false`` must not match."""
     name: str = ""
-    """What correlations may call it, beside its id."""
+    """By which correlations may refer to it, besides its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a rule, or a whole file, is not among the rules."""
+    """Why a rule or a file is left out."""
 
     file: str
     line: int
     message: str
     rule: str = ""
+    """The rule's title."""
 
     names: tuple[str, ...] = ()
-    """What correlations may call the rule."""
+    """The ids and names by which correlations may refer to the rule."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.text}"
 
     @property
     def text(self) -> str:
-        """The rule's title and what is wrong with it."""
+        """The rule's title and the message."""
         of = f"{self.rule!r}: " if self.rule else ""
-        return f"{of}{cut(self.message, MOST_SAID)}"
+        return f"{of}{cut(self.message, MAX_SHOWN)}"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules that go together, and what could not be loaded."""
+    """Rules that are used together, and the problems of those that could not be loaded."""
 
     rules: tuple[Rule, ...]
     problems: tuple[Problem, ...] = ()
-    refused: tuple[Problem, ...] = ()
-    """Of files that have become bad: what is wrong with them now. Their rules are those of before."""
+    outdated: tuple[Problem, ...] = ()
+    """Problems of new versions of files; the rules are those of the last good versions."""
     correlations: tuple[Correlation, ...] = ()
     empty: tuple[str, ...] = ()
-    """Files without anything in them but comments."""
+    """Files that hold nothing, or only comments."""
 
     @property
     def version(self) -> str:
-        """Changes when a rule does: of everything that decides about matches and of what is told of them."""
-        seen = hashlib.sha256()
+        """A hash of everything that decides about matches, and of what matches show."""
+        digest = hashlib.sha256()
         for rule in self.rules:
-            seen.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author, rule.metadata)).encode())
+            digest.update(repr((rule.id, rule.title, rule.condition, rule.level, rule.tags, rule.author, rule.metadata)).encode())
         for correlation in self.correlations:
-            seen.update(repr(replace(correlation, file="", line=0)).encode())
-        return seen.hexdigest()[:12]
+            digest.update(repr(replace(correlation, file="", line=0)).encode())
+        return digest.hexdigest()[:12]

@@ -15,7 +15,7 @@ from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, forma
 from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
-    from etl.rules.correlation.compiled import Correlating
+    from etl.rules.correlation.compiled import CompiledCorrelations
     from etl.rules.rule import Problem, RuleSet
 
 _OWN = "correlations"
@@ -147,15 +147,15 @@ class Correlate(RuleSources):
 
     def _own_finding(self, problem: Problem) -> Finding:
         """What is wrong with a correlation that stands in the pipeline itself, at its key."""
-        from etl.rules.problem_keys import key_of
+        from etl.rules.problem_locations import find_key
 
         number = problem.line - 1
-        path = (_OWN, number, *key_of(problem.message, self.correlations[number]))
+        path = (_OWN, number, *find_key(problem.message, self.correlations[number]))
         return Finding("bad-rule", problem.text, path)
 
     def fields(self, incoming: Schema) -> Schema:
         """What is told of an alert, and the fields that correlations group by."""
-        from etl.rules.taxonomy import TaxonomyError
+        from etl.rules.sigma.taxonomy import TaxonomyError
 
         own = [incoming.field(name) for name in self.group_fields if name in incoming.names]
         try:
@@ -167,7 +167,7 @@ class Correlate(RuleSources):
 
     def _groups_of_bad(self, incoming: Schema) -> Iterator[pa.Field]:
         """Fields by which those of its own correlations group that cannot run. Raises TaxonomyError."""
-        from etl.rules.taxonomy import read_taxonomy
+        from etl.rules.sigma.taxonomy import read_taxonomy
 
         fields = read_taxonomy(self.taxonomy).fields
         for number in [problem.line - 1 for problem in self._written(incoming).problems if problem.file == _OWN]:
@@ -195,7 +195,7 @@ class Correlate(RuleSources):
             time=self.time, late=self.late, idle=self.idle, of=self, reaches=reach, to=to, incoming=incoming
         )
 
-    def correlating(self, incoming: Schema, told: frozenset[str] | None = None) -> Correlating:
+    def correlating(self, incoming: Schema, told: frozenset[str] | None = None) -> CompiledCorrelations:
         """The correlations as they are published now, in front of these fields; kept while they stay the same. Those that
         group by what is not among the fields ``told`` of alerts, if these are given, are left out.
 
@@ -203,7 +203,7 @@ class Correlate(RuleSources):
         """
         return _correlating(self.asked(incoming), published=True, told=told)
 
-    def _written(self, incoming: Schema) -> Correlating:
+    def _written(self, incoming: Schema) -> CompiledCorrelations:
         """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
         return _correlating(self.model_copy(update={"tables": {}}).asked(incoming), published=False)
 
@@ -217,21 +217,21 @@ class Correlate(RuleSources):
 
     def _with_correlations(self, found: RuleSet) -> RuleSet:
         """The rules, and the correlations that the pipeline itself holds."""
-        from etl.rules.correlation.families import resolved
-        from etl.rules.files import rules_of
-        from etl.rules.sigma.reader import Document
+        from etl.rules.correlation.families import resolve_names
+        from etl.rules.files import Document
+        from etl.rules.reader import rules_from_documents
 
         documents = [Document(_OWN, number, data) for number, data in enumerate(self.correlations, 1)]
-        written = rules_of({_OWN: documents}, {})
+        written = rules_from_documents({_OWN: documents}, {})
         correlations, problems = (*found.correlations, *written.correlations), (*found.problems, *written.problems)
-        return resolved(replace(found, correlations=correlations, problems=problems))
+        return resolve_names(replace(found, correlations=correlations, problems=problems))
 
 
 @lru_cache(maxsize=8)
-def _correlating(asked: Asked[Correlate], *, published: bool, told: frozenset[str] | None = None) -> Correlating:
-    from etl.rules.correlation.compiled import correlating, only_told
-    from etl.rules.reload.current_taxonomy import standing_taxonomy
+def _correlating(asked: Asked[Correlate], *, published: bool, told: frozenset[str] | None = None) -> CompiledCorrelations:
+    from etl.rules.correlation.compiled import compile_correlations, drop_unknown_groups
+    from etl.rules.reload.taxonomy_cache import current_taxonomy
 
-    step, names = asked.step, standing_taxonomy(asked.step.taxonomy).taxonomy
-    found = correlating(step.as_published(asked.incoming) if published else step.as_read(), names, asked.incoming)
-    return found if told is None else only_told(found, told)
+    step, names = asked.step, current_taxonomy(asked.step.taxonomy).taxonomy
+    found = compile_correlations(step.as_published(asked.incoming) if published else step.as_read(), names, asked.incoming)
+    return found if told is None else drop_unknown_groups(found, told)

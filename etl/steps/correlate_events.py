@@ -42,8 +42,8 @@ class CorrelateEvents(ArrowStep):
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""
-        from etl.rules.correlation.events import counting
-        from etl.rules.taxonomy import TaxonomyError
+        from etl.rules.correlation.events import route_events
+        from etl.rules.sigma.taxonomy import TaxonomyError
 
         try:
             engine, along = _compiled(self.of.asked(incoming), self.told)
@@ -51,7 +51,7 @@ class CorrelateEvents(ArrowStep):
             raise ComponentError(f"correlate: {error}") from error
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            return Outcome(counting(batch, engine.run(batch), along, self.of.sample))
+            return Outcome(route_events(batch, engine.run(batch), along, self.of.sample))
 
         return run
 
@@ -59,17 +59,17 @@ class CorrelateEvents(ArrowStep):
 @lru_cache(maxsize=8)
 def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
-    from etl.rules.compiled_rules import in_force
-    from etl.rules.correlation.events import ways
-    from etl.rules.reload.current_taxonomy import standing_taxonomy
+    from etl.rules.compiled_rules import compile_rules
+    from etl.rules.correlation.events import number_routes
+    from etl.rules.reload.taxonomy_cache import current_taxonomy
     from etl.rules.rule import RuleSet
 
     force = asked.step.correlating(asked.incoming, told)
     known = visible(asked.incoming)
-    base = in_force(RuleSet(force.base), standing_taxonomy(asked.step.taxonomy).taxonomy, known)
+    base = compile_rules(RuleSet(force.base), current_taxonomy(asked.step.taxonomy).taxonomy, known)
     say_left_out(asked, [*force.problems, *base.problems])
     log_changes(asked, [*base.rules, *(member for family in force.families.values() for member in family.members)])
-    for problem in force.untold:
+    for problem in force.unknown_groups:
         log.warning("%s; the rule is left out", problem)
-    routes = [route for some in force.ways.values() for route in some]
-    return base.engine(known), ways(routes, base.rules)
+    routes = [route for some in force.routes.values() for route in some]
+    return base.engine(known), number_routes(routes, base.rules)

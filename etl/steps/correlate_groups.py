@@ -13,8 +13,8 @@ from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
 from etl.expressions import quoted
-from etl.rules.correlation.compiled import Correlating
-from etl.rules.correlation.encoding import PART, parted
+from etl.rules.correlation.compiled import CompiledCorrelations
+from etl.rules.correlation.encoding import PART, split_name
 from etl.rules.correlation.routes import COUNTS
 from etl.rules.correlation.windows import Alert
 from etl.steps.correlate import TOLD, Correlate
@@ -124,33 +124,33 @@ def correlated(
     from etl.rules.correlation.bucket import Bucket
 
     force = _force(asked, told, _task())
-    bucket = Bucket.read(state.get[0]) if state.exists else Bucket()
+    bucket = Bucket.deserialize(state.get[0]) if state.exists else Bucket()
     watermark = state.getCurrentWatermarkMs()
     alerts = bucket.advance(force.families, _events(frames), watermark * 1000)
     if bucket.due is None:
         state.remove()
     else:
-        state.update((bucket.written(),))
+        state.update((bucket.serialize(),))
         state.setTimeoutTimestamp(max(-(-bucket.due // 1000), watermark + 1))
     if alerts:
         yield pd.DataFrame({"alert": [as_json(force, group, alert) for group, alert in alerts]})
 
 
 def _events(frames: Iterable[pd.DataFrame]) -> pa.Table:
-    from etl.rules.correlation.columns import ROWS, rows_of
+    from etl.rules.correlation.columns import ROWS, unpack_rows
 
     types = {"event": pa.string(), "micros": pa.int64(), "offset": pa.int64()}
     found = [
-        rows_of(*(pa.array(frame[name].to_numpy(), type_) for name, type_ in types.items())) for frame in frames if len(frame)
+        unpack_rows(*(pa.array(frame[name].to_numpy(), type_) for name, type_ in types.items())) for frame in frames if len(frame)
     ]
     return pa.concat_tables(found) if found else ROWS.empty_table()
 
 
-def as_json(force: Correlating, group: str, alert: Alert) -> str:
+def as_json(force: CompiledCorrelations, group: str, alert: Alert) -> str:
     """An alert as JSON."""
-    correlation, *values = parted(group)
+    correlation, *values = split_name(group)
     head = force.families[correlation].head
-    names = [force.shown[head.id][place] for place in range(len(head.group_by))]
+    names = [force.group_names[head.id][place] for place in range(len(head.group_by))]
     return json.dumps(
         {
             "id": head.id,
@@ -181,6 +181,6 @@ def _task() -> int:
 
 
 @lru_cache(maxsize=4)
-def _force(asked: Asked[Correlate], told: frozenset[str], _: int) -> Correlating:
+def _force(asked: Asked[Correlate], told: frozenset[str], _: int) -> CompiledCorrelations:
     """The correlations as a task, which has a number of its own, finds them published when it begins."""
     return asked.step.correlating(asked.incoming, told)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import FileLocation, Finding, LookupTable, Schema, format_type, nearest
-from etl.rules.compiled_rules import in_force
-from etl.rules.files import NO_RULE, apart, read_rules, rule_files
-from etl.rules.locations import location_of
+from etl.rules.compiled_rules import compile_rules
+from etl.rules.files import NO_RULE, find_rule_files
+from etl.rules.problem_locations import locate_problem
+from etl.rules.reader import drop_own_ids, read_rules
 from etl.rules.rule import Problem, RuleSet
-from etl.rules.taxonomy import Taxonomy
+from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from etl.steps.rule_sources import OwnRule
@@ -64,7 +65,7 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
     front of these fields."""
     files: list[str] = []
     for place, pattern in enumerate(patterns):
-        matching = rule_files([pattern])
+        matching = find_rule_files([pattern])
         files += matching
         if not matching and not _WILD.search(pattern):  # rules may be published later
             yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
@@ -72,13 +73,13 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
         read = read_rules(files, (), names.placeholders)
         for path in read.empty:
             yield Finding("no-rule-files", NO_RULE, ("files",), severity="warning", location=FileLocation(path, 1))
-        found = in_force(apart(own, read), names, incoming)
+        found = compile_rules(drop_own_ids(own, read), names, incoming)
         for problem in sorted(found.problems, key=lambda one: (one.file, one.line)):
             yield rule_finding(problem)
 
 
 def rule_finding(problem: Problem) -> Finding:
     """What is wrong with a rule of a file, at its key there."""
-    found = location_of(problem)
+    found = locate_problem(problem)
     location = FileLocation(problem.file, found.line, found.column, found.key)
     return Finding("bad-rule", problem.text, ("files",), "the rule is left out", "warning", location=location)

@@ -13,10 +13,10 @@ from etl.api import NOTICE, Expression, Finding, LookupTable, Schema, Step, visi
 
 if TYPE_CHECKING:
     from etl.rules.correlation.model import Correlation
-    from etl.rules.reload.changes import Known
-    from etl.rules.reload.current_rules import Text
+    from etl.rules.reload.changes import RuleIndex
+    from etl.rules.reload.rule_cache import RuleText
     from etl.rules.rule import Problem, Rule, RuleSet
-    from etl.rules.taxonomy import Taxonomy
+    from etl.rules.sigma.taxonomy import Taxonomy
     from etl.tables.table_store import TableRequest
 
 log = logging.getLogger("sluice.rules")
@@ -104,8 +104,8 @@ class RuleSources(Step):
 
     def rule_findings(self, incoming: Schema) -> Iterator[Finding]:
         """No rules, a bad file of fields, conditions that do not go with these fields, rules that cannot be loaded."""
-        from etl.rules.files import read_rules
-        from etl.rules.taxonomy import TaxonomyError, read_taxonomy
+        from etl.rules.reader import read_rules
+        from etl.rules.sigma.taxonomy import TaxonomyError, read_taxonomy
         from etl.steps.rule_checks import file_findings, own_findings, table_findings
 
         if not self.files and not self.rules and not self.tables:
@@ -127,24 +127,25 @@ class RuleSources(Step):
 
     def rule_state(self) -> tuple[object, ...]:
         """Is another when what is published is another: of files when they changed, of tables their rows."""
-        from etl.rules.files import states_of
-        from etl.rules.reload.current_taxonomy import state
+        from etl.rules.files import file_states
+        from etl.rules.reload.taxonomy_cache import taxonomy_state
 
-        return states_of(self.files), state(self.taxonomy), self._texts()
+        return file_states(self.files), taxonomy_state(self.taxonomy), self._texts()
 
     def rule_set(self, incoming: Schema) -> RuleSet:
         """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""
-        from etl.rules.correlation.families import resolved
-        from etl.rules.reload.current_taxonomy import standing_taxonomy
+        from etl.rules.correlation.families import resolve_names
+        from etl.rules.reload.taxonomy_cache import current_taxonomy
 
-        return resolved(self._published(standing_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
+        return resolve_names(self._published(current_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
 
     def as_read(self) -> RuleSet:
         """Its own rules and those of files as they are now, good or bad. Raises TaxonomyError."""
-        from etl.rules.files import read_rules, rule_files
-        from etl.rules.taxonomy import read_taxonomy
+        from etl.rules.files import find_rule_files
+        from etl.rules.reader import read_rules
+        from etl.rules.sigma.taxonomy import read_taxonomy
 
-        return read_rules(rule_files(self.files), self.written(), self.filled(read_taxonomy(self.taxonomy)))
+        return read_rules(find_rule_files(self.files), self.written(), self.filled(read_taxonomy(self.taxonomy)))
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         """Its own rules, as documents."""
@@ -155,18 +156,18 @@ class RuleSources(Step):
         return {**taxonomy.placeholders, **self.placeholders}
 
     def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
-        from etl.rules.compiled_rules import Stream
-        from etl.rules.files import beside, read_rules
-        from etl.rules.reload.current_rules import published
+        from etl.rules.compiled_rules import StreamSchema
+        from etl.rules.reader import combine, read_rules
+        from etl.rules.reload.rule_cache import read_current_rules
 
         own = read_rules((), self.written())
         if not self.files and not self.tables:
             return own
         filled = tuple(sorted((name, tuple(values)) for name, values in self.filled(taxonomy).items()))
-        found = published(self.files, self._texts(), filled, Stream(self.taxonomy, incoming))
-        return beside(own, found)
+        found = read_current_rules(self.files, self._texts(), filled, StreamSchema(self.taxonomy, incoming))
+        return combine(own, found)
 
-    def _texts(self) -> tuple[Text, ...]:
+    def _texts(self) -> tuple[RuleText, ...]:
         """The rules of tables."""
         if not self.tables:
             return ()
@@ -194,26 +195,26 @@ _left_out: dict[str, tuple[str, ...]] = {}
 
 def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
     """Log that rules are left out, if some are and others than before."""
-    from etl.rules.conditions.wording import counted
+    from etl.rules.wording import count_noun
 
     now = tuple(map(str, problems))
     if now != _left_out.get(asked.options, ()):
         _left_out[asked.options] = now
         if now:
-            left_out = counted(len(now), "rule is", "rules are")
+            left_out = count_noun(len(now), "rule is", "rules are")
             log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, now[0])
 
 
-_rules: dict[tuple[str, str], Known] = {}
+_rules: dict[tuple[str, str], RuleIndex] = {}
 """Of steps, by their options and fields: the rules that were in force last."""
 
 
 def log_changes(asked: Asked[Any], rules: Sequence[Rule | Correlation]) -> None:
     """Log which rules were added, changed or removed since this process looked last."""
-    from etl.rules.reload.changes import changes, known
+    from etl.rules.reload.changes import describe_changes, index_rules
 
     step = asked.options, str(asked.incoming)
     if step in _rules:
-        for change in changes(_rules[step], rules):
+        for change in describe_changes(_rules[step], rules):
             log.log(NOTICE, "%s", change)
-    _rules[step] = known(rules)
+    _rules[step] = index_rules(rules)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import ComponentError, LookupTable
-from etl.rules.reload.current_rules import Text
+from etl.rules.reload.rule_cache import RuleText
 from etl.tables.table_file import MappedTable, Shape
 from etl.tables.table_store import TableRequest, build_temporary, read_version
 
@@ -22,7 +22,7 @@ def wanted(name: str, table: LookupTable, column: str) -> TableRequest:
     return TableRequest(name, table, Shape(tuple(table.key), columns))
 
 
-def texts(of: TableRequest, column: str, folder: str | None) -> tuple[Text, ...]:
+def texts(of: TableRequest, column: str, folder: str | None) -> tuple[RuleText, ...]:
     """The rows in use, in the order of their keys; a row is called by its key. Raises ComponentError where there are none."""
     place = build_temporary(of).folder if folder is None else Path(folder) / of.id
     for _ in range(_TRIES):
@@ -37,13 +37,15 @@ def texts(of: TableRequest, column: str, folder: str | None) -> tuple[Text, ...]
 
 
 @lru_cache(maxsize=8)
-def _rows(file: Path, count: int, table: str, origin: str, key: tuple[str, ...], column: str) -> tuple[Text, ...]:
+def _rows(file: Path, count: int, table: str, origin: str, key: tuple[str, ...], column: str) -> tuple[RuleText, ...]:
     import numpy as np
 
     name = f"table {table}"
     mapped, rows = MappedTable(file), np.arange(count)
     found = mapped.values(column, rows).to_pylist()
     if column in key:  # texts without a name are one text
-        return (Text(name, "\n---\n".join(sorted(found)), origin),)
+        return (RuleText(name, "\n---\n".join(sorted(found)), origin),)
     keys = zip(*(map(str, mapped.values(one, rows).to_pylist()) for one in key), strict=True)
-    return tuple(Text(f"{name}[{', '.join(mine)}]", text, origin) for mine, text in sorted(zip(keys, found, strict=True)) if text)
+    return tuple(
+        RuleText(f"{name}[{', '.join(mine)}]", text, origin) for mine, text in sorted(zip(keys, found, strict=True)) if text
+    )

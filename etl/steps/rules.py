@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +15,7 @@ from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Sch
 from etl.steps.rule_sources import Asked, RuleSources, log_changes, say_left_out
 
 if TYPE_CHECKING:
-    from etl.rules.compiled_rules import InForce
+    from etl.rules.compiled_rules import CompiledRules
 
 
 class Rules(RuleSources, ArrowStep):
@@ -65,28 +67,28 @@ class Rules(RuleSources, ArrowStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What is wrong with its rules, and with what they are to tell."""
-        from etl.rules.match_fields import TOLD
+        from etl.rules.engine.outputs import RULE_FIELDS
 
         for name in self.metadata:
-            if name in TOLD.names or self.metadata.count(name) > 1:
+            if name in RULE_FIELDS.names or self.metadata.count(name) > 1:
                 yield Finding("duplicate-field", f"a match tells {name!r} already", ("metadata",))
         yield from self.rule_findings(incoming)
 
     def fields(self, incoming: Schema) -> Schema:
-        from etl.rules.match_fields import fields_behind
+        from etl.rules.engine.outputs import output_fields
 
-        return fields_behind(self.output, self.metadata, incoming)
+        return output_fields(self.output, self.metadata, incoming)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
         """How many rules there are, what they share, and how they are found."""
-        from etl.rules.explanation import explained
-        from etl.rules.taxonomy import TaxonomyError
+        from etl.rules.engine.explanation import explanation_lines
+        from etl.rules.sigma.taxonomy import TaxonomyError
 
         here = self.model_copy(update={"tables": {}})
         for name in self.tables:
             yield f"the rules of table {name!r} are read when the run starts"
         try:
-            yield from explained(here.in_force(incoming), visible(incoming))
+            yield from explanation_lines(here.compile_rules(incoming), visible(incoming))
         except TaxonomyError as error:
             yield str(error)
 
@@ -95,34 +97,44 @@ class Rules(RuleSources, ArrowStep):
 
     def open(self, incoming: Schema) -> Counting:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""
-        from etl.rules.matching import Matching
-        from etl.rules.taxonomy import TaxonomyError
+        from etl.rules.engine.rule_matcher import RuleMatcher
+        from etl.rules.sigma.taxonomy import TaxonomyError
 
         try:
-            force, engine = _engine(self.asked(incoming))
+            compiled, engine = _engine(self.asked(incoming))
         except TaxonomyError as error:
             raise ComponentError(f"rules: {error}") from error
-        return Matching(force, engine, self.output, self.metadata)
+        return RuleMatcher(compiled, engine, self.output, self.metadata)
 
-    def in_force(self, incoming: Schema) -> InForce:
+    def compile_rules(self, incoming: Schema) -> CompiledRules:
         """The rules as they are published now, in front of these fields. Raises TaxonomyError."""
-        from etl.rules.compiled_rules import in_force
-        from etl.rules.correlation.families import standing
-        from etl.rules.reload.current_taxonomy import standing_taxonomy
+        from etl.rules.compiled_rules import compile_rules
+        from etl.rules.correlation.families import drop_silent_rules
+        from etl.rules.reload.taxonomy_cache import current_taxonomy
 
-        names = standing_taxonomy(self.taxonomy)
-        found = in_force(standing(self.rule_set(incoming)), names.taxonomy, visible(incoming))
-        return replace(found, refused=(*names.refused, *found.refused))
+        names = current_taxonomy(self.taxonomy)
+        found = compile_rules(drop_silent_rules(self.rule_set(incoming)), names.taxonomy, visible(incoming))
+        return replace(found, outdated=(*names.outdated, *found.outdated))
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Thousands of rules are created and all of them stay; searching them for garbage takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @lru_cache(maxsize=8)
-def _engine(asked: Asked[Rules]) -> tuple[InForce, Any]:
+def _engine(asked: Asked[Rules]) -> tuple[CompiledRules, Any]:
     """Rules compiled once in a process, until they are others."""
-    from etl.rules.gc_pause import paused
-
-    with paused():
-        force = asked.step.in_force(asked.incoming)
-        engine = force.engine(visible(asked.incoming))
-    say_left_out(asked, force.problems)
-    log_changes(asked, force.rules)
-    return force, engine
+    with pause_garbage_collection():
+        compiled = asked.step.compile_rules(asked.incoming)
+        engine = compiled.engine(visible(asked.incoming))
+    say_left_out(asked, compiled.problems)
+    log_changes(asked, compiled.rules)
+    return compiled, engine

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long
-from etl.columns.ip_addresses import ipv4
 from etl.columns.kernels import kernel, part
 from etl.columns.same_bytes import same_bytes
 
@@ -67,16 +66,6 @@ def count_buckets(hashes: Any, shift: Any, counts: Any) -> None:
     """Add to ``counts[b + 1]`` how many hashes are in bucket b."""
     for row in range(hashes.shape[0]):
         counts[(hashes[row] >> shift) + _ONE] += np.uint32(1)
-
-
-@kernel
-def addresses(address: Any, length: Any, numbers: Any) -> Any:
-    """int64[n]: IPv4 addresses as numbers, -1 for other texts and nulls. Returns how many texts are no such address."""
-    others = 0
-    for row in range(address.shape[0]):
-        numbers[row] = ipv4(address[row], length[row])
-        others += numbers[row] < 0 and length[row] >= 0
-    return others
 
 
 @kernel

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.ip_kernel import parse_addresses, parse_networks
 from etl.columns.texts import Texts
-from etl.tables.address_kernel import addresses, networks
 from etl.tables.interval_kernel import cover, find_pairs, find_values
 from etl.tables.section_file import SectionFile
 
@@ -35,7 +35,7 @@ class NetworkCollector:
         keys = columns[0]
         texts = Texts.of(keys)
         bounds, valid = np.zeros((4, len(keys)), np.uint64), np.empty(len(keys), np.bool_)
-        networks(texts.address, texts.length, bounds, valid)
+        parse_networks(texts.address, texts.length, bounds, valid)
         whole = bool(valid.all())
         self._bounds.append(bounds if whole else bounds[:, valid])
         self.missing += len(keys) - int(valid.sum())
@@ -73,7 +73,7 @@ class NetworkIndex:
         keys = columns[0]
         texts = Texts.of(keys)
         high, low, valid = (np.empty(len(keys), type_) for type_ in (np.uint64, np.uint64, np.bool_))
-        addresses(texts.address, texts.length, high, low, valid)
+        parse_addresses(texts.address, texts.length, high, low, valid)
         rows = np.empty(len(keys), np.int64)
         find_pairs(high, low, valid, *self._ends, self._begin, self._directory, self._at, rows)
         return rows

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.ip_kernel import parse_ipv4
 from etl.columns.texts import Texts
-from etl.tables.hash_kernel import addresses
 
 KeyForm = Literal["address", "number", "text"]
 
@@ -37,7 +37,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
 def as_addresses(texts: Texts) -> tuple[Any, int]:
     """int64[n]: each IPv4 address as a number, -1 for other texts; and the number of other texts."""
     numbers = np.empty(len(texts.address), np.int64)
-    return numbers, addresses(texts.address, texts.length, numbers)
+    return numbers, parse_ipv4(texts.address, texts.length, numbers)
 
 
 def as_numbers(column: pa.Array) -> tuple[Any, Any]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from etl.expressions.like_patterns import ANY_TEXT, like_tree, parse_like
-from etl.rules.search.regex_literals import required
-from etl.rules.search.regex_search import engine
+from etl.rules.search.regex_literals import required_literals
+from etl.rules.search.regex_search import choose_engine
 from etl.scanner.regex_printer import format_regex
 from etl.tables.literal_kernel import AT_END, AT_START, FOLDED, TESTED
 
@@ -91,8 +91,8 @@ def _trait(place: int, count: int) -> int:
 
 
 def _regex(pattern: str) -> _Draft:
-    reader = engine(pattern)
-    found = required(pattern.replace("(?P<", "(?<"), reader)
+    reader = choose_engine(pattern)
+    found = required_literals(pattern.replace("(?P<", "(?<"), reader)
     literals = [(text, int(TESTED | FOLDED)) for text in found]
     return _Draft([literals] if literals else [], reader, pattern)
 

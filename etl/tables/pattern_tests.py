@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import owned_array, taken
-from etl.rules.search.backtracking import found
+from etl.rules.search.backtracking import search_texts
 
 log = logging.getLogger("sluice.tables")
 
@@ -30,7 +30,7 @@ def _match_regex(test: str, texts: pa.Array) -> Any:
     """For look-around and back-references: backtracking, with a Python call for each text."""
     values = (text.as_py() for text in texts.cast(pa.large_binary()))
     decoded = (None if value is None else value.decode("utf-8", "replace") for value in values)
-    return np.fromiter(found(test, decoded, log), np.bool_, len(texts))
+    return np.fromiter(search_texts(test, decoded, log), np.bool_, len(texts))
 
 
 _ENGINES: dict[str, Callable[[str, pa.Array], Any]] = {"re2": _match_re2, "regex": _match_regex}

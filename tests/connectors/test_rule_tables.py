@@ -22,7 +22,7 @@ from connectors.lookup_tables.database import DatabaseTable
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import TIMESTAMP, ComponentError, LookupTable
-from etl.rules.correlation.encoding import PART, parted
+from etl.rules.correlation.encoding import PART, split_name
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents
 from etl.steps.rules import Rules
@@ -149,7 +149,7 @@ def test_a_correlation_of_a_table_whose_group_alerts_cannot_tell_is_refused(
     counted = matching.open(TIMED)(events).events.column("counts").to_pylist()
 
     # then
-    assert [[parted(text.split(PART)[0]) for text in texts] for texts in counted] == [[("Shells", "sh")]]
+    assert [[split_name(text.split(PART)[0]) for text in texts] for texts in counted] == [[("Shells", "sh")]]
     assert "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; start" in caplog.text
     assert caplog.text.count("group_fields") == 1
 
@@ -161,7 +161,7 @@ def test_a_correlation_is_not_refused_for_fields_that_files_or_options_name() ->
 
     force = step.correlating(TIMED, frozenset(step.fields(TIMED).names))
 
-    assert ([one.head.title for one in force.families.values()], force.untold) == (["Numbers"], ())
+    assert ([one.head.title for one in force.families.values()], force.unknown_groups) == (["Numbers"], ())
 
 
 def test_what_tables_may_say_is_not_left_for_the_workers_daemon() -> None:

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.rules.correlation.compiled import correlating
-from etl.rules.correlation.families import families, standing
-from etl.rules.correlation.model import Correlation, Joined, Seen, Threshold
+from etl.rules.correlation.compiled import compile_correlations
+from etl.rules.correlation.families import drop_silent_rules, find_families
+from etl.rules.correlation.model import Combination, Correlation, RulePresent, Threshold
 from etl.rules.correlation.reader import MOST_EVENTS, SECOND
-from etl.rules.correlation.windows import Alert, Event, Memory, advance, due
-from etl.rules.files import read_rules
-from etl.rules.report import report
+from etl.rules.correlation.windows import Alert, Event, WindowState, advance, next_deadline
+from etl.rules.reader import read_rules
+from etl.rules.report import report_lines
 from etl.rules.rule import RuleSet
-from etl.rules.taxonomy import Taxonomy
+from etl.rules.sigma.taxonomy import Taxonomy
 from etl.steps.rules import Rules
 
 BASE = """
@@ -72,8 +72,8 @@ def test_temporal_rules_may_leave_the_condition_out_or_give_an_expression(tmp_pa
     first, second = read(tmp_path, all_of, expression).correlations
 
     assert first.condition == Threshold("gte", 2)
-    assert second.condition == Joined("and", (Seen(second.rules[0]), Joined("not", (Seen("success"),))))
-    assert (first.rising, second.rising) == (True, False)
+    assert second.condition == Combination("and", (RulePresent(second.rules[0]), Combination("not", (RulePresent("success"),))))
+    assert (first.is_monotonic, second.is_monotonic) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ def test_a_chain_groups_by_fields_of_what_it_builds_on(tmp_path: Path) -> None:
     good = read(tmp_path, inner, outer)
     bad = read(tmp_path, inner.replace("[user, host]", "[host]"), outer)
 
-    (family,) = families(good.correlations)
+    (family,) = find_families(good.correlations)
     assert [member.title for member in family.members] == ["It", "Chain"]
     assert [one.title for one in bad.correlations] == ["It"]
     assert "it groups by 'user', and the correlation 'inner', on which it builds, by host" in str(bad.problems[0])
 
 
-def test_rules_that_are_parts_only_do_not_stand_alone(tmp_path: Path) -> None:
+def test_rules_that_are_only_parts_give_no_matches(tmp_path: Path) -> None:
     silent = read(tmp_path, correlation())
     loud = read(tmp_path, correlation(generate="true"))
 
-    assert [rule.title for rule in standing(silent).rules] == ["Login"]
-    assert [rule.title for rule in standing(loud).rules] == ["Failed login", "Login"]
+    assert [rule.title for rule in drop_silent_rules(silent).rules] == ["Login"]
+    assert [rule.title for rule in drop_silent_rules(loud).rules] == ["Failed login", "Login"]
 
 
-def test_the_step_rules_leaves_such_parts_out(tmp_path: Path) -> None:
+def test_the_step_rules_leaves_out_rules_that_are_only_parts(tmp_path: Path) -> None:
     read(tmp_path, correlation())
     schema = pa.schema([("action", pa.string()), ("user", pa.string())])
 
-    force = Rules(files=(str(tmp_path / "rules.yml"),)).in_force(schema)
+    force = Rules(files=(str(tmp_path / "rules.yml"),)).compile_rules(schema)
 
     assert ([rule.title for rule in force.rules], force.problems) == (["Login"], ())
 
@@ -144,17 +144,17 @@ def test_fields_that_the_stream_lacks_leave_a_correlation_out(tmp_path: Path) ->
     rules = read(tmp_path, correlation(), correlation(**{"group-by": "[place]"}).replace("It", "Other"))
     schema = pa.schema([("user.name", pa.string()), ("action", pa.string())])
 
-    force = correlating(rules, Taxonomy({"user": "user.name"}), schema)
+    force = compile_correlations(rules, Taxonomy({"user": "user.name"}), schema)
 
     assert [family.head.title for family in force.families.values()] == ["It"]
     assert force.groups == pa.schema([("user.name", pa.string())])
     assert "the stream has no field 'place', which it groups by or measures" in str(force.problems[0])
 
 
-def test_what_the_check_of_rules_says_of_correlations(tmp_path: Path) -> None:
+def test_the_report_describes_correlations(tmp_path: Path) -> None:
     rules = read(tmp_path, correlation(), correlation(**{"group-by": "[place]", "condition": "{lt: 2}"}).replace("It", "Few"))
 
-    lines = list(report(rules, Taxonomy({"user": "user.name"}), ["user.name", "action"]))
+    lines = list(report_lines(rules, Taxonomy({"user": "user.name"}), ["user.name", "action"]))
 
     assert "2 correlations: event_count 2" in lines
     assert "1 rule is part of correlations only, without matches in the step rules" in lines
@@ -183,7 +183,7 @@ def seconds(alerts: list[Alert]) -> list[tuple[float, float, int]]:
 
 
 def test_a_burst_gives_one_alert_when_the_condition_is_met() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
+    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
 
     alerts = advance(one, memory, [event(t, t) for t in (0, 4, 8, 9, 12, 17, 20)], 0)
 
@@ -193,37 +193,37 @@ def test_a_burst_gives_one_alert_when_the_condition_is_met() -> None:
 def test_a_window_ends_before_the_timespan_has_passed() -> None:
     one = counted("event_count", Threshold("gte", 2))
 
-    assert seconds(advance(one, Memory(), [event(0), event(10)], 0)) == []
-    assert seconds(advance(one, Memory(), [event(0), event(9.999)], 0)) == [(0, 9.999, 2)]
+    assert seconds(advance(one, WindowState(), [event(0), event(10)], 0)) == []
+    assert seconds(advance(one, WindowState(), [event(0), event(9.999)], 0)) == [(0, 9.999, 2)]
 
 
 def test_another_burst_begins_a_timespan_after_the_last() -> None:
     one = counted("event_count", Threshold("gte", 2))
 
-    alerts = advance(one, Memory(), [event(t, int(t)) for t in (0, 1, 9, 19, 20, 40, 41)], 0)
+    alerts = advance(one, WindowState(), [event(t, int(t)) for t in (0, 1, 9, 19, 20, 40, 41)], 0)
 
     assert seconds(alerts) == [(0, 1, 2), (19, 20, 2), (40, 41, 2)]
 
 
 def test_a_late_event_completes_a_window_that_a_later_one_did_not() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
+    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
 
     assert advance(one, memory, [event(0, 0), event(9, 1), event(30, 2)], 0) == []
     assert seconds(advance(one, memory, [event(5, 3)], 4 * SECOND)) == [(0, 9, 3)]
 
 
-def test_what_cannot_matter_any_more_is_forgotten() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
+def test_events_that_can_no_longer_matter_are_removed() -> None:
+    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
 
     advance(one, memory, [event(t, t) for t in range(5)], 0)
     kept = len(memory.events)
     advance(one, memory, [], 14 * SECOND)
 
-    assert (kept, memory.events, memory.bursts, due(one, memory)) == (5, [], [], None)
+    assert (kept, memory.events, memory.bursts, next_deadline(one, memory)) == (5, [], [], None)
 
 
-def test_no_more_than_a_bound_is_remembered_and_each_value_as_long_as_possible() -> None:
-    one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), Memory()
+def test_events_are_bounded_and_the_latest_of_each_value_stays_longest() -> None:
+    one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), WindowState()
 
     advance(one, memory, [event(0, 0, value="x"), *(event(1 + n, n, value="y") for n in range(MOST_EVENTS + 5))], 0)
 
@@ -234,16 +234,19 @@ def test_no_more_than_a_bound_is_remembered_and_each_value_as_long_as_possible()
 
 @pytest.mark.parametrize(("condition", "alerts"), [(Threshold("lt", 3), [(20, 21, 2)]), (Threshold("eq", 3), [(0, 9, 3)])])
 def test_conditions_that_events_can_undo_wait_for_the_windows_end(condition: Threshold, alerts: list[object]) -> None:
-    one, memory = counted("event_count", condition), Memory()
+    one, memory = counted("event_count", condition), WindowState()
     events = [event(t, t) for t in (0, 5, 9, 20, 21)]
 
     assert advance(one, memory, events, 9 * SECOND) == []
-    assert due(one, memory) == 10 * SECOND
+    assert next_deadline(one, memory) == 10 * SECOND
     assert seconds(advance(one, memory, [], 30 * SECOND)) == alerts
 
 
 def test_a_window_without_a_rule() -> None:
-    one, memory = counted("temporal", Joined("and", (Seen("a"), Joined("not", (Seen("b"),))))), Memory()
+    one, memory = (
+        counted("temporal", Combination("and", (RulePresent("a"), Combination("not", (RulePresent("b"),))))),
+        WindowState(),
+    )
 
     advance(one, memory, [event(0), event(3, rule="b"), event(20)], 0)
 
@@ -262,7 +265,7 @@ def test_a_window_without_a_rule() -> None:
 def test_numbers_are_measured_over_a_whole_window(kind: str, values: tuple[int, ...], measure: float) -> None:
     one = Correlation("c", "C", kind, ("a",), (), 10 * SECOND, Threshold("neq", -1), ("v",), 0.75 if "cent" in kind else 0.5)  # type: ignore[arg-type]
 
-    (alert,) = advance(one, Memory(), [event(n, n, value=str(v)) for n, v in enumerate(values)], 60 * SECOND)
+    (alert,) = advance(one, WindowState(), [event(n, n, value=str(v)) for n, v in enumerate(values)], 60 * SECOND)
 
     assert alert.measure == measure
 
@@ -271,7 +274,9 @@ def test_rules_in_order_and_out_of_order() -> None:
     one = counted("temporal_ordered", Threshold("gte", 3), rules=("a", "b", "a"))
     names = {"ordered": "abba", "too late": "ab", "reversed": "aab"}
 
-    found = {why: advance(one, Memory(), [event(n, n, rule) for n, rule in enumerate(text)], 0) for why, text in names.items()}
+    found = {
+        why: advance(one, WindowState(), [event(n, n, rule) for n, rule in enumerate(text)], 0) for why, text in names.items()
+    }
 
     assert {why: seconds(alerts) for why, alerts in found.items()} == {"ordered": [(0, 3, 4)], "too late": [], "reversed": []}
 
@@ -285,7 +290,11 @@ CONDITIONS = st.sampled_from(
         counted("event_count", Threshold("gt", 1)),
         counted("value_count", Threshold("gte", 2)),
         counted("temporal", Threshold("gte", 2), rules=("a", "b", "c")),
-        counted("temporal", Joined("or", (Seen("b"), Joined("and", (Seen("a"), Seen("c"))))), rules=("a", "b", "c")),
+        counted(
+            "temporal",
+            Combination("or", (RulePresent("b"), Combination("and", (RulePresent("a"), RulePresent("c"))))),
+            rules=("a", "b", "c"),
+        ),
         counted("temporal_ordered", Threshold("gte", 2), rules=("a", "c")),
         counted("temporal_ordered", Threshold("gte", 3), rules=("a", "a", "b")),
         counted("event_count", Threshold("lte", 2)),
@@ -294,19 +303,19 @@ CONDITIONS = st.sampled_from(
 
 
 @given(EVENTS, CONDITIONS, st.lists(st.integers(0, 30), max_size=4))
-def test_batches_make_no_difference_and_a_burst_is_what_looking_at_every_window_says(
+def test_alerts_do_not_depend_on_batches_and_equal_those_of_a_naive_search(
     given_events: list[tuple[int, str, str]], one: Correlation, cuts: list[int]
 ) -> None:
     events = [Event(t * SECOND, n, 0, rule, value) for n, (t, rule, value) in enumerate(sorted(given_events))]
     edges = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
-    memory, found = Memory(), []
+    memory, found = WindowState(), []
 
     for start, end in itertools.pairwise(edges):
         watermark = events[start - 1].micros if start else 0
         found += advance(one, memory, events[start:end], watermark)
     found += advance(one, memory, [], 1000 * SECOND)
 
-    assert [alert.last_micros for alert in found] == (naive(one, events) if one.rising else naive_closed(one, events))
+    assert [alert.last_micros for alert in found] == (naive(one, events) if one.is_monotonic else naive_closed(one, events))
 
 
 def naive(one: Correlation, events: list[Event]) -> list[int]:

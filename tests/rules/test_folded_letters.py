@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules.conditions.predicates import Pattern
 from etl.rules.conditions.tree import Condition, Leaf
 from etl.rules.engine.batch_engine import Engine
-from etl.rules.files import rules_of
+from etl.rules.files import Document
+from etl.rules.predicates.pattern import Pattern
+from etl.rules.reader import rules_from_documents
 from etl.rules.search import regex_search as regexes
-from etl.rules.search.literal_search import forms_of
-from etl.rules.search.regex_literals import required
-from etl.rules.search.regex_search import engine
-from etl.rules.sigma.reader import Document
+from etl.rules.search.literals import forms_of
+from etl.rules.search.regex_literals import required_literals
+from etl.rules.search.regex_search import choose_engine
 
 SCHEMA = pa.schema([("a", pa.string())])
 ALIKE = {"k": "kK\u212a", "s": "sS\u017f", "i": "iI\u0130\u0131"}
@@ -53,33 +53,34 @@ def disguised(text: str) -> st.SearchStrategy[str]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(EXPRESSIONS)), st.data())
-def test_an_expression_finds_behind_its_literals_what_it_finds_alone(pattern: str, data: st.DataObject) -> None:
+def test_an_expression_matches_the_same_with_and_without_its_literals(pattern: str, data: st.DataObject) -> None:
     texts = data.draw(st.lists(disguised(EXPRESSIONS[pattern]) | st.text("aiks\u0130\u017f\u212a"), min_size=1, max_size=9))
-    known = required(pattern, engine(pattern))
+    known = required_literals(pattern, choose_engine(pattern))
 
     assert known
     assert (
-        found(Leaf(Pattern("a", pattern, known)), texts) == regexes.test_of(pattern, automata=False)(pa.array(texts)).to_pylist()
+        found(Leaf(Pattern("a", pattern, known)), texts)
+        == regexes.compile_test(pattern, automata=False)(pa.array(texts)).to_pylist()
     )
 
 
 @pytest.mark.parametrize("pattern", sorted(EXPRESSIONS))
-def test_the_letters_are_taken_for_one_another(pattern: str) -> None:
+def test_the_engines_treat_the_letters_as_equal(pattern: str) -> None:
     """Without this the law above would say nothing."""
     text = EXPRESSIONS[pattern]
     folded = [n for n, letter in enumerate(text) if letter in "sk"]
     others = ["".join(ALIKE[one][2] if n == place else one for n, one in enumerate(text)) for place in folded]
 
-    assert all(regexes.test_of(pattern, automata=False)(pa.array(others)).to_pylist()) == (
+    assert all(regexes.compile_test(pattern, automata=False)(pa.array(others)).to_pylist()) == (
         "(?i" in pattern and not pattern.startswith("kiss")
     )
 
 
 def test_a_long_text_with_many_such_letters_is_cut() -> None:
-    assert required("(?i)powershell") == ("powershell", "power\u017fhell")
-    assert required("(?i)kissesskis")[0] == "kisse"
-    assert len(required("(?i)kissesskis")) == 8
-    assert required("powershell") == required("(?i)powershell", "java") == ("powershell",)
+    assert required_literals("(?i)powershell") == ("powershell", "power\u017fhell")
+    assert required_literals("(?i)kissesskis")[0] == "kisse"
+    assert len(required_literals("(?i)kissesskis")) == 8
+    assert required_literals("powershell") == required_literals("(?i)powershell", "java") == ("powershell",)
 
 
 @settings(max_examples=200, deadline=None)
@@ -91,7 +92,7 @@ def test_a_text_with_a_wildcard_inside_is_compared_as_one_without(parts: list[st
     document = Document("r", 1, {**rule, "detection": {"one": {"a": "?".join(parts)}, "condition": "one"}})
 
     # when
-    (answer,) = found(rules_of({"r": [document]}, {}).rules[0].condition, [text])
+    (answer,) = found(rules_from_documents({"r": [document]}, {}).rules[0].condition, [text])
 
     # then
     wanted = "\0".join(parts)

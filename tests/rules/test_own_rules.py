@@ -48,17 +48,17 @@ def rules(*given: dict[str, Any], **options: Any) -> Rules:
         ),
     ],
 )
-def test_a_rule_with_an_error_is_a_rule_all_the_same(tmp_path: Path, steps: str, found: list[str]) -> None:
+def test_a_rule_with_an_error_counts_as_a_rule(tmp_path: Path, steps: str, found: list[str]) -> None:
     assert problems(tmp_path, steps) == found
 
 
-def test_the_other_rules_are_looked_at_beside_one_with_an_error(tmp_path: Path) -> None:
+def test_rules_beside_one_with_an_error_are_checked(tmp_path: Path) -> None:
     steps = "  - type: rules\n    rules:\n      - {name: a, where: n = 1, unknown: 1}\n      - {name: b, where: m = 1}\n"
 
     assert problems(tmp_path, steps) == ["6: unknown-option: $.steps[1].rules[0]", "7: unknown-field: $.steps[1].rules[1].where"]
 
 
-def test_an_id_is_told_with_a_match() -> None:
+def test_a_match_shows_the_id() -> None:
     # given
     step = rules({"name": "a", "id": "own-1", "where": "n = 1"}, {"name": "b", "where": "n = 1"})
     batch = pa.RecordBatch.from_pydict({"user_name": ["x"], "n": [1], "_offset": [0]}, schema=SCHEMA)
@@ -94,7 +94,7 @@ def test_a_rule_of_a_file_with_the_id_of_one_of_the_step_is_left_out(tmp_path: P
     step = rules({"name": "a", "where": "n = 1"}, files=[str(file)])
 
     # when
-    force, found = step.in_force(SCHEMA), list(step.check(SCHEMA))
+    force, found = step.compile_rules(SCHEMA), list(step.check(SCHEMA))
 
     # then
     said = f"{file}:1: 'other': its id 'a' is that of rules[0] of the step itself"
@@ -183,7 +183,7 @@ def test_the_rules_of_a_pipeline_are_checked_in_front_of_its_fields(pipeline: Pa
     assert lines[3].startswith("3 rules loaded, 2 problems, ")
 
 
-def test_a_pipeline_without_rules_is_told(tmp_path: Path) -> None:
+def test_a_pipeline_without_rules_is_wrong_use(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(HEAD)
 

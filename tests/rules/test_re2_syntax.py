@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from etl.columns.texts import Texts
-from etl.rules.search.re2_syntax import automaton
-from etl.rules.search.regex_literals import shortest
+from etl.rules.search.re2_syntax import compile_automaton
+from etl.rules.search.regex_literals import min_length
 from etl.rules.search.regex_search import AutomatonTest
-from etl.rules.search.regex_search import test_of as finder_of
+from etl.rules.search.regex_search import compile_test as compile_finder
 from etl.scanner.scanner import Scanner
 
 PARTS = [
@@ -63,7 +63,7 @@ def test_an_automaton_finds_what_re2_finds(pattern: str, texts: list[str]) -> No
         expected = by_re2(pattern, texts)
     except pa.ArrowException:
         assume(False)
-    tree = automaton(pattern)
+    tree = compile_automaton(pattern)
     assume(tree is not None)
 
     # when
@@ -93,7 +93,7 @@ def test_an_automaton_finds_what_re2_finds(pattern: str, texts: list[str]) -> No
 )
 def test_what_may_mean_something_else_is_left_to_re2(pattern: str) -> None:
     # when
-    found = automaton(pattern)
+    found = compile_automaton(pattern)
 
     # then
     assert found is None
@@ -105,7 +105,7 @@ def test_an_expression_with_many_repeats(pattern: str) -> None:
     texts = ["", "-k abc -p", "a" * 19, "a" * 20, "x" * 30, "a" + "b" * 64 + "z", "a" + "b" * 65 + "z", "é" * 20]
 
     # when
-    found = finder_of(pattern, automata=True)(pa.array(texts, pa.string()))
+    found = compile_finder(pattern, automata=True)(pa.array(texts, pa.string()))
 
     # then
     assert found.to_pylist() == by_re2(pattern, texts)
@@ -113,9 +113,9 @@ def test_an_expression_with_many_repeats(pattern: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(patterns, TEXTS)
-def test_no_shorter_text_has_it(pattern: str, text: str) -> None:
+def test_no_shorter_text_matches(pattern: str, text: str) -> None:
     # when
-    least = shortest(pattern)
+    least = min_length(pattern)
 
     # then
     try:
@@ -125,21 +125,21 @@ def test_no_shorter_text_has_it(pattern: str, text: str) -> None:
     assert not found or len(text.encode()) >= least
 
 
-def test_shortest_texts() -> None:
-    assert shortest("(.){200,}") == 200
-    assert shortest("(?:ab|c)d+") == 2
-    assert shortest("a*") == shortest("(") == 0
+def test_least_lengths() -> None:
+    assert min_length("(.){200,}") == 200
+    assert min_length("(?:ab|c)d+") == 2
+    assert min_length("a*") == min_length("(") == 0
 
 
 @pytest.mark.parametrize("pattern", [r"-(W|R)\s?([0-9a-f]{2}\s?){2,20}x", r"\Aa{16,20}b", r"^b{16}", r"(?i)c{17}\z"])
-def test_texts_by_number_are_tried_as_a_column_is(pattern: str) -> None:
+def test_chosen_texts_are_tested_as_a_column_is(pattern: str) -> None:
     # given
     texts = pa.array(["-W ab cd x", None, "aaaa" * 4 + "b", "x\n" + "b" * 16, "b" * 17, "Cc" * 9, "", "-w ab cd x"])
-    test, rows = finder_of(pattern, automata=True), np.array([7, 0, 2, 3, 4, 5, 6])
+    test, rows = compile_finder(pattern, automata=True), np.array([7, 0, 2, 3, 4, 5, 6])
     assert isinstance(test, AutomatonTest)
 
     # when
-    found = test.at(Texts.of(texts), rows)
+    found = test.test_rows(Texts.of(texts), rows)
 
     # then
     assert found.tolist() == pc.match_substring_regex(texts.take(pa.array(rows)), pattern).to_pylist()

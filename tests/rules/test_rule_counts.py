@@ -12,7 +12,7 @@ from etl.api import Counted, Counting
 from etl.receipts import OTHERS
 from etl.rules.conditions.tree import All, Leaf
 from etl.rules.engine.costs import Costs
-from etl.rules.matching import names_of
+from etl.rules.engine.rule_matcher import display_names
 from etl.rules.rule import Rule
 from etl.steps.rules import Rules
 
@@ -43,13 +43,13 @@ def test_matches_are_counted_by_rule() -> None:
     assert counted(SHELL, ZSH, NEVER).sums["matches"] == {"sh": 2, "zsh": 1}
 
 
-def test_a_rule_is_tried_where_a_witness_is() -> None:
+def test_a_rule_is_evaluated_where_a_witness_holds() -> None:
     shell_of_root = {"name": "root", "where": "process = 'sh' AND n < 1"}
 
     assert counted(SHELL, shell_of_root, NEVER).sums["tried"] == {"sh": 2, "root": 2}
 
 
-def test_a_rule_without_a_witness_is_tried_on_all_events() -> None:
+def test_a_rule_without_a_witness_is_evaluated_on_all_events() -> None:
     # given: more than fit into one word of bits
     run = opened({"name": "others", "where": "process != 'sh'"})
 
@@ -61,11 +61,11 @@ def test_a_rule_without_a_witness_is_tried_on_all_events() -> None:
     assert run.counts().sums["tried"] == {"others": 130}
 
 
-def test_a_new_split_counts_anew() -> None:
+def test_a_new_split_starts_at_zero() -> None:
     assert [counted(SHELL).sums["matches"] for _ in range(2)] == [{"sh": 2}, {"sh": 2}]
 
 
-def test_events_that_are_only_looked_at_are_not_counted() -> None:
+def test_inspected_events_are_not_counted() -> None:
     # given
     run = opened(SHELL)
 
@@ -77,7 +77,7 @@ def test_events_that_are_only_looked_at_are_not_counted() -> None:
     assert run.counts().sums["matches"] == {}
 
 
-def test_the_rules_in_force_are_told() -> None:
+def test_counts_name_the_version_of_the_rules() -> None:
     # when
     state = counted(SHELL, ZSH, {"name": "bad", "where": "nothing = 1"}).state
 
@@ -86,7 +86,7 @@ def test_the_rules_in_force_are_told() -> None:
     assert state["version"] == opened(SHELL, ZSH)(events("sh")).events.column("rules")[0].as_py()[0]["version"]
 
 
-def test_a_refused_file_is_told_until_it_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_name_a_bad_file_until_it_is_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "a.yml"
 
@@ -104,7 +104,7 @@ def test_a_refused_file_is_told_until_it_is_mended(tmp_path: Path, monkeypatch: 
     assert good["version"] == bad["version"] != mended["version"]
 
 
-def test_time_is_told_of_rules_that_take_much_of_it() -> None:
+def test_slow_rules_have_their_time_in_the_counts() -> None:
     # given
     cheap = [{"name": f"cheap {n}", "where": f"n = {n + 100}"} for n in range(200)]
     dear = {"name": "dear", "where": "process rlike '[a-y]+.*[b-z]+.*[0-9]x'"}
@@ -125,7 +125,7 @@ def test_time_is_told_of_rules_that_take_much_of_it() -> None:
 def test_time_is_shared_by_the_rules_that_have_a_predicate() -> None:
     # given: two predicates decided together, a third one apart
     costs = Costs([[0, 1], [2]])
-    costs.begin()
+    costs.start()
     for group in (0, 1, -1):
         costs.lap(group)
     costs.alone[1] = costs._spent[0]  # all the time of the first group was that of predicate 1
@@ -134,16 +134,16 @@ def test_time_is_shared_by_the_rules_that_have_a_predicate() -> None:
 
     # when
     sets = [All(tuple(Leaf(number) for number in known)) for known in (one, both, other)]  # type: ignore[arg-type]
-    seconds = costs.taken(sets, [one, both, other])  # type: ignore[list-item]
+    seconds = costs.take(sets, [one, both, other])  # type: ignore[list-item]
 
     # then
     third = conditions / 3
     expected = [first / 2 + third, first / 2 + second + third, third]
     assert seconds.tolist() == pytest.approx([nanoseconds / 1e9 for nanoseconds in expected])
-    assert costs.taken(sets, [one, both, other]).tolist() == [0, 0, 0]  # type: ignore[list-item]
+    assert costs.take(sets, [one, both, other]).tolist() == [0, 0, 0]  # type: ignore[list-item]
 
 
-def test_rules_with_one_title_are_told_apart() -> None:
+def test_rules_with_one_title_are_named_with_their_ids() -> None:
     condition: Any = None
     rules = [Rule("1", "shell", condition), Rule("2", "shell", condition), Rule("3", "root", condition)]
-    assert names_of(rules) == ["shell (1)", "shell (2)", "root"]
+    assert display_names(rules) == ["shell (1)", "shell (2)", "root"]

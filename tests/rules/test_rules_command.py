@@ -50,7 +50,7 @@ def etl(*arguments: str) -> Result:
     return CliRunner().invoke(command, list(arguments))
 
 
-def test_check_tells_what_is_loaded_and_what_is_not(folder: Path) -> None:
+def test_check_lists_what_is_loaded_and_what_is_not(folder: Path) -> None:
     # when
     told = etl("check", str(folder), "--columns", "Image, user_name, a, b")
 
@@ -77,7 +77,7 @@ where: a > 3 and b like '%x' and ip_in(c, '10.0.0.0/8')
 """
 
 
-def test_check_tells_of_sql_that_is_wrong_whatever_the_stream_has(folder: Path) -> None:
+def test_check_reports_sql_that_is_wrong_for_any_stream(folder: Path) -> None:
     # given
     file = folder / "sql.yml"
     file.write_text(UNREADABLE)
@@ -110,7 +110,7 @@ def test_check_ends_with_one_when_it_is_strict(folder: Path) -> None:
     assert etl("check", str(folder / "own.yml"), "--strict").exit_code == 0
 
 
-def test_check_tells_of_rules_for_other_log_sources(folder: Path) -> None:
+def test_check_reports_rules_for_other_log_sources(folder: Path) -> None:
     assert "linux" in etl("check", str(folder), "--fields", "sigma/windows.yml").output
 
 
@@ -124,7 +124,7 @@ def test_tests_of_rules_are_run(folder: Path) -> None:
     assert f"{folder}/sigma.yml:1: 'Shell', test 2: it does not fire" in bad.output
 
 
-def test_wrong_use_is_told(folder: Path) -> None:
+def test_wrong_use_is_reported(folder: Path) -> None:
     (folder / "empty").mkdir()
     assert "no files of rules there" in etl("check", str(folder / "empty")).output
     assert "built in are sigma/windows.yml" in etl("check", str(folder), "--fields", "sigma/mac.yml").output

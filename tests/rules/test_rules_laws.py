@@ -15,14 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from etl.rules.conditions.predicates import Network, Number, Pattern, Predicate, Present, SameField, Text
-from etl.rules.conditions.tree import All, Condition, Leaf, Some, both, either
-from etl.rules.engine import program
-from etl.rules.engine import text_memory as seen
+from etl.rules.conditions.tree import All, Condition, Leaf, Some, all_of, any_of
+from etl.rules.engine import deferred_literals, program, text_cache
 from etl.rules.engine.batch_engine import Engine, Matches, Switches
-from etl.rules.search import deferred_literals as lazy_literals
-from etl.rules.search.literal_search import forms_of
-from etl.rules.search.regex_literals import all_required, exactly_required, required
+from etl.rules.predicates.network import Network
+from etl.rules.predicates.number import Number
+from etl.rules.predicates.pattern import Pattern
+from etl.rules.predicates.predicate import Predicate
+from etl.rules.predicates.present import Present
+from etl.rules.predicates.same_field import SameField
+from etl.rules.predicates.text import Text
+from etl.rules.search.literals import forms_of
+from etl.rules.search.regex_literals import all_required_literals, exact_required_literals, required_literals
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
 
@@ -102,7 +106,7 @@ predicates = st.one_of(
         st.sampled_from(["a", "b"]), st.text("abAB.", min_size=1, max_size=4),
     ),
     st.builds(
-        lambda field, parts: Pattern(field, ".*".join(parts), required(".*".join(parts))),
+        lambda field, parts: Pattern(field, ".*".join(parts), required_literals(".*".join(parts))),
         st.sampled_from(["a", "b", "tags"]), st.lists(st.text("abAB", min_size=1, max_size=3), min_size=2, max_size=3),
     ),
     st.builds(Number, st.just("n"), st.sampled_from(["=", "<", ">="]), st.integers(-3, 3)),
@@ -116,7 +120,7 @@ predicates = st.one_of(
 literals = st.builds(Text, st.just("a"), st.sampled_from(["contains", "startswith", "endswith", "equals"]), words, st.booleans())
 leaves = st.builds(Leaf, predicates, st.booleans())
 conditions = st.recursive(
-    leaves, lambda part: st.builds(both, st.lists(part, max_size=4)) | st.builds(either, st.lists(part, max_size=4))
+    leaves, lambda part: st.builds(all_of, st.lists(part, max_size=4)) | st.builds(any_of, st.lists(part, max_size=4))
 )
 
 
@@ -146,12 +150,14 @@ def kernels() -> None:
     ]
     Engine([Leaf(one) for one in every], SCHEMA).run(batch_of([{"a": "xx", "b": "x", "n": 1, "tags": None}]))
     with planned_at_once(4):
-        lazily([both([Leaf(Text("a", "contains", "xy")), Leaf(Text("a", "contains", "x"))])], [{"a": "xx"}, {"a": "xxy"}] * 2)
+        lazily([all_of([Leaf(Text("a", "contains", "xy")), Leaf(Text("a", "contains", "x"))])], [{"a": "xx"}, {"a": "xxy"}] * 2)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=80), st.sampled_from(OFF))
-def test_optimised_is_naive(given_conditions: list[Condition], given_events: list[Event], switches: Switches) -> None:
+def test_every_optimization_gives_the_naive_matches(
+    given_conditions: list[Condition], given_events: list[Event], switches: Switches
+) -> None:
     # given
     engine = Engine(given_conditions, SCHEMA, switches)
     batch = batch_of(given_events)
@@ -168,13 +174,13 @@ def test_optimised_is_naive(given_conditions: list[Condition], given_events: lis
 def planned_at_once(most_looked: float) -> Iterator[None]:
     """No text is remembered, and whatever is no witness is left out of scans from the second batch on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seen, "TELLING", 0)
-        patch.setattr(seen, "MOSTLY_NEW", -1)
-        patch.setattr(program, "FIRST_LEARNT", 1)
-        patch.setattr(lazy_literals, "FIRST_PLANNED", 1)
-        patch.setattr(lazy_literals, "SPARE", 100)
-        patch.setattr(lazy_literals, "COMMON", -1)
-        patch.setattr(lazy_literals, "MOST_LOOKED", most_looked)
+        patch.setattr(text_cache, "LEAST_VALUES", 0)
+        patch.setattr(text_cache, "MOSTLY_NEW", -1)
+        patch.setattr(program, "FIRST_CHOSEN", 1)
+        patch.setattr(deferred_literals, "FIRST_PLANNED", 1)
+        patch.setattr(deferred_literals, "SPARE", 100)
+        patch.setattr(deferred_literals, "COMMON", -1)
+        patch.setattr(deferred_literals, "MOST_SEARCHES", most_looked)
         yield
 
 
@@ -187,7 +193,7 @@ def lazily(given_conditions: list[Condition], given_events: list[Event]) -> tupl
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=30), st.sampled_from([0, 1000]))
-def test_what_is_looked_for_lazily_is_found(given_conditions: list[Condition], given_events: list[Event], most: int) -> None:
+def test_deferred_literals_are_found(given_conditions: list[Condition], given_events: list[Event], most: int) -> None:
     # when
     with planned_at_once(most):
         found, _ = lazily(given_conditions, given_events)
@@ -197,10 +203,10 @@ def test_what_is_looked_for_lazily_is_found(given_conditions: list[Condition], g
 
 
 @pytest.mark.parametrize("size", range(1, 40))
-def test_literals_that_are_no_witness_are_left_out_of_scans_and_found(size: int) -> None:
+def test_literals_that_are_not_witnesses_are_left_out_of_scans_and_found(size: int) -> None:
     # given
     common, rare = f"{'x' * (size - 1)}Y", "rare"
-    rule = both([Leaf(Text("a", "contains", common)), Leaf(Text("a", "contains", rare))])
+    rule = all_of([Leaf(Text("a", "contains", common)), Leaf(Text("a", "contains", rare))])
     begins = ["", "x" * 7, "é" * 16]
     texts = [f"{begin}{common}{rare * (n % 7 == 0)}".swapcase() for n, begin in enumerate(begins * 9)]
     texts += [f"rare{begin}{common[:-1]}" for begin in begins]
@@ -214,9 +220,9 @@ def test_literals_that_are_no_witness_are_left_out_of_scans_and_found(size: int)
     assert left_out == 1
 
 
-def test_a_stream_that_changes_is_scanned_wholly_again() -> None:
+def test_a_changed_stream_is_scanned_for_all_literals_again() -> None:
     # given
-    rule = both([Leaf(Text("a", "contains", "common")), Leaf(Text("a", "contains", "rare"))])
+    rule = all_of([Leaf(Text("a", "contains", "common")), Leaf(Text("a", "contains", "rare"))])
 
     # when
     with planned_at_once(0):
@@ -243,7 +249,7 @@ def test_many_literals_are_found_in_long_texts(wanted: list[Text], values: list[
 
 def test_constant_conditions() -> None:
     # given
-    engine = Engine([both([]), either([]), Some(())], SCHEMA)
+    engine = Engine([all_of([]), any_of([]), Some(())], SCHEMA)
 
     # when
     found = engine.run(batch_of([{"a": "x"}] * 70))
@@ -314,34 +320,34 @@ PATTERNS = [
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATTERNS), st.text("aAbBcCde.- x&`", max_size=12))
-def test_a_required_text_is_in_every_text_that_an_expression_is_found_in(pattern: str, text: str) -> None:
+def test_every_match_contains_a_required_literal(pattern: str, text: str) -> None:
     # when
-    known = required(pattern)
+    known = required_literals(pattern)
 
     # then
     found = re.search(pattern, text)
     assert not (known and found) or any(one.lower() in text.lower() for one in known)
-    for some in all_required(pattern):
+    for some in all_required_literals(pattern):
         assert not found or any(one.lower() in text.lower() for one in some)
-    for some in exactly_required(pattern):
+    for some in exact_required_literals(pattern):
         assert not found or any(one in text for one in some)
 
 
-def test_required_texts() -> None:
-    assert required(r"netsh\s+interface show interface") == ("interface show interface",)
-    assert required(r"(?:ab|cd)e") == ("ab", "cd")
-    assert required(r"a|bc") == required(r"\d+") == required("(") == ()
-    assert required(r"-(W|R)\s?") == ("-W", "-R")
-    assert required(r"\w+`\w?`") == ("`",)
-    assert required(r"(?:a|b)&&x?") == ("a&&", "b&&")
-    assert required(r"[a\]&&b]cd") == required("[]&&b]cd") == ()
-    assert all_required(r"ping.*\|\s*find") == [("ping",), ("find",), ("|",)]
-    assert all_required("a|bc") == []
-    assert all_required(r'x"(?:\{\d\})+";')[:2] == [('x"{',), ('}";',)]
-    assert exactly_required(r"-(W|R)\s?") == [("-W", "-R")]
-    assert exactly_required(r"(?i)-W") == exactly_required(r"\d-\d") == []
-    assert exactly_required(r"[Nn]et\s+use") == [("use",), ("et",)]
-    assert required("[[.]]bc") == required("[b&&b]cd") == ()  # not of one meaning in all dialects
+def test_required_literals() -> None:
+    assert required_literals(r"netsh\s+interface show interface") == ("interface show interface",)
+    assert required_literals(r"(?:ab|cd)e") == ("ab", "cd")
+    assert required_literals(r"a|bc") == required_literals(r"\d+") == required_literals("(") == ()
+    assert required_literals(r"-(W|R)\s?") == ("-W", "-R")
+    assert required_literals(r"\w+`\w?`") == ("`",)
+    assert required_literals(r"(?:a|b)&&x?") == ("a&&", "b&&")
+    assert required_literals(r"[a\]&&b]cd") == required_literals("[]&&b]cd") == ()
+    assert all_required_literals(r"ping.*\|\s*find") == [("ping",), ("find",), ("|",)]
+    assert all_required_literals("a|bc") == []
+    assert all_required_literals(r'x"(?:\{\d\})+";')[:2] == [('x"{',), ('}";',)]
+    assert exact_required_literals(r"-(W|R)\s?") == [("-W", "-R")]
+    assert exact_required_literals(r"(?i)-W") == exact_required_literals(r"\d-\d") == []
+    assert exact_required_literals(r"[Nn]et\s+use") == [("use",), ("et",)]
+    assert required_literals("[[.]]bc") == required_literals("[b&&b]cd") == ()  # not of one meaning in all dialects
 
 
 def test_a_list_is_not_compared_with_a_text() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from etl.api import NOTICE
 from etl.expressions import compile_expression
-from etl.rules.conditions.predicates import Text
 from etl.rules.conditions.tree import Leaf
 from etl.rules.engine.batch_engine import Engine
+from etl.rules.predicates.text import Text
 from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("user_name", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
@@ -66,7 +66,7 @@ def test_an_alert_is_one_match() -> None:
     assert (alerts[1]["rule.level"], alerts[1]["rule.tags"], alerts[1]["rule.author"]) == ("high", ["a", "b"], "me")
 
 
-def test_a_match_tells_what_is_asked_of_the_metadata() -> None:
+def test_a_match_shows_the_chosen_metadata() -> None:
     # given
     told = {**SHELL, "metadata": {"runbook": "https://wiki/sh", "owners": ["a", "ä"], "cost": 3}}
     wanted = ["runbook", "owners", "cost"]
@@ -84,7 +84,7 @@ def test_a_match_tells_what_is_asked_of_the_metadata() -> None:
     ]
 
 
-def test_metadata_cannot_take_the_place_of_what_a_match_tells() -> None:
+def test_metadata_cannot_replace_fields_of_a_match() -> None:
     # when
     findings = list(rules(SHELL, metadata=["title", "runbook"]).check(SCHEMA))
 
@@ -94,7 +94,7 @@ def test_metadata_cannot_take_the_place_of_what_a_match_tells() -> None:
     ]
 
 
-def test_rules_of_files_are_checked_in_front_of_the_stream(tmp_path: Path) -> None:
+def test_rules_of_files_are_checked_with_the_streams_fields(tmp_path: Path) -> None:
     # given
     file = tmp_path / "own.yml"
     file.write_text("name: lost\nwhere: Zzz = 'x'\n---\nname: open\nwhere: process = 'x' and\n---\nname: good\nwhere: n > 1\n")
@@ -109,7 +109,7 @@ def test_rules_of_files_are_checked_in_front_of_the_stream(tmp_path: Path) -> No
     assert "'open': something is missing beside 'and'" in findings[1].message
 
 
-def test_a_match_tells_the_version_of_the_rules() -> None:
+def test_a_match_shows_the_version_of_the_rules() -> None:
     # when
     one, again, other = (out(step)[0]["rules"][0]["version"] for step in (rules(SHELL), rules(SHELL), rules(SHELL, ROOT)))
 
@@ -172,7 +172,7 @@ def test_a_part_that_cannot_be_computed_counts_as_null() -> None:
     assert list(names(rules({"name": "r", "where": "cast(process as int) > 1 or user_name = 'root'"}))) == [1]
 
 
-def test_texts_that_travel_as_views() -> None:
+def test_texts_as_string_views() -> None:
     # given
     views = pa.RecordBatch.from_arrays(
         [column.cast(pa.string_view()) if column.type == pa.string() else column for column in EVENTS.columns], names=SCHEMA.names
@@ -228,7 +228,7 @@ def in_folder(folder: Path) -> Rules:
     return rules(files=[str(folder / "**/*.yml")])
 
 
-def test_a_file_that_changes_comes_or_goes_counts_for_the_next_task(folder: Path) -> None:
+def test_a_changed_added_or_removed_file_counts_for_the_next_task(folder: Path) -> None:
     # given
     publish(folder, "a.yml", "{name: a, where: \"process = 'sh'\"}", 1)
     assert names(in_folder(folder)) == {0: ["a"], 1: ["a"]}
@@ -310,7 +310,7 @@ def test_a_bad_new_file_leaves_the_old_rules(folder: Path, bad: str, caplog: pyt
     assert "stay as they were" in caplog.text
 
 
-def test_what_is_wrong_is_said_once_whatever_else_changes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_problem_is_logged_once_whatever_else_changes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     # given
     publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
     publish(folder, "lost.yml", "{name: lost, where: m = 1}", 1)
@@ -384,9 +384,9 @@ def test_a_bad_file_that_was_never_good_has_no_rules(folder: Path) -> None:
     assert names(in_folder(folder)) == {0: ["a"]}
 
 
-def test_another_process_knows_the_old_rules_too(folder: Path) -> None:
+def test_another_process_uses_the_last_good_rules(folder: Path) -> None:
     # given
-    from etl.rules.reload import current_rules as published
+    from etl.rules.reload import rule_cache
     from etl.steps import rules as module
 
     publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
@@ -394,7 +394,7 @@ def test_another_process_knows_the_old_rules_too(folder: Path) -> None:
 
     # when
     publish(folder, "a.yml", "name: [", 2)
-    published._read.cache_clear()
+    rule_cache._read.cache_clear()
     module._engine.cache_clear()
 
     # then

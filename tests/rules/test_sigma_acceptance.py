@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from etl.rules.compiled_rules import InForce, in_force
-from etl.rules.files import read_rules, rule_files
+from etl.rules.compiled_rules import CompiledRules, compile_rules
+from etl.rules.files import find_rule_files
+from etl.rules.reader import read_rules
 from etl.rules.rule import Rule, RuleSet
-from etl.rules.taxonomy import Taxonomy, read_taxonomy
+from etl.rules.sigma.taxonomy import Taxonomy, read_taxonomy
 
 NAMES = {"ThreatName": "Threat Name", "SourceName": "Source Name", "ProcessName": "Process Name"}
 """What the one rule that needs it calls fields of Defender's events."""
@@ -29,7 +30,7 @@ def folder(acceptance: Path) -> Path:
 
 @cache
 def all_rules(folder: Path) -> RuleSet:
-    return read_rules(rule_files([str(folder / "rules"), str(folder / "rules-emerging-threats")]))
+    return read_rules(find_rule_files([str(folder / "rules"), str(folder / "rules-emerging-threats")]))
 
 
 def process_creation(folder: Path) -> RuleSet:
@@ -53,7 +54,7 @@ def batch_of(file: Path) -> pa.RecordBatch:
     return as_batch([json.loads(line) for line in gzip.open(file)])
 
 
-def hits(force: InForce, batch: pa.RecordBatch) -> dict[str, list[int]]:
+def hits(force: CompiledRules, batch: pa.RecordBatch) -> dict[str, list[int]]:
     found, events = force.engine(batch.schema).run(batch), defaultdict(list)
     for row in range(batch.num_rows):
         for number in found.rule[found.offsets[row] : found.offsets[row + 1]]:
@@ -71,11 +72,11 @@ def test_all_rules_load(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("run", "names"), [(0, None), (1, "sigma/windows.yml"), (2, None), (2, "sigma/windows.yml")])
-def test_hits_are_those_of_the_oracle(folder: Path, run: int, names: str | None) -> None:
+def test_hits_equal_those_of_other_engines(folder: Path, run: int, names: str | None) -> None:
     # given
     wanted = oracle(folder, run)
     batch = batch_of(folder / wanted["events_file"])
-    force = in_force(process_creation(folder), read_taxonomy(names), batch.schema)
+    force = compile_rules(process_creation(folder), read_taxonomy(names), batch.schema)
 
     # when
     found = hits(force, batch)
@@ -88,10 +89,10 @@ def test_hits_are_those_of_the_oracle(folder: Path, run: int, names: str | None)
 def test_the_other_rules_change_no_hit(folder: Path) -> None:
     # given
     batch = batch_of(folder / "process_creation_events.jsonl.gz")
-    alone = hits(in_force(process_creation(folder), Taxonomy(), batch.schema), batch)
+    alone = hits(compile_rules(process_creation(folder), Taxonomy(), batch.schema), batch)
 
     # when
-    together = hits(in_force(all_rules(folder), Taxonomy(), batch.schema), batch)
+    together = hits(compile_rules(all_rules(folder), Taxonomy(), batch.schema), batch)
 
     # then
     assert {rule: rows for rule, rows in together.items() if rule in alone} == alone
@@ -103,8 +104,8 @@ def test_rules_fire_for_their_regression_events(folder: Path) -> None:
     batch = as_batch([flat(case["event"]) for case in cases])
 
     # when
-    plain = hits(in_force(all_rules(folder), Taxonomy(), batch.schema), batch)
-    mapped = hits(in_force(all_rules(folder), Taxonomy(NAMES), batch.schema), batch)
+    plain = hits(compile_rules(all_rules(folder), Taxonomy(), batch.schema), batch)
+    mapped = hits(compile_rules(all_rules(folder), Taxonomy(NAMES), batch.schema), batch)
 
     # then
     fired = [row in plain.get(case["rule_id"], []) for row, case in enumerate(cases)]
@@ -131,5 +132,5 @@ def inner(data: dict[str, Any]) -> Iterable[tuple[str, Any]]:
             yield name, value
 
 
-def test_every_rule_tells_its_author(folder: Path) -> None:
+def test_every_rule_has_its_author(folder: Path) -> None:
     assert all(isinstance(rule, Rule) and rule.author for rule in all_rules(folder).rules)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from etl.rules.files import read_rules
+from etl.rules.reader import read_rules
 
 SOURCE = {"category": "test"}
 
@@ -49,7 +49,7 @@ def correlation(**options: Any) -> dict[str, Any]:
         (correlation(rules=None), "such as correlation: {type: event_count"),
     ],
 )
-def test_what_is_accepted_is_said(tmp_path: Path, document: dict[str, Any], said: str) -> None:
+def test_the_message_says_what_is_accepted(tmp_path: Path, document: dict[str, Any], said: str) -> None:
     (tmp_path / "r.yml").write_text(json.dumps(document))
 
     (problem,) = read_rules([str(tmp_path / "r.yml")]).problems

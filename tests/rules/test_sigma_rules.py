@@ -11,19 +11,19 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from etl.rules.compiled_rules import in_force
+from etl.rules.compiled_rules import compile_rules
 from etl.rules.conditions.tree import TRUE
 from etl.rules.engine.batch_engine import Engine
-from etl.rules.files import read_rules
+from etl.rules.reader import read_rules
 from etl.rules.rule import Rule, RuleSet
-from etl.rules.taxonomy import Taxonomy, read_taxonomy
+from etl.rules.sigma.taxonomy import Taxonomy, read_taxonomy
 
 HEAD = {"title": "t", "logsource": {"category": "test"}}
 
 
 def hits(rules: RuleSet, events: list[dict[str, Any]], taxonomy: Taxonomy | None = None) -> list[list[str]]:
     batch = pa.RecordBatch.from_pylist(events, pa.schema([(name, kind(name, events)) for name in names(events)]))
-    force = in_force(rules, taxonomy or Taxonomy(), batch.schema)
+    force = compile_rules(rules, taxonomy or Taxonomy(), batch.schema)
     found = Engine([rule.condition for rule in force.rules], batch.schema).run(batch)
     bounds = found.offsets.tolist()
     return [[force.rules[n].title for n in found.rule[a:b]] for a, b in itertools.pairwise(bounds)]
@@ -268,17 +268,17 @@ def test_which_rules_are_about_a_log_source(source: dict[str, str], wanted: dict
     rule = Rule("r", "r", TRUE, logsource=tuple(wanted.items()))
 
     # when
-    adapted = Taxonomy(logsources=[(source, TRUE)]).adapted(rule)
+    adapted = Taxonomy(logsources=[(source, TRUE)]).adapt(rule)
 
     # then
     assert (adapted is not None) == fits
 
 
-def test_windows_log_sources_come_along() -> None:
+def test_the_package_contains_windows_log_sources() -> None:
     assert len(read_taxonomy("sigma/windows.yml").logsources) > 40
 
 
-def test_a_runaway_expression_ends_and_the_others_run(tmp_path: Path) -> None:
+def test_a_slow_expression_is_stopped_and_the_others_run(tmp_path: Path) -> None:
     # given
     runaway = sigma({"selection": {"f|re": "(?=a)(a|aa)+$"}})
     good = {**sigma({"selection": {"f|endswith": "!"}}), "title": "good"}

@@ -20,7 +20,7 @@ from etl.config.problems import ConfigError
 from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
-from etl.rules.correlation.encoding import PART, parted
+from etl.rules.correlation.encoding import PART, split_name
 from etl.segment import preopened_steps
 from etl.steps.correlate import Correlate
 from etl.steps.correlate_events import CorrelateEvents, _compiled
@@ -289,7 +289,7 @@ def test_events_that_count_for_nothing_stay_out_of_spark(rules: Path) -> None:
 
     kept = CorrelateEvents(of=step(rules)).open(SCHEMA)(batch).events.to_pylist()
 
-    assert [(row[OFFSET], [parted(one.split(PART)[1])[0] for one in row["counts"]]) for row in kept] == [
+    assert [(row[OFFSET], [split_name(one.split(PART)[1])[0] for one in row["counts"]]) for row in kept] == [
         (1, ["many", "Many users", "many"]),
         (4, ["Login and command", "Guessed"]),
     ]

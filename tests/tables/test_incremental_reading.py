@@ -113,7 +113,7 @@ def test_any_kind_of_key_may_change(tmp_path: Path, versioned: type[Versioned], 
     assert scores(tmp_path, one, "10.0.0.1", "10.0.0.2") == [10, 2]
 
 
-def test_addresses_that_cease_to_be_such_are_merged_too(tmp_path: Path, versioned: type[Versioned]) -> None:
+def test_address_keys_that_become_texts_are_merged(tmp_path: Path, versioned: type[Versioned]) -> None:
     one = wanted()
     versioned.rows = [row(f"10.0.0.{n}", n, 1) for n in range(20)]
     refresh(one, tmp_path)
@@ -169,7 +169,7 @@ def test_a_failed_reading_keeps_what_is_in_use(
     assert scores(tmp_path, one, "10.0.0.1") == [2]
 
 
-def test_keys_that_rows_share_are_said_to_lose_rows(
+def test_a_warning_says_that_rows_share_keys(
     tmp_path: Path, versioned: type[Versioned], caplog: pytest.LogCaptureFixture
 ) -> None:
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.1", 2, 1)]
@@ -188,7 +188,7 @@ STEPS = st.lists(
 
 @settings(deadline=None, max_examples=40)
 @given(STEPS)
-def test_a_table_of_changes_is_the_table(
+def test_a_table_read_by_its_changes_equals_the_whole_table(
     tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, int, bool]]]
 ) -> None:
     folder, one, known = tmp_path_factory.mktemp("tables"), wanted(), dict[str, Row]()

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from etl.columns.ip_kernel import parse_addresses
 from etl.columns.texts import Texts
 from etl.tables import section_file
-from etl.tables.address_kernel import addresses
 from etl.tables.interval_index import NetworkCollector, NetworkIndex, RangeCollector, RangeIndex
 
 
@@ -24,7 +24,7 @@ def read(texts: list[str | None]) -> list[int | None]:
     column = pa.array(texts, pa.string())
     places = Texts.of(column)
     high, low, valid = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.uint64), np.empty(len(texts), np.bool_)
-    addresses(places.address, places.length, high, low, valid)
+    parse_addresses(places.address, places.length, high, low, valid)
     return [int(h) << 64 | int(lo) if ok else None for h, lo, ok in zip(high, low, valid, strict=True)]
 
 

@@ -76,7 +76,7 @@ def test_regular_expressions_are_found(tmp_path: Path) -> None:
     assert built.missing == 0
 
 
-def test_bad_patterns_are_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_patterns_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table, built = made(tmp_path, "regex", ["(", None, "abc", ""])
 
     assert first(table, ["abc", "("]) == [2, None]
@@ -84,7 +84,7 @@ def test_bad_patterns_are_left_out_and_told(tmp_path: Path, caplog: pytest.LogCa
     assert "1 pattern cannot be read and is left out; the first: '(' is no regular expression" in caplog.text
 
 
-def test_patterns_without_a_literal_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_patterns_without_a_literal_cause_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made(tmp_path, "like", ["%", "_%_", "%a%"])
 
     assert "2 of 3 patterns have no literal of two letters that every match contains" in caplog.text
@@ -98,7 +98,7 @@ def test_a_table_may_hold_no_literal(tmp_path: Path, patterns: list[str]) -> Non
     assert every(table, []) == []
 
 
-def test_a_runaway_pattern_is_stopped_and_told_once(
+def test_a_slow_pattern_is_stopped_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, value in (("SECONDS", 0.001), ("FEW", 3), ("GRANTED", 0.005), ("SHARE", 0.0)):

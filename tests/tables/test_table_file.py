@@ -44,7 +44,7 @@ def test_addresses_are_found_as_numbers(tmp_path: Path, type_: pa.DataType) -> N
     assert built == TableCounts(4, 4, 0, 0)
 
 
-def test_a_table_that_ceases_to_hold_addresses_is_read_again_as_texts(tmp_path: Path) -> None:
+def test_a_table_with_other_keys_than_addresses_is_read_again_as_texts(tmp_path: Path) -> None:
     table, _ = made(tmp_path, [pa.array([*(f"10.0.{n >> 8}.{n & 255}" for n in range(3000)), "host"])], size=100)
 
     assert looked_up(table, pa.array(["10.0.3.1", "host", "10.9.0.0"])) == [769, 3000, None]
@@ -108,7 +108,7 @@ def test_an_empty_table_finds_nothing(tmp_path: Path) -> None:
     assert built.rows == 0
 
 
-def test_texts_that_share_a_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_with_the_same_hash_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import etl.tables.exact_index as exact
 
     monkeypatch.setattr(exact, "hash_texts", lambda address, length, hashes: hashes.fill(42))
@@ -159,9 +159,7 @@ def test_names_of_domains_have_no_case_and_may_end_with_the_root(tmp_path: Path)
 
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.lists(st.text(max_size=20), max_size=20))
-def test_what_is_in_is_found_and_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, keys: list[str], others: list[str]
-) -> None:
+def test_every_key_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory, keys: list[str], others: list[str]) -> None:
     table, _ = made(tmp_path_factory.mktemp("t"), [pa.array(keys, pa.string())])
     rows = {key: row for row, key in enumerate(keys) if key}
 

@@ -1,1 +1,1 @@
-"""Conditions of rules: and, or, not over predicates, from Sigma or Spark SQL, bound to the fields of a stream."""
+"""Conditions of rules: and, or, not over predicates; binding them to a stream, and reading them from Spark SQL."""

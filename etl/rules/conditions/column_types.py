@@ -1,4 +1,4 @@
-"""Which columns hold texts, and which hold lists of values."""
+"""Which types of columns hold texts, and which hold lists."""
 
 from __future__ import annotations
 

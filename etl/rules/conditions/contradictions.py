@@ -1,33 +1,32 @@
-"""Conditions that no event can meet, as far as that shows without looking at one."""
+"""Conditions that no event can meet, as far as the condition alone shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from etl.rules.conditions.predicates import Text
 from etl.rules.conditions.tree import All, Condition, Leaf, Some
-from etl.rules.conditions.wording import said
+from etl.rules.predicates.text import Text
 
 
-def contradiction(condition: Condition) -> str | None:
-    """Why it is never true, or None. Of a list, one value may be this and another one that: texts are taken to be single."""
+def find_contradiction(condition: Condition) -> str | None:
+    """Why the condition is never true, or None. Assumes that texts are single values: of a list, each item may be another."""
     if isinstance(condition, Leaf):
         return None
     if isinstance(condition, Some):
-        each = [contradiction(part) for part in condition.parts]
+        each = [find_contradiction(part) for part in condition.parts]
         return next((why for why in each if why), "what it asks for is in no event here") if all(each) else None
-    inner = next((why for part in condition.parts if (why := contradiction(part))), None)
-    return inner or _between(condition)
+    inner = next((why for part in condition.parts if (why := find_contradiction(part))), None)
+    return inner or _find_between(condition)
 
 
-def _between(condition: All) -> str | None:
-    """What two parts of a conjunction say against each other."""
-    wanted = {leaf.predicate for leaf in _leaves(condition) if not leaf.negated}
-    refused = {leaf.predicate for leaf in _leaves(condition) if leaf.negated}
-    for predicate in wanted & refused:
-        return f"{said(predicate)} is asked for and refused"
+def _find_between(condition: All) -> str | None:
+    """The contradiction between two parts of a conjunction."""
+    required = {leaf.predicate for leaf in _leaves(condition) if not leaf.negated}
+    excluded = {leaf.predicate for leaf in _leaves(condition) if leaf.negated}
+    for predicate in required & excluded:
+        return f"{predicate.describe()} is asked for and refused"
     whole: dict[str, Text] = {}
-    for predicate in wanted:
+    for predicate in required:
         if isinstance(predicate, Text) and predicate.kind == "equals":
             other = whole.setdefault(predicate.field, predicate)
             if other.text.casefold() != predicate.text.casefold():

@@ -1,13 +1,15 @@
-"""Spark SQL conditions in front of a schema: taken apart at ``and``, ``or``, ``not`` into predicates that rules share.
+"""Spark SQL conditions, split at ``and``, ``or``, ``not`` into predicates that rules share.
 
-SQL knows true, false and null. A condition here is only asked whether it is true; so ``not`` is moved down to the parts,
-where "is false" is asked for. A part that cannot be computed for an event (a cast that fails) counts as null.
+SQL has true, false and null; a rule only needs to know where its condition is true. So ``not`` is moved down to the parts, which
+are then evaluated for "is false". A part that fails for an event (such as a cast) counts as null.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -15,22 +17,26 @@ import pyarrow as pa
 from etl.api import Schema, format_type
 from etl.expressions import analyse
 from etl.rules.conditions.column_types import TEXTS
-from etl.rules.conditions.predicates import Network, Number, Order, Present, Sql, Text, TextKind
-from etl.rules.conditions.tree import Condition, Leaf, both, either, opposite
-from etl.rules.search.regex_literals import required
+from etl.rules.conditions.tree import Condition, Leaf, all_of, any_of, negate
+from etl.rules.predicates.families import FAMILIES
+from etl.rules.predicates.predicate import SqlBuilder
+from etl.rules.predicates.present import Present
+from etl.rules.predicates.sql import Sql
+from etl.rules.predicates.sql_nodes import compares_text, is_column, text_of
+from etl.rules.search.regex_literals import required_literals
 
 MOST_JOINED = 5_000
-"""Words `and` and `or` of a condition: each part is analysed alone, which takes milliseconds."""
+"""Largest number of words `and` and `or` in a condition: each part is analysed alone, which takes milliseconds."""
 
 _JOINS = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
 
 
 class BindError(ValueError):
-    """A rule cannot be decided in front of these fields."""
+    """A condition cannot be evaluated on these fields."""
 
 
-def sql_condition(where: str, schema: Schema) -> Condition:
-    """Where the text is true. Raises BindError."""
+def parse_sql_condition(where: str, schema: Schema) -> Condition:
+    """The condition that is true where the SQL is. Raises BindError."""
     if (joined := len(_JOINS.findall(where))) > MOST_JOINED:
         raise BindError(
             f"it joins {joined + 1:,} parts with `and` and `or`, more than {MOST_JOINED:,}; `in`, `rlike` and tables take more"
@@ -45,63 +51,64 @@ def sql_condition(where: str, schema: Schema) -> Condition:
     from sqlglot.dialects.spark import Spark
 
     try:
-        return _read(where, list(Spark().tokenize(where)), schema, True)
-    except _NotApartError:
+        return _parse(where, list(Spark().tokenize(where)), schema, True)
+    except _IndivisibleError:
         return Leaf(Sql(where, tuple(sorted(analysis.fields))))
 
 
-def names_in(where: str) -> list[str]:
-    """The fields that a condition names, in order; none of one that cannot be read."""
+def column_names(where: str) -> list[str]:
+    """The columns of a condition, sorted; none if the condition cannot be parsed."""
     from etl.expressions.tree import BadExpressionError, parse
 
     try:
-        columns: list[Any] = [node for node in parse(where).walk() if type(node).__name__ == "Column"]
+        columns: list[Any] = [node for node in parse(where).walk() if is_column(node)]
     except BadExpressionError:
         return []
     return sorted({".".join(part.name for part in column.parts) for column in columns})
 
 
-class _NotApartError(Exception):
-    """A part that means nothing on its own."""
+class _IndivisibleError(Exception):
+    """A part of the text is not a condition by itself."""
 
 
-def _read(text: str, tokens: Sequence[Any], schema: Schema, truth: bool) -> Condition:
-    tokens = _without_brackets(tokens)
-    for word, join in (("OR", either if truth else both), ("AND", both if truth else either)):
+def _parse(text: str, tokens: Sequence[Any], schema: Schema, truth: bool) -> Condition:
+    tokens = _strip_brackets(tokens)
+    for word, join in (("OR", any_of if truth else all_of), ("AND", all_of if truth else any_of)):
         parts = _split(tokens, word)
         if len(parts) > 1:
-            return join(_read(text, part, schema, truth) for part in parts)
+            return join(_parse(text, part, schema, truth) for part in parts)
     if tokens and tokens[0].text.upper() == "NOT" and tokens[0].token_type.name == "NOT":
-        return _read(text, tokens[1:], schema, not truth)
+        return _parse(text, tokens[1:], schema, not truth)
     if not tokens:
-        raise _NotApartError
-    return _part(text[tokens[0].start : tokens[-1].end + 1], schema, truth)
+        raise _IndivisibleError
+    return _parse_part(text[tokens[0].start : tokens[-1].end + 1], schema, truth)
 
 
-_DEEPER = {"L_PAREN": 1, "R_PAREN": -1, "L_BRACKET": 1, "R_BRACKET": -1, "CASE": 1, "END": -1}
+_DEPTH_CHANGES = {"L_PAREN": 1, "R_PAREN": -1, "L_BRACKET": 1, "R_BRACKET": -1, "CASE": 1, "END": -1}
 
 
-def _without_brackets(tokens: Sequence[Any]) -> Sequence[Any]:
+def _strip_brackets(tokens: Sequence[Any]) -> Sequence[Any]:
     while len(tokens) > 2 and tokens[0].token_type.name == "L_PAREN" and _closing(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tokens
 
 
 def _closing(tokens: Sequence[Any]) -> int:
+    """The index of the token that closes the first one, -1 if none does."""
     depth = 0
     for at, token in enumerate(tokens):
-        depth += _DEEPER.get(token.token_type.name, 0)
+        depth += _DEPTH_CHANGES.get(token.token_type.name, 0)
         if depth == 0:
             return at
     return -1
 
 
 def _split(tokens: Sequence[Any], word: str) -> list[Sequence[Any]]:
-    """Parts between words outside of brackets; the ``and`` of a ``between`` is none."""
+    """Split at a word outside of brackets; the ``and`` of a ``between`` does not split."""
     parts, first, depth, between = [], 0, 0, 0
     for at, token in enumerate(tokens):
         name = token.token_type.name
-        depth += _DEEPER.get(name, 0)
+        depth += _DEPTH_CHANGES.get(name, 0)
         if depth:
             continue
         between += name == "BETWEEN"
@@ -116,114 +123,58 @@ def _split(tokens: Sequence[Any], word: str) -> list[Sequence[Any]]:
 # ── Parts ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _part(text: str, schema: Schema, truth: bool) -> Condition:
+def _parse_part(text: str, schema: Schema, truth: bool) -> Condition:
     from etl.expressions.tree import parse
 
     analysis = analyse(text, schema)
     if analysis.errors or analysis.spark_reason or analysis.type not in (pa.bool_(), pa.null()):
-        raise _NotApartError
+        raise _IndivisibleError
     fields = tuple(sorted(analysis.fields))
     if len(fields) == 1:
-        node = parse(text)
-        build = _SIMPLE.get(type(node).__name__)
-        made = build(node, fields[0], schema.field(fields[0]).type) if build else None
+        node, type_ = parse(text), schema.field(fields[0]).type
+        made = _build(node, fields[0], type_)
         if made is not None:
-            return made if truth else _false(made, fields[0])
-        if truth and type(node).__name__ == "RegexpLike" and _on_text(node, schema.field(fields[0]).type):
-            return Leaf(Sql(text, fields, True, required(str(node.expression.this), "java")))
+            return made if truth else _is_false(made, fields[0])
+        if truth and type(node).__name__ == "RegexpLike" and compares_text(node, type_):
+            return Leaf(Sql(text, fields, True, required_literals(str(node.expression.this), "java")))
     return Leaf(Sql(text, fields, truth))
 
 
-def _false(condition: Condition, field: str) -> Condition:
+def _build(node: Any, field: str, type_: pa.DataType) -> Condition | None:
+    """The condition of a family that evaluates such nodes; None if no family does."""
+    kind = type(node).__name__
+    if kind == "NEQ":
+        equal = _build_first("EQ", node, field, type_)
+        return None if equal is None else _is_false(equal, field)
+    return _build_call(node, field, type_) if kind == "Anonymous" else _build_first(kind, node, field, type_)
+
+
+def _build_first(kind: str, node: Any, field: str, type_: pa.DataType) -> Condition | None:
+    made = (build(node, field, type_) for build in _builders().get(kind, ()))
+    return next((one for one in made if one is not None), None)
+
+
+def _build_call(node: Any, field: str, type_: pa.DataType) -> Condition | None:
+    first, *others = node.expressions or [None]
+    texts = [text for other in others if (text := text_of(other)) is not None]
+    if not is_column(first) or type_ not in TEXTS or not texts or len(texts) < len(others):
+        return None
+    build = next((one.sql_functions[name] for one in FAMILIES if (name := str(node.this).lower()) in one.sql_functions), None)
+    return build(field, texts) if build else None
+
+
+@lru_cache(maxsize=1)
+def _builders() -> Mapping[str, Sequence[SqlBuilder]]:
+    """Of each kind of node the builders of all families."""
+    found: defaultdict[str, list[SqlBuilder]] = defaultdict(list)
+    for family in FAMILIES:
+        for kind, build in family.sql_nodes.items():
+            found[kind].append(build)
+    return found
+
+
+def _is_false(condition: Condition, field: str) -> Condition:
     """Where a condition on a field is false, and not null."""
     if isinstance(condition, Leaf) and isinstance(condition.predicate, Present):
-        return opposite(condition)
-    return both([opposite(condition), Leaf(Present(field))])
-
-
-def _on_text(node: Any, type_: pa.DataType) -> bool:
-    return type(node.this).__name__ == "Column" and type_ in TEXTS and _string(node.expression) is not None
-
-
-def _string(node: Any) -> str | None:
-    literal = type(node).__name__ == "Literal" and node.args.get("is_string")
-    return str(node.this) if literal else None
-
-
-def _equal(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    if _on_text(node, type_):
-        return Leaf(Text(field, "equals", str(node.expression.this), True))
-    return _ordered("=")(node, field, type_)
-
-
-def _unequal(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    equal = _equal(node, field, type_)
-    return None if equal is None else _false(equal, field)
-
-
-def _ordered(order: Order) -> Callable[[Any, str, pa.DataType], Condition | None]:
-    def build(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-        value = node.expression
-        whole = type(value).__name__ == "Literal" and not value.args.get("is_string") and str(value.this).isdigit()
-        if type(node.this).__name__ != "Column" or not whole or not pa.types.is_integer(type_):
-            return None
-        return Leaf(Number(field, order, int(value.this))) if int(value.this) < 1 << 31 else None
-
-    return build
-
-
-def _one_of(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    items = [_string(item) for item in node.expressions]
-    if type(node.this).__name__ != "Column" or type_ not in TEXTS or not items or None in items:
-        return None
-    return either(Leaf(Text(field, "equals", item, True)) for item in items if item is not None)
-
-
-_SHAPES: Mapping[tuple[bool, bool], TextKind] = {
-    (False, False): "equals",
-    (False, True): "startswith",
-    (True, False): "endswith",
-    (True, True): "contains",
-}
-
-
-def _like(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    if not _on_text(node, type_):
-        return None
-    pattern = str(node.expression.this)
-    inner = pattern.removeprefix("%").removesuffix("%")
-    if not inner or any(sign in inner for sign in "%_\\"):
-        return None
-    return Leaf(Text(field, _SHAPES[pattern.startswith("%"), pattern.endswith("%")], inner, True))
-
-
-def _is_null(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    plain = type(node.this).__name__ == "Column" and type(node.expression).__name__ == "Null"
-    return Leaf(Present(field), negated=True) if plain else None
-
-
-def _call(node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    first, *others = node.expressions or [None]
-    texts = [_string(other) for other in others]
-    if type(first).__name__ != "Column" or type_ not in TEXTS or not texts or None in texts:
-        return None
-    name = str(node.this).lower()
-    if name == "ip_in":
-        return either(Leaf(Network(field, text)) for text in texts if text is not None)
-    if name in ("contains", "startswith", "endswith") and len(texts) == 1 and texts[0]:
-        return Leaf(Text(field, name, texts[0], True))  # type: ignore[arg-type]
-    return None
-
-
-_SIMPLE: Mapping[str, Callable[[Any, str, pa.DataType], Condition | None]] = {
-    "EQ": _equal,
-    "NEQ": _unequal,
-    "LT": _ordered("<"),
-    "LTE": _ordered("<="),
-    "GT": _ordered(">"),
-    "GTE": _ordered(">="),
-    "In": _one_of,
-    "Like": _like,
-    "Is": _is_null,
-    "Anonymous": _call,
-}
+        return negate(condition)
+    return all_of([negate(condition), Leaf(Present(field))])

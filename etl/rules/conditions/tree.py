@@ -1,12 +1,13 @@
-"""Conditions: and, or, not over predicates, kept in a form in which ``not`` stands in front of predicates only."""
+"""Conditions of rules: and, or, not over predicates, in a form in which ``not`` is only in front of predicates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from etl.rules.conditions.predicates import Predicate
+if TYPE_CHECKING:
+    from etl.rules.predicates.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """A part is true; without parts, false."""
+    """At least one part is true; without parts, false."""
 
     parts: tuple[Condition, ...]
 
@@ -36,43 +37,43 @@ Condition: TypeAlias = Leaf | All | Some
 TRUE, FALSE = All(()), Some(())
 
 
-def both(parts: Iterable[Condition]) -> Condition:
-    """``and``, flat, each part once."""
-    return _joined(parts, All, neutral=TRUE, decisive=FALSE)
+def all_of(parts: Iterable[Condition]) -> Condition:
+    """``and`` of conditions: nested ones flattened, each part once."""
+    return _join(parts, All, neutral=TRUE, decisive=FALSE)
 
 
-def either(parts: Iterable[Condition]) -> Condition:
-    """``or``, flat, each part once."""
-    return _joined(parts, Some, neutral=FALSE, decisive=TRUE)
+def any_of(parts: Iterable[Condition]) -> Condition:
+    """``or`` of conditions: nested ones flattened, each part once."""
+    return _join(parts, Some, neutral=FALSE, decisive=TRUE)
 
 
-def opposite(condition: Condition) -> Condition:
-    """``not``: moved down to the predicates."""
+def negate(condition: Condition) -> Condition:
+    """``not`` of a condition, moved down to its predicates."""
     if isinstance(condition, Leaf):
         return Leaf(condition.predicate, not condition.negated)
-    return (either if isinstance(condition, All) else both)(map(opposite, condition.parts))
+    return (any_of if isinstance(condition, All) else all_of)(map(negate, condition.parts))
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """Its predicates, from left to right."""
-    todo = [condition]
-    while todo:
-        one = todo.pop()
+    """The leaves of a condition, from left to right."""
+    stack = [condition]
+    while stack:
+        one = stack.pop()
         if isinstance(one, Leaf):
             yield one
         else:
-            todo.extend(reversed(one.parts))
+            stack.extend(reversed(one.parts))
 
 
-def replaced(condition: Condition, replace: Callable[[Leaf], Condition]) -> Condition:
-    """The condition with something else for each leaf; ``replace`` sees leaves without ``not``."""
+def replace_leaves(condition: Condition, replace: Callable[[Leaf], Condition]) -> Condition:
+    """The condition with other conditions for its leaves; ``replace`` gets each leaf without its ``not``."""
     if isinstance(condition, Leaf):
         made = replace(Leaf(condition.predicate))
-        return opposite(made) if condition.negated else made
-    return (both if isinstance(condition, All) else either)(replaced(part, replace) for part in condition.parts)
+        return negate(made) if condition.negated else made
+    return (all_of if isinstance(condition, All) else any_of)(replace_leaves(part, replace) for part in condition.parts)
 
 
-def _joined(parts: Iterable[Condition], kind: type[All] | type[Some], neutral: Condition, decisive: Condition) -> Condition:
+def _join(parts: Iterable[Condition], kind: type[All] | type[Some], neutral: Condition, decisive: Condition) -> Condition:
     flat: dict[Condition, None] = {}
     for part in parts:
         if part == decisive:

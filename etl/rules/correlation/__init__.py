@@ -1,1 +1,1 @@
-"""Sigma's correlation rules: what they count, their windows and their alerts."""
+"""Sigma correlation rules: what they count, their windows, state and alerts."""

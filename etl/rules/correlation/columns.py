@@ -1,4 +1,4 @@
-"""Events that many groups of correlations remember, as columns in the order in which correlations look at them."""
+"""The events in the state of many groups, as columns in the order in which correlations process them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.rules.correlation.encoding import parted, unpacked
+from etl.rules.correlation.encoding import split_name, unpack
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.routes import PARTS
@@ -27,31 +27,31 @@ ROWS = pa.schema(
         ("sample", pa.string()),
     ]
 )
-"""An event that counts for a correlation: its time, its place in its source, and `correlation_routes.PARTS`."""
+"""The columns of events that count for correlations: `routes.PARTS`, time, and offset in the source."""
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Events by place: a place is one member of a family in one of its own groups."""
+class EventColumns:
+    """Events sorted by slot and time. A slot is one member of a family in one of its groups."""
 
     unsorted: pa.Table
     """`ROWS`."""
 
     order: Any
-    """Numbers of these rows, by place, and in a place by time, int64[n]."""
+    """int64[n]: the numbers of these rows, sorted by slot and time."""
 
-    place: Any
-    """Of each number in ``order``, int64[n]; places are numbered from 0 on."""
+    slot: Any
+    """int64[n]: the slot of each number in ``order``; slots are numbered from 0."""
 
     starts: Any
-    """The first row of each place, and behind them the number of rows."""
+    """The first row of each slot, and then the number of rows."""
 
     names: list[tuple[str, str]]
-    """Of each place the texts of its group and member."""
+    """The texts of each slot's group and member."""
 
     members: list[Correlation]
     group: Any
-    """Of each place the number of its group."""
+    """The number of each slot's group."""
 
     @cached_property
     def micros(self) -> Any:
@@ -60,19 +60,19 @@ class Columns:
 
     @cached_property
     def sizes(self) -> Any:
-        """Rows of each place."""
+        """The number of rows of each slot."""
         return np.diff(self.starts)
 
     def codes(self, name: str) -> Any:
-        """Of each row a number that stands for its text."""
+        """A number for the text in each row."""
         return _codes(self.unsorted, name)[0][self.order]
 
     def rows(self, some: Any) -> pa.Table:
         """Some rows (bool[n]) in their order."""
         return self.unsorted.take(pa.array(self.order[some]))
 
-    def each(self, of: Callable[[Correlation], Any]) -> Any:
-        """Something of each place's member."""
+    def per_member(self, of: Callable[[Correlation], Any]) -> Any:
+        """A property of each slot's member."""
         distinct, which = self._distinct
         return np.array([of(one) for one in distinct])[which]
 
@@ -84,30 +84,30 @@ class Columns:
         return [first[number] for number in range(len(numbers))], np.array(which, np.int64)
 
 
-def rows_of(texts: pa.StringArray, micros: pa.Array, offsets: pa.Array) -> pa.Table:
-    """`ROWS` of what was packed, with times and offsets."""
-    parts = dict(zip(PARTS, unpacked(texts, len(PARTS)), strict=True))
+def unpack_rows(texts: pa.StringArray, micros: pa.Array, offsets: pa.Array) -> pa.Table:
+    """Unpack texts into `ROWS`, with times and offsets."""
+    parts = dict(zip(PARTS, unpack(texts, len(PARTS)), strict=True))
     return pa.table({**parts, "micros": micros, "offset": offsets, "order": parts["order"].cast(pa.int32())}).select(ROWS.names)
 
 
-def laid_out(rows: pa.Table, families: Mapping[str, Family]) -> Columns:
-    """Rows in order; those of correlations that are not in force any more, or group by other fields now, are left out."""
+def sort_events(rows: pa.Table, families: Mapping[str, Family]) -> EventColumns:
+    """Sort rows; those of correlations that no longer run, or now group by other fields, are left out."""
     group, groups = _codes(rows, "group")
     member, members = _codes(rows, "member")
-    pairs, place = np.unique(group * len(members) + member, return_inverse=True)
+    pairs, slot = np.unique(group * len(members) + member, return_inverse=True)
     names = [(groups[pair // len(members)], members[pair % len(members)]) for pair in pairs.tolist()]
-    found = [_member(*name, families) for name in names]  # a loop over places, of which there are fewer than events
+    found = [_member(*name, families) for name in names]  # a loop over slots, of which there are fewer than events
     keys = [numbers(rows, name) for name in ("order", "offset", "micros")]
-    order = np.lexsort((*keys, place))
+    order = np.lexsort((*keys, slot))
     known = np.array([one is not None for one in found], bool)
-    order = order[known[place[order]]]
-    place = (np.cumsum(known) - 1)[place[order]]
-    starts = np.searchsorted(place, np.arange(known.sum() + 1))
+    order = order[known[slot[order]]]
+    slot = (np.cumsum(known) - 1)[slot[order]]
+    starts = np.searchsorted(slot, np.arange(known.sum() + 1))
     kept = [number for number, one in enumerate(found) if one is not None]
-    return Columns(
+    return EventColumns(
         unsorted=rows,
         order=order,
-        place=place,
+        slot=slot,
         starts=starts,
         names=[names[number] for number in kept],
         members=[one for one in found if one is not None],
@@ -116,20 +116,20 @@ def laid_out(rows: pa.Table, families: Mapping[str, Family]) -> Columns:
 
 
 def numbers(rows: pa.Table, name: str) -> Any:
-    """A column that has no nulls."""
+    """The values of a column without nulls."""
     return rows.column(name).to_numpy()
 
 
 def part_of(group: str, member: str) -> tuple[str, ...]:
-    """The values of a member's own group; the head's are those of the whole."""
-    head, *values = parted(group)
-    own, *part = parted(member)
+    """The values of a member's own group; for the head those of the whole group."""
+    head, *values = split_name(group)
+    own, *part = split_name(member)
     return tuple(values if own == head else part)
 
 
 def _member(group: str, member: str, families: Mapping[str, Family]) -> Correlation | None:
-    head, *values = parted(group)
-    own, *part = parted(member)
+    head, *values = split_name(group)
+    own, *part = split_name(member)
     family = families.get(head)
     found = next((one for one in family.members if one.id == own), None) if family else None
     if family is None or found is None or len(values) != len(family.head.group_by):

@@ -1,4 +1,4 @@
-"""Texts as one text and back: groups of correlations, and events on their way through Spark."""
+"""Several texts encoded as one: names of groups, and events that pass through Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 END, PART = "\x1f", "\x1e"
-"""What ends each text of a name, and what stands between the parts of an event. Inside of texts they are escaped."""
+"""The end of each text of a name, and the separator of an event's parts. Both are escaped inside of texts."""
 
 _ESCAPES = {"\\": "\\\\", END: "\\u", PART: "\\r"}
 _PLAIN = {escape[1]: letter for letter, escape in _ESCAPES.items()}
@@ -17,8 +17,8 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NULL = "\\0"
 
 
-def escaped(text: str | None) -> str:
-    """A text, or none, that can be a part."""
+def escape(text: str | None) -> str:
+    """Encode a text or None as a part."""
     if text is None:
         return _NULL
     for letter, escape in _ESCAPES.items():
@@ -26,43 +26,43 @@ def escaped(text: str | None) -> str:
     return text
 
 
-def plain(text: str) -> str | None:
-    """What `escaped` was given."""
+def unescape(text: str) -> str | None:
+    """Decode what `escape` has encoded."""
     if text == _NULL:
         return None
     return _ESCAPED.sub(lambda found: _PLAIN[found[1]], text) if "\\" in text else text
 
 
-def escaped_column(column: pa.StringArray) -> pa.StringArray:
-    """Texts, and nulls, that can be parts."""
+def escape_column(column: pa.StringArray) -> pa.StringArray:
+    """Encode texts and nulls as parts."""
     for letter, escape in _ESCAPES.items():
         column = pc.replace_substring(column, letter, escape)
     return pc.fill_null(column, _NULL)
 
 
-def joined(texts: Sequence[str]) -> str:
-    """Texts as a name, which can be a part."""
-    return "".join(escaped(text) + END for text in texts)
+def join_name(texts: Sequence[str]) -> str:
+    """Join texts to a name, which is a valid part."""
+    return "".join(escape(text) + END for text in texts)
 
 
-def joined_columns(columns: Sequence[pa.StringArray | str]) -> pa.StringArray:
-    """Each row's texts as a name; some columns may be one text for all rows."""
-    texts = [escaped(one) if isinstance(one, str) else escaped_column(one) for one in columns]
+def join_columns(columns: Sequence[pa.StringArray | str]) -> pa.StringArray:
+    """Join each row's texts to a name; a column may be one text for all rows."""
+    texts = [escape(one) if isinstance(one, str) else escape_column(one) for one in columns]
     return pc.binary_join_element_wise(*texts, "", END)
 
 
-def parted(name: str) -> tuple[str, ...]:
-    """What `joined` was given."""
-    return tuple(str(plain(text)) for text in name.split(END)[:-1])
+def split_name(name: str) -> tuple[str, ...]:
+    """The texts of a name."""
+    return tuple(str(unescape(text)) for text in name.split(END)[:-1])
 
 
-def packed(parts: Sequence[pa.StringArray]) -> pa.StringArray:
-    """Each row's parts as one text."""
+def pack(parts: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Join each row's parts to one text."""
     return pc.binary_join_element_wise(*parts, PART)
 
 
-def unpacked(texts: pa.StringArray, parts: int) -> list[pa.StringArray]:
-    """What `packed` was given."""
+def unpack(texts: pa.StringArray, parts: int) -> list[pa.StringArray]:
+    """The columns that `pack` has joined."""
     import numpy as np
 
     flat = pc.split_pattern(texts, PART).flatten()

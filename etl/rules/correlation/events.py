@@ -1,4 +1,4 @@
-"""Events that rules match → what correlations need of them, one row for each correlation that an event counts for."""
+"""Events that rules match → the parts that correlations need, one row for each correlation that an event counts for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import with_columns
-from etl.rules.correlation.encoding import escaped, escaped_column, joined, joined_columns, packed
+from etl.rules.correlation.encoding import escape, escape_column, join_columns, join_name, pack
 from etl.rules.correlation.routes import COUNTS, Route
 
 if TYPE_CHECKING:
@@ -22,29 +22,29 @@ _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
-class Way:
-    """A route of events, whose rules are numbered as the engine does."""
+class NumberedRoute:
+    """A route with the engine's numbers of its rules."""
 
     route: Route
     numbers: tuple[int, ...]
     places: tuple[int, ...]
-    """Of each number the place of its rule in the route."""
+    """The index in the route of each number's rule."""
 
 
-def ways(routes: Iterable[Route], rules: Sequence[Rule]) -> list[Way]:
-    """Routes over the rules of an engine, in its order."""
+def number_routes(routes: Iterable[Route], rules: Sequence[Rule]) -> list[NumberedRoute]:
+    """Number the rules of routes by their order in an engine."""
     found = []
     for route in routes:
         places = {number: route.rules.index(rule.id) for number, rule in enumerate(rules) if rule.id in route.rules}
-        found.append(Way(route, tuple(places), tuple(places.values())))
+        found.append(NumberedRoute(route, tuple(places), tuple(places.values())))
     return found
 
 
-def counting(batch: pa.RecordBatch, found: Matches, along: Sequence[Way], sample: str | None) -> pa.RecordBatch:
-    """The events that count for a correlation, each with `COUNTS`. One that lacks a group field or a value counts for nothing."""
+def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[NumberedRoute], sample: str | None) -> pa.RecordBatch:
+    """The events that count for a correlation, each with `COUNTS`. An event without a group field or value does not count."""
     at = np.repeat(np.arange(batch.num_rows), np.diff(found.offsets))
     rule = np.asarray(found.rule)
-    parts = [part for way in along if (part := _along(batch, at, rule, way, sample)) is not None]
+    parts = [part for one in routes if (part := _route(batch, at, rule, one, sample)) is not None]
     events = np.concatenate([part[0] for part in parts]) if parts else np.array([], np.int64)
     rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], pa.string())
     order = np.argsort(events, kind="stable")
@@ -54,36 +54,38 @@ def counting(batch: pa.RecordBatch, found: Matches, along: Sequence[Way], sample
     return with_columns(batch.take(pa.array(kept)), {COUNTS: lists})
 
 
-def _along(batch: pa.RecordBatch, at: Any, rule: Any, way: Way, sample: str | None) -> tuple[Any, pa.StringArray] | None:
-    """Which events go along a way, and what of them."""
-    hits = np.flatnonzero(np.isin(rule, way.numbers))
+def _route(
+    batch: pa.RecordBatch, at: Any, rule: Any, numbered: NumberedRoute, sample: str | None
+) -> tuple[Any, pa.StringArray] | None:
+    """The rows of the events of a route, and their packed parts."""
+    hits = np.flatnonzero(np.isin(rule, numbered.numbers))
     _, first = np.unique(at[hits], return_index=True)
     hits = hits[first]
     if not len(hits):
         return None
-    route, events, count = way.route, batch.take(pa.array(at[hits])), len(hits)
+    route, events, count = numbered.route, batch.take(pa.array(at[hits])), len(hits)
     texts = {name: _text(events.column(name)) for name in {*route.group, *route.part, *route.values}}
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
-    place = pa.array([way.places[way.numbers.index(number)] for number in rule[hits]])
+    place = pa.array([numbered.places[numbered.numbers.index(number)] for number in rule[hits]])
     columns = [
-        _named([route.head, *(texts[name] for name in route.group)], count),
-        _named([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),
+        _join([route.head, *(texts[name] for name in route.group)], count),
+        _join([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),
         pa.array(map(str, route.orders), pa.string()).take(place),
-        pa.array(map(escaped, route.rules), pa.string()).take(place),
-        escaped_column(pa.nulls(count, pa.string()) if value is None else value),
-        escaped_column(pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample))),
+        pa.array(map(escape, route.rules), pa.string()).take(place),
+        escape_column(pa.nulls(count, pa.string()) if value is None else value),
+        escape_column(pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample))),
     ]
-    whole = [texts[name].is_valid() for name in (*route.group, *route.part)]
+    complete = [texts[name].is_valid() for name in (*route.group, *route.part)]
     if value is not None:
-        whole.append(pc.match_substring_regex(value, _NUMBER).fill_null(False) if route.numeric else value.is_valid())
-    rows = packed(columns)
-    if not whole:
+        complete.append(pc.match_substring_regex(value, _NUMBER).fill_null(False) if route.numeric else value.is_valid())
+    rows = pack(columns)
+    if not complete:
         return at[hits], rows
-    good = _all(whole)
+    good = _and(complete)
     return at[hits][np.asarray(good)], rows.filter(good)
 
 
-def _all(masks: Sequence[pa.BooleanArray]) -> pa.BooleanArray:
+def _and(masks: Sequence[pa.BooleanArray]) -> pa.BooleanArray:
     found = masks[0]
     for mask in masks[1:]:
         found = pc.and_(found, mask)
@@ -94,8 +96,8 @@ def _text(column: pa.Array) -> pa.StringArray:
     return column if column.type == pa.string() else column.cast(pa.string())
 
 
-def _named(texts: Sequence[pa.StringArray | str], count: int) -> pa.StringArray:
-    """Of each row its texts joined."""
+def _join(texts: Sequence[pa.StringArray | str], count: int) -> pa.StringArray:
+    """Join each row's texts to a name."""
     if all(isinstance(text, str) for text in texts):
-        return pa.repeat(pa.scalar(joined([str(text) for text in texts])), count)
-    return joined_columns(texts)
+        return pa.repeat(pa.scalar(join_name([str(text) for text in texts])), count)
+    return join_columns(texts)

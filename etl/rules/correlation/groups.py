@@ -1,4 +1,4 @@
-"""A family of correlations in one group, from batch to batch."""
+"""A family of correlations in one group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.model import Correlation
-from etl.rules.correlation.windows import Alert, Event, Memory, advance, due
+from etl.rules.correlation.windows import Alert, Event, WindowState, advance, next_deadline
 
 Part = tuple[str, ...]
 """The values of a member's own group fields; the head's are those of the whole group."""
@@ -15,37 +15,37 @@ Part = tuple[str, ...]
 
 @dataclass
 class Group:
-    """What a family remembers of one group: of each member and part."""
+    """The state of a family in one group: one for each member and part."""
 
-    memories: dict[tuple[str, Part], Memory] = field(default_factory=dict)
+    states: dict[tuple[str, Part], WindowState] = field(default_factory=dict)
 
     def advance(self, family: Family, watermark: int) -> list[Alert]:
-        """Alerts of the family's head, after events were put into its memories."""
+        """Process the events in the states. Returns the alerts of the family's head."""
         coming: dict[tuple[str, Part], list[Event]] = {}
         alerts: list[Alert] = []
         for member in family.members:
-            places = dict.fromkeys((*(place for place in self.memories if place[0] == member.id), *_of(member, coming)))
-            for place in places:
-                memory = self.memories.setdefault(place, Memory())
-                found = advance(member, memory, coming.get(place, ()), watermark)
+            keys = dict.fromkeys((*(key for key in self.states if key[0] == member.id), *_keys_of(member, coming)))
+            for key in keys:
+                state = self.states.setdefault(key, WindowState())
+                found = advance(member, state, coming.get(key, ()), watermark)
                 for above in family.above(member):
-                    into = coming.setdefault((above.id, _part_above(above, member, place[1])), [])
-                    into += (_event(above, member, alert) for alert in found)
+                    into = coming.setdefault((above.id, _part_above(above, member, key[1])), [])
+                    into += (_as_event(above, member, alert) for alert in found)
                 alerts = found if member is family.head else alerts
-        self.memories = {place: memory for place, memory in self.memories.items() if memory.events}
+        self.states = {key: state for key, state in self.states.items() if state.events}
         return alerts
 
-    def ends(self, family: Family) -> Iterator[tuple[bool, int]]:
-        """Of each memory whether it is judged with each event, and the watermark at which to look at it again."""
+    def deadlines(self, family: Family) -> Iterator[tuple[bool, int]]:
+        """For each state, whether its condition is monotonic, and the watermark at which to process it again."""
         members = {member.id: member for member in family.members}
-        for (member, _), memory in self.memories.items():
-            time = due(members[member], memory)
+        for (member, _), state in self.states.items():
+            time = next_deadline(members[member], state)
             if time is not None:
-                yield members[member].rising, time
+                yield members[member].is_monotonic, time
 
 
-def _of(member: Correlation, places: Iterable[tuple[str, Part]]) -> Iterator[tuple[str, Part]]:
-    return (place for place in places if place[0] == member.id)
+def _keys_of(member: Correlation, keys: Iterable[tuple[str, Part]]) -> Iterator[tuple[str, Part]]:
+    return (key for key in keys if key[0] == member.id)
 
 
 def _part_above(above: Correlation, member: Correlation, part: Part) -> Part:
@@ -53,7 +53,7 @@ def _part_above(above: Correlation, member: Correlation, part: Part) -> Part:
     return tuple(values[above.field_of(name, member.id)] for name in above.group_by)
 
 
-def _event(above: Correlation, member: Correlation, alert: Alert) -> Event:
-    """An alert as an event of the correlation that builds on it, at the time of its last event."""
+def _as_event(above: Correlation, member: Correlation, alert: Alert) -> Event:
+    """An alert as an event of the correlation that builds on it; its time is that of the last event."""
     sample = alert.samples[0] if alert.samples else None
     return Event(alert.last_micros, 0, above.rules.index(member.id), member.id, None, sample)

@@ -1,4 +1,4 @@
-"""What correlations measure: over windows that slide event by event, and over windows that have closed."""
+"""The measures of correlations: over windows that slide event by event, and over closed windows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from etl.rules.correlation.windows import Event
 
 
-class Sliding(Protocol):
-    """A measure that follows a window."""
+class SlidingMeasure(Protocol):
+    """A measure of a window that slides."""
 
     def add(self, event: Event) -> None:
-        """An event has entered, later than all others."""
+        """Add an event that is later than all others."""
 
     def remove(self, event: Event) -> None:
-        """The earliest event has left."""
+        """Remove the earliest event."""
 
     def measure(self) -> float:
-        """As it is now."""
+        """The current measure."""
 
     def holds(self) -> bool:
-        """Whether the condition is true now."""
+        """Whether the condition is true of the current window."""
 
 
 class _Sum:
@@ -52,38 +52,38 @@ class _Sum:
 
 
 class _Distinct:
-    """Distinct values, or the rules seen."""
+    """Distinct values, or the rules with events."""
 
     def __init__(self, one: Correlation) -> None:
         self._by_rule = one.kind == "temporal"
         self._condition = one.condition
-        self._seen: Counter[str | None] = Counter()
+        self._counts: Counter[str | None] = Counter()
 
     def add(self, event: Event) -> None:
-        self._seen[event.rule if self._by_rule else event.value] += 1
+        self._counts[event.rule if self._by_rule else event.value] += 1
 
     def remove(self, event: Event) -> None:
         key = event.rule if self._by_rule else event.value
-        self._seen[key] -= 1
-        if not self._seen[key]:
-            del self._seen[key]
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
 
     def measure(self) -> float:
-        return len(self._seen)
+        return len(self._counts)
 
     def holds(self) -> bool:
         if isinstance(self._condition, Threshold):
-            return self._condition.holds(len(self._seen))
-        return holds(self._condition, {key for key in self._seen if key is not None})
+            return self._condition.holds(len(self._counts))
+        return holds(self._condition, {key for key in self._counts if key is not None})
 
 
 class _Order:
-    """How many of the rules were seen one after the other within the timespan."""
+    """Whether events of all rules are in the window in the order of the rules."""
 
     def __init__(self, one: Correlation) -> None:
         self._rules, self._span = one.rules, one.span_micros
         self._begun: list[int | None] = [None] * len(one.rules)
-        """Of each beginning of the order the latest time at which a run of events that completes it began."""
+        """For each prefix of the order, the latest start time of a run of events that completes the prefix."""
         self._whole = False
 
     def add(self, event: Event) -> None:
@@ -100,7 +100,7 @@ class _Order:
         self._whole = whole
 
     def remove(self, event: Event) -> None:
-        """Times of beginnings tell which ones are over."""
+        """Start times show which runs are over, so nothing is removed."""
 
     def measure(self) -> float:
         return len(self._rules)
@@ -109,18 +109,18 @@ class _Order:
         return self._whole
 
 
-RISING: Mapping[Kind, Callable[[Correlation], Sliding]] = {
+SLIDING_MEASURES: Mapping[Kind, Callable[[Correlation], SlidingMeasure]] = {
     "event_count": _Sum,
     "value_sum": _Sum,
     "value_count": _Distinct,
     "temporal": _Distinct,
     "temporal_ordered": _Order,
 }
-"""By kind, for conditions that rise."""
+"""By kind, for monotonic conditions."""
 
 
-def measured(one: Correlation, events: Sequence[Event]) -> float | None:
-    """The measure of a whole window; None when it has no value to be measured."""
+def measure_window(one: Correlation, events: Sequence[Event]) -> float | None:
+    """The measure of a whole window."""
     if one.kind == "event_count":
         return len(events)
     if one.kind == "temporal":
@@ -135,20 +135,20 @@ def measured(one: Correlation, events: Sequence[Event]) -> float | None:
     return _percentile(numbers, one.percentile)
 
 
-def satisfied(one: Correlation, events: Sequence[Event], measure: float) -> bool:
-    """Whether the condition is true of a whole window."""
+def meets_condition(one: Correlation, events: Sequence[Event], measure: float) -> bool:
+    """Whether a whole window meets the condition."""
     if isinstance(one.condition, Threshold):
         return one.condition.holds(measure)
     return holds(one.condition, {event.rule for event in events})
 
 
 def number(event: Event) -> float:
-    """Its value; only events with one that is finite come here."""
+    """The value of an event as a number; only events with a finite value are routed to numeric measures."""
     return float(event.value or 0)
 
 
 def _percentile(numbers: Sequence[float], share: float) -> float:
-    """Between two values where it falls there, as Spark's ``percentile``."""
+    """Interpolated between two values, as Spark's ``percentile``."""
     place = share * (len(numbers) - 1)
     low = math.floor(place)
     high = min(low + 1, len(numbers) - 1)

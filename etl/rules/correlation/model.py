@@ -1,4 +1,4 @@
-"""Sigma's correlation rules: what they count of which rules' events, in what time, and when that is worth an alert."""
+"""Sigma's correlation rules: which rules' events they count, in which time, and the condition of an alert."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "eq": operator.eq,
     "neq": operator.ne,
 }
-_RISING: frozenset[Kind] = frozenset({"event_count", "value_count", "value_sum", "temporal"})
-"""Kinds whose measure only grows while events come."""
+_GROWING: frozenset[Kind] = frozenset({"event_count", "value_count", "value_sum", "temporal"})
+"""Kinds whose measure only grows with further events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A comparison of what was measured with a number."""
+    """A comparison of the measure with a number."""
 
     operator: str
     number: float
 
     def holds(self, measured: float) -> bool:
-        """Whether it is true of a measure."""
+        """Whether a measure meets it."""
         return _COMPARE[self.operator](measured, self.number)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """That events of a rule were seen."""
+class RulePresent:
+    """Events of a rule are in the window."""
 
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Combination:
     """``and``, ``or`` or ``not`` of conditions."""
 
     word: Literal["and", "or", "not"]
     parts: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Seen | Joined
+Expression: TypeAlias = RulePresent | Combination
 
 
-def holds(expression: Expression, seen: Collection[str]) -> bool:
-    """Whether an expression is true of the rules that were seen."""
-    if isinstance(expression, Seen):
-        return expression.rule in seen
-    found = [holds(part, seen) for part in expression.parts]
+def holds(expression: Expression, present: Collection[str]) -> bool:
+    """Whether an expression is true if events of these rules are in the window."""
+    if isinstance(expression, RulePresent):
+        return expression.rule in present
+    found = [holds(part, present) for part in expression.parts]
     if expression.word == "not":
         return not any(found)
     return all(found) if expression.word == "and" else any(found)
@@ -68,7 +68,7 @@ def holds(expression: Expression, seen: Collection[str]) -> bool:
 
 def rules_in(expression: Expression) -> Iterator[str]:
     """The rules that an expression names, in the order of its text."""
-    if isinstance(expression, Seen):
+    if isinstance(expression, RulePresent):
         yield expression.rule
     else:
         for part in expression.parts:
@@ -76,8 +76,8 @@ def rules_in(expression: Expression) -> Iterator[str]:
 
 
 def words_in(expression: Expression) -> Iterator[str]:
-    """The words that join its parts."""
-    if isinstance(expression, Joined):
+    """The words ``and``, ``or``, ``not`` in an expression."""
+    if isinstance(expression, Combination):
         yield expression.word
         for part in expression.parts:
             yield from words_in(part)
@@ -91,7 +91,7 @@ class Correlation:
     title: str
     kind: Kind
     rules: tuple[str, ...]
-    """Names or ids, as written; behind `etl.rules.families.resolved` ids."""
+    """Names or ids as written; after `families.resolve_names` ids."""
 
     group_by: tuple[str, ...]
     span_micros: int
@@ -103,10 +103,10 @@ class Correlation:
     """For ``value_percentile``, from 0 to 1."""
 
     aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
-    """Alias → rule → the field that it means there."""
+    """Alias → rule → the field that it stands for in the rule's events."""
 
     generate: bool = False
-    """Whether the rules it names give matches of their own, too."""
+    """Whether the rules that it names also give matches by themselves."""
 
     name: str = ""
     level: str | None = None
@@ -116,14 +116,14 @@ class Correlation:
     line: int = 0
 
     @property
-    def rising(self) -> bool:
-        """Whether further events can only make the condition true, never false: then it is judged with each event."""
+    def is_monotonic(self) -> bool:
+        """Whether further events can make the condition true but never false: then it is evaluated with each event."""
         if self.kind == ORDER:
             return True
         if isinstance(self.condition, Threshold):
-            return self.kind in _RISING and self.condition.operator in ("gt", "gte")
+            return self.kind in _GROWING and self.condition.operator in ("gt", "gte")
         return "not" not in words_in(self.condition)
 
     def field_of(self, name: str, rule: str) -> str:
-        """The field that a name of ``group_by`` or ``values`` means in the events of a rule."""
+        """The field that a name of ``group_by`` or ``values`` stands for in the events of a rule."""
         return self.aliases.get(name, {}).get(rule, name)

@@ -1,39 +1,39 @@
-"""Correlation documents as pySigma reads them → ours, or why one cannot be run."""
+"""pySigma's correlation rules → correlations, or problems."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from etl.rules.conditions.wording import counted
 from etl.rules.correlation.model import (
     KINDS,
     OF_VALUES,
     ORDER,
+    Combination,
     Correlation,
     Expression,
-    Joined,
-    Seen,
+    RulePresent,
     Threshold,
     rules_in,
     words_in,
 )
 from etl.rules.rule import Problem
+from etl.rules.wording import count_noun
 
 if TYPE_CHECKING:
-    from etl.rules.sigma.reader import Document
+    from etl.rules.files import Document
 
 MOST_EVENTS = 10_000
-"""Of one group that are remembered; no correlation can ask for more."""
+"""Largest number of events in the state of a group; no correlation can ask for more."""
 
 SECOND = 1_000_000
 
 
 class UnsupportedCorrelationError(ValueError):
-    """Why a correlation cannot be run."""
+    """A correlation cannot run; the message says why."""
 
 
-def correlation_of(document: Document, made: Any) -> Correlation | Problem:
-    """``made`` is a SigmaCorrelationRule."""
+def to_correlation(document: Document, made: Any) -> Correlation | Problem:
+    """The correlation of a SigmaCorrelationRule, ``made`` from a document."""
     try:
         return _correlation(document, made)
     except UnsupportedCorrelationError as error:
@@ -76,31 +76,31 @@ def _condition(kind: str, made: Any, missing: bool) -> Threshold | Expression:
     if kind in ("temporal", ORDER) and missing:
         return Threshold("gte", count)
     if hasattr(made.condition, "parsed"):
-        return _checked(kind, _expression(made.condition.parsed))
+        return _check_order(kind, _expression(made.condition.parsed))
     condition = Threshold(made.condition.op.name.lower(), made.condition.count)
     if kind == ORDER and condition != Threshold("gte", count):
-        raise UnsupportedCorrelationError(f"{ORDER} asks for all of its {counted(count, 'rule')}: leave the condition out")
+        raise UnsupportedCorrelationError(f"{ORDER} asks for all of its {count_noun(count, 'rule')}: leave the condition out")
     if kind in ("event_count", "value_count") and condition.number > MOST_EVENTS:
         found = f"the condition asks for {condition.number:,} events"
         raise UnsupportedCorrelationError(f"{found}, and no more than {MOST_EVENTS:,} of a group are remembered")
     return condition
 
 
-def _checked(kind: str, expression: Expression) -> Expression:
+def _check_order(kind: str, expression: Expression) -> Expression:
     if kind == ORDER and set(words_in(expression)) - {"and"}:
-        raise UnsupportedCorrelationError(f"the order of {ORDER} is told by 'and' alone, without 'or' and 'not'")
+        raise UnsupportedCorrelationError(f"the order of {ORDER} is given by 'and' alone, without 'or' and 'not'")
     return expression
 
 
 def _expression(node: Any) -> Expression:
     if hasattr(node, "reference"):
-        return Seen(str(node.reference))
+        return RulePresent(str(node.reference))
     words: dict[str, Literal["and", "or", "not"]] = {
         "CorrelationConditionAND": "and",
         "CorrelationConditionOR": "or",
         "CorrelationConditionNOT": "not",
     }
-    return Joined(words[type(node).__name__], tuple(_expression(part) for part in node.args))
+    return Combination(words[type(node).__name__], tuple(_expression(part) for part in node.args))
 
 
 def _values(kind: str, made: Any) -> tuple[str, ...]:

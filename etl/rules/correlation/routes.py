@@ -1,4 +1,4 @@
-"""Which rules' events go to which correlations, and with which fields: groups, parts of chains, values."""
+"""Routes: which rules' events go to which correlations, and with which fields: groups, parts of chains, values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from etl.rules.rule import Rule
 
 if TYPE_CHECKING:
     from etl.rules.correlation.families import Family
-    from etl.rules.taxonomy import Taxonomy
+    from etl.rules.sigma.taxonomy import Taxonomy
 
 COUNTS = "counts"
-"""The field with what an event counts for: of each correlation a text with `PARTS`."""
+"""The field with a text for each correlation that an event counts for: its `PARTS`, packed."""
 
 PARTS = ("group", "member", "order", "rule", "value", "sample")
-"""``group`` is the correlation that gives the alert and the values of its group; ``member`` is the one of its family that counts
-the event and, where that is another one, the values of its own group: both are names. ``value`` and ``sample`` may be null."""
+"""``group`` has the id of the correlation that gives the alert and the values of its group; ``member`` the id of the correlation
+that counts the event and, if that is another one of the family, the values of its own group. ``value`` and ``sample`` may be
+null."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """The way of some rules' events to a correlation."""
+    """The route of some rules' events to a correlation."""
 
     head: str
     member: str
     rules: tuple[str, ...]
-    """Ids; an event that several of them match goes once."""
+    """Ids; an event that several of them match is routed once."""
 
     orders: tuple[int, ...]
     group: tuple[str, ...]
@@ -39,17 +40,17 @@ class Route:
     numeric: bool
 
 
-def routes(family: Family, rules: Sequence[Rule], taxonomy: Taxonomy) -> list[Route]:
-    """Where the events of each rule go. Rules whose events go with the same fields to a count share a route."""
+def find_routes(family: Family, rules: Sequence[Rule], taxonomy: Taxonomy) -> list[Route]:
+    """The routes of each rule's events. Rules whose events go to a count with the same fields share a route."""
     found: dict[Any, dict[str, int]] = {}
     for member, names in _below(family, family.head, family.head.group_by):
         for rule in rules:
             if rule.id not in member.rules:
                 continue
-            apart = rule.id if member.kind.startswith("temporal") else ""
+            separate = rule.id if member.kind.startswith("temporal") else ""
             group = _columns(member, names, rule.id, taxonomy)
             part = _columns(member, member.group_by, rule.id, taxonomy)
-            key = (member, apart, group, part, _columns(member, member.values, rule.id, taxonomy))
+            key = (member, separate, group, part, _columns(member, member.values, rule.id, taxonomy))
             found.setdefault(key, {})[rule.id] = member.rules.index(rule.id)
     return [
         Route(family.head.id, member.id, tuple(some), tuple(some.values()), group, part, values, numeric=_is_numeric(member))
@@ -62,7 +63,7 @@ def _is_numeric(one: Correlation) -> bool:
 
 
 def _below(family: Family, upper: Correlation, names: tuple[str, ...]) -> Iterator[tuple[Correlation, tuple[str, ...]]]:
-    """Each member, and what it calls the head's group fields."""
+    """Each member, and its names of the head's group fields."""
     yield upper, names
     for member in family.members:
         if member.id in upper.rules:
@@ -74,23 +75,23 @@ def _columns(one: Correlation, names: Sequence[str], rule: str, taxonomy: Taxono
     return tuple(taxonomy.fields.get(field, field) for field in fields)
 
 
-def groupable(type_: pa.DataType) -> bool:
-    """Whether values of a type have one text each, by which events are grouped."""
+def is_groupable(type_: pa.DataType) -> bool:
+    """Whether each value of a type has one text, by which events can be grouped."""
     return not pa.types.is_nested(type_) and not pa.types.is_binary(type_) and not pa.types.is_null(type_)
 
 
 def group_types(
-    heads: Sequence[Correlation], ways: Mapping[str, Sequence[Route]], taxonomy: Taxonomy, known: pa.Schema
+    heads: Sequence[Correlation], routes: Mapping[str, Sequence[Route]], taxonomy: Taxonomy, known: pa.Schema
 ) -> pa.Schema:
-    """The fields of alerts that hold groups, by the stream's names or aliases: of the type that all their fields have."""
+    """The fields of alerts that hold groups, by the stream's names or aliases; text if a group's fields have several types."""
     found: dict[str, set[pa.DataType]] = {}
     for head in heads:
         for place, name in enumerate(head.group_by):
-            types = found.setdefault(shown(head, name, taxonomy), set())
-            types |= {known.field(way.group[place]).type for way in ways[head.id] if way.group[place] in known.names}
+            types = found.setdefault(group_name(head, name, taxonomy), set())
+            types |= {known.field(route.group[place]).type for route in routes[head.id] if route.group[place] in known.names}
     return pa.schema([(name, types.pop() if len(types) == 1 else pa.string()) for name, types in found.items()])
 
 
-def shown(one: Correlation, name: str, taxonomy: Taxonomy) -> str:
-    """What alerts call a name of ``group_by``."""
+def group_name(one: Correlation, name: str, taxonomy: Taxonomy) -> str:
+    """The name in alerts of a field of ``group_by``."""
     return name if name in one.aliases else taxonomy.fields.get(name, name)

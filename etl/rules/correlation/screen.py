@@ -1,6 +1,6 @@
-"""Telling groups in which a correlation may be met from those in which it cannot be, for many groups at once.
+"""Screening many groups at once for those that may give an alert.
 
-What is told is never less than what is so: a place that is no suspect gives no alert.
+Invariant: every group that gives an alert is selected; a selected group may give none.
 """
 
 from __future__ import annotations
@@ -12,95 +12,98 @@ from typing import Any
 
 import numpy as np
 
-from etl.rules.correlation.columns import Columns
+from etl.rules.correlation.columns import EventColumns
 from etl.rules.correlation.model import ORDER, Correlation, Kind, Threshold
 from etl.rules.correlation.reader import MOST_EVENTS
-from etl.rules.correlation.windows import settled_events
+from etl.rules.correlation.windows import relevant_settled_events
 
 _ROUNDED = 1 + 1e-9
-"""What a sum in another order may be larger."""
+"""Factor for rounding errors of a sum in another order."""
 
 _DISTINCT: Mapping[str, tuple[Kind, ...]] = {"value": ("value_count",), "rule": ("temporal", ORDER)}
-"""Columns, and the kinds that need several values of them."""
+"""EventColumns, and the kinds of correlations that need several distinct values of them."""
 
 
-def suspects(columns: Columns, watermark: int) -> Any:
-    """Places that may give an alert now, or remember too much, bool[places]."""
-    rising = columns.each(lambda one: one.rising)
-    found = np.where(rising, _dense(columns), _ended(columns, watermark))
+def may_alert(columns: EventColumns, watermark: int) -> Any:
+    """bool[slots]: which slots may give an alert now, or hold too many events."""
+    monotonic = columns.per_member(lambda one: one.is_monotonic)
+    found = np.where(monotonic, _dense(columns), _ended(columns, watermark))
     for name, kinds in _DISTINCT.items():
-        asked = rising & columns.each(partial(_is, kinds=kinds))
-        found &= ~asked | _various(columns, found & asked, name)
-    asked = rising & columns.each(partial(_is, kinds=("value_sum",)))
-    found &= ~asked | _large(columns, found & asked)
+        checked = monotonic & columns.per_member(partial(_has_kind, kinds=kinds))
+        found &= ~checked | _various(columns, found & checked, name)
+    checked = monotonic & columns.per_member(partial(_has_kind, kinds=("value_sum",)))
+    found &= ~checked | _large(columns, found & checked)
     return found | (columns.sizes > MOST_EVENTS)
 
 
-def _is(one: Correlation, kinds: Sequence[Kind]) -> bool:
+def _has_kind(one: Correlation, kinds: Sequence[Kind]) -> bool:
     return one.kind in kinds
 
 
-def kept(columns: Columns, watermark: int) -> Any:
-    """Rows that still count where no alert is given, bool[n]: as `correlation_windows` forgets."""
-    place, rising = columns.place, columns.each(lambda one: one.rising)[columns.place]
-    young = ~rising | (columns.micros > watermark - _spans(columns)[place])
+def rows_to_keep(columns: EventColumns, watermark: int) -> Any:
+    """bool[n]: which rows still matter in slots without an alert, as in `windows`."""
+    slot, monotonic = columns.slot, columns.per_member(lambda one: one.is_monotonic)[columns.slot]
+    young = ~monotonic | (columns.micros > watermark - _spans(columns)[slot])
     old = young & (columns.micros < watermark)
-    number = np.arange(len(place)) - columns.starts[place] - np.bincount(place[~young], minlength=len(columns.sizes))[place]
-    past = np.bincount(place[old], minlength=len(columns.sizes))
-    return young & (~old | (number >= (past - columns.each(settled_events))[place]))
+    number = np.arange(len(slot)) - columns.starts[slot] - np.bincount(slot[~young], minlength=len(columns.sizes))[slot]
+    past = np.bincount(slot[old], minlength=len(columns.sizes))
+    return young & (~old | (number >= (past - columns.per_member(relevant_settled_events))[slot]))
 
 
-def ends(columns: Columns, rows: Any) -> Iterator[tuple[bool, int]]:
-    """Of these rows (bool[n]) the end of the first window that closes, and when no window holds any of the others."""
-    times = columns.micros + _spans(columns)[columns.place]
-    rising = columns.each(lambda one: one.rising)[columns.place]
-    if (closing := rows & ~rising).any():
+def deadlines(columns: EventColumns, rows: Any) -> Iterator[tuple[bool, int]]:
+    """For these rows (bool[n]), the end of the first window that closes, and the time at which no window contains the others.
+
+    Yields whether the conditions are monotonic, and the watermark.
+    """
+    times = columns.micros + _spans(columns)[columns.slot]
+    monotonic = columns.per_member(lambda one: one.is_monotonic)[columns.slot]
+    if (closing := rows & ~monotonic).any():
         yield False, int(times[closing].min())
-    if (others := rows & rising).any():
+    if (others := rows & monotonic).any():
         yield True, int(times[others].max())
 
 
-def _spans(columns: Columns) -> Any:
-    return columns.each(lambda one: one.span_micros)
+def _spans(columns: EventColumns) -> Any:
+    return columns.per_member(lambda one: one.span_micros)
 
 
-def _dense(columns: Columns) -> Any:
-    """Places with a window that has enough events."""
-    at = np.arange(len(columns.place))
-    back = at - columns.each(_needed)[columns.place] + 1
-    inside = back >= columns.starts[columns.place]
-    near = columns.micros[np.maximum(back, 0)] > columns.micros - _spans(columns)[columns.place]
-    return np.bincount(columns.place[inside & near], minlength=len(columns.sizes)) > 0
+def _dense(columns: EventColumns) -> Any:
+    """Slots with a window of enough events."""
+    at = np.arange(len(columns.slot))
+    back = at - columns.per_member(_needed)[columns.slot] + 1
+    inside = back >= columns.starts[columns.slot]
+    near = columns.micros[np.maximum(back, 0)] > columns.micros - _spans(columns)[columns.slot]
+    return np.bincount(columns.slot[inside & near], minlength=len(columns.sizes)) > 0
 
 
-def _ended(columns: Columns, watermark: int) -> Any:
-    """Places whose first window has closed."""
+def _ended(columns: EventColumns, watermark: int) -> Any:
+    """Slots whose first window has closed."""
     return columns.micros[columns.starts[:-1]] + _spans(columns) <= watermark
 
 
-def _various(columns: Columns, places: Any, name: str) -> Any:
-    """Of some places those with enough distinct values, in whatever time."""
-    rows = places[columns.place]
+def _various(columns: EventColumns, slots: Any, name: str) -> Any:
+    """Those of some slots with enough distinct values, at any times."""
+    rows = slots[columns.slot]
     if not rows.any():
-        return places
+        return slots
     codes = columns.codes(name)
     width = codes.max() + 1
-    pairs = np.unique(columns.place[rows] * width + codes[rows])
-    return np.bincount(pairs // width, minlength=len(columns.sizes)) >= columns.each(_needed_values)
+    pairs = np.unique(columns.slot[rows] * width + codes[rows])
+    return np.bincount(pairs // width, minlength=len(columns.sizes)) >= columns.per_member(_needed_values)
 
 
-def _large(columns: Columns, places: Any) -> Any:
-    """Of some places those whose positive values make enough, in whatever time."""
-    rows = places[columns.place]
+def _large(columns: EventColumns, slots: Any) -> Any:
+    """Those of some slots whose positive values have a sufficient sum, at any times."""
+    rows = slots[columns.slot]
     if not rows.any():
-        return places
+        return slots
     texts = columns.rows(rows).column("value").to_numpy()
-    totals = np.bincount(columns.place[rows], np.maximum(texts.astype(float), 0), len(columns.sizes))
-    return totals * _ROUNDED >= columns.each(_number)
+    totals = np.bincount(columns.slot[rows], np.maximum(texts.astype(float), 0), len(columns.sizes))
+    return totals * _ROUNDED >= columns.per_member(_number)
 
 
 def _needed(one: Correlation) -> int:
-    """Events that a window needs at least to meet a condition that rises."""
+    """The least number of events with which a window can meet a monotonic condition."""
     if one.kind == ORDER:
         return len(one.rules)
     return _least(one) if one.kind != "value_sum" else 1

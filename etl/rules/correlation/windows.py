@@ -1,8 +1,8 @@
-"""One correlation in one group: events → alerts, exactly, whatever batches they come in.
+"""One correlation in one group: events → alerts. Invariant: the alerts do not depend on how events are split into batches.
 
-What is remembered is the events of the last timespan. A condition that further events cannot undo (`rising`) is judged
-with each event, over the window that ends in it; another one in windows that begin with a group's first event and follow
-one another, when the watermark passes their end. Both see events in the order of their times, also those that came late.
+The state holds the events of the last timespan. A monotonic condition (`Correlation.is_monotonic`) is evaluated with each event,
+over the window that ends with it. Any other condition is evaluated when the watermark passes the end of a window; these windows
+begin with a group's first event and follow one another. Both process events in the order of their times, including late ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from etl.rules.correlation.measures import RISING, measured, satisfied
+from etl.rules.correlation.measures import SLIDING_MEASURES, measure_window, meets_condition
 from etl.rules.correlation.model import Correlation, Threshold
 from etl.rules.correlation.reader import MOST_EVENTS
 
@@ -22,12 +22,12 @@ MOST_SHOWN = 10
 
 
 class Event(NamedTuple):
-    """What a correlation sees of an event. Events sort by time."""
+    """The part of an event that a correlation uses. Events sort by time."""
 
     micros: int
     offset: int
     order: int
-    """The place of its rule among the correlation's."""
+    """The index of its rule among the correlation's rules."""
 
     rule: str
     value: str | None = None
@@ -35,17 +35,17 @@ class Event(NamedTuple):
 
 
 @dataclass
-class Memory:
-    """What is remembered of one group."""
+class WindowState:
+    """The state of a correlation in one group."""
 
     events: list[Event] = field(default_factory=list)
     bursts: list[tuple[int, int]] = field(default_factory=list)
-    """Of each burst that an alert was given for: when the condition first and last held."""
+    """Times at which the condition first and last held, for each burst that an alert was given for."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A condition that was met."""
+    """A window that met the condition."""
 
     start_micros: int
     """Time of the window's first event."""
@@ -58,71 +58,71 @@ class Alert:
     samples: tuple[str, ...]
 
 
-def advance(one: Correlation, memory: Memory, events: Iterable[Event], watermark: int) -> list[Alert]:
-    """Alerts that further events give; forgets what cannot matter any more."""
-    memory.events = sorted((*memory.events, *events), key=lambda event: event[:3])
-    alerts = list(_risen(one, memory) if one.rising else _closed(one, memory, watermark))
-    if one.rising:
-        _forget(one, memory, watermark)
+def advance(one: Correlation, state: WindowState, events: Iterable[Event], watermark: int) -> list[Alert]:
+    """Process further events. Returns the alerts, and removes state that can no longer matter."""
+    state.events = sorted((*state.events, *events), key=lambda event: event[:3])
+    alerts = list(_evaluate_sliding(one, state) if one.is_monotonic else _evaluate_closed(one, state, watermark))
+    if one.is_monotonic:
+        _drop_old(one, state, watermark)
     return alerts
 
 
-def due(one: Correlation, memory: Memory) -> int | None:
-    """When the watermark has to be looked at again: a window's end, or the time to forget."""
-    if not memory.events:
+def next_deadline(one: Correlation, state: WindowState) -> int | None:
+    """The watermark at which the group has to be processed again: the end of a window, or of the state. None without state."""
+    if not state.events:
         return None
-    return (memory.events[-1] if one.rising else memory.events[0]).micros + one.span_micros
+    return (state.events[-1] if one.is_monotonic else state.events[0]).micros + one.span_micros
 
 
-# ── Judged with each event ────────────────────────────────────────────────────────────────────────
+# ── Evaluated with each event ─────────────────────────────────────────────────────────────────────
 
 
-def _risen(one: Correlation, memory: Memory) -> Iterator[Alert]:
-    """An alert for each burst: where the condition holds, and did not within a timespan before."""
-    window = RISING[one.kind](one)
+def _evaluate_sliding(one: Correlation, state: WindowState) -> Iterator[Alert]:
+    """An alert for each burst: the condition holds, and did not hold within a timespan before."""
+    window = SLIDING_MEASURES[one.kind](one)
     first = 0
-    for at, event in enumerate(memory.events):  # a window slides over events that depend on one another: no column work
-        while memory.events[first].micros <= event.micros - one.span_micros:
-            window.remove(memory.events[first])
+    for at, event in enumerate(state.events):  # a window slides over events that depend on one another: no column work
+        while state.events[first].micros <= event.micros - one.span_micros:
+            window.remove(state.events[first])
             first += 1
         window.add(event)
-        if window.holds() and _begins(one, memory, event.micros):
-            yield _alert(memory.events[first : at + 1], window.measure())
+        if window.holds() and _starts_burst(one, state, event.micros):
+            yield _make_alert(state.events[first : at + 1], window.measure())
 
 
-def _begins(one: Correlation, memory: Memory, micros: int) -> bool:
-    """Whether a burst begins here; one that goes on is prolonged."""
-    for at, (since, last) in enumerate(memory.bursts):
+def _starts_burst(one: Correlation, state: WindowState, micros: int) -> bool:
+    """Whether a burst starts at this time; if it belongs to a known burst, that one is prolonged."""
+    for at, (since, last) in enumerate(state.bursts):
         if since - one.span_micros < micros < last + one.span_micros:
-            memory.bursts[at] = (min(since, micros), max(last, micros))
+            state.bursts[at] = (min(since, micros), max(last, micros))
             return False
-    memory.bursts.append((micros, micros))
+    state.bursts.append((micros, micros))
     return True
 
 
-def _forget(one: Correlation, memory: Memory, watermark: int) -> None:
-    """Events that no window can hold any more, and bursts that nothing can prolong."""
-    kept = [event for event in memory.events if event.micros > watermark - one.span_micros]
-    memory.events = _bounded(one, _settled(one, kept, watermark))
+def _drop_old(one: Correlation, state: WindowState, watermark: int) -> None:
+    """Remove events that no window can contain, and bursts that no event can prolong."""
+    kept = [event for event in state.events if event.micros > watermark - one.span_micros]
+    state.events = _limit(one, _drop_settled(one, kept, watermark))
     earliest = min((event.micros for event in kept), default=None)
-    memory.bursts = [] if earliest is None else [burst for burst in memory.bursts if burst[1] + one.span_micros > earliest]
+    state.bursts = [] if earliest is None else [burst for burst in state.bursts if burst[1] + one.span_micros > earliest]
 
 
-def _settled(one: Correlation, events: list[Event], watermark: int) -> list[Event]:
+def _drop_settled(one: Correlation, events: list[Event], watermark: int) -> list[Event]:
     old = [event for event in events if event.micros < watermark]
-    wanted = settled_events(one)
+    wanted = relevant_settled_events(one)
     return events if len(old) <= wanted else [*old[-wanted:], *events[len(old) :]]
 
 
-def settled_events(one: Correlation) -> int:
-    """How many events that none can come before matter: where only events are counted, as many as the condition asks for."""
+def relevant_settled_events(one: Correlation) -> int:
+    """How many events before the watermark matter: if only events are counted, as many as the condition asks for."""
     if one.kind != "event_count" or not isinstance(one.condition, Threshold):
         return sys.maxsize
     return max(1, ceil(one.condition.number) + 1)
 
 
-def _bounded(one: Correlation, events: list[Event]) -> list[Event]:
-    """At most `MOST_EVENTS`: the latest of each rule and value, then the latest."""
+def _limit(one: Correlation, events: list[Event]) -> list[Event]:
+    """At most `MOST_EVENTS` events: the latest of each rule or value first, then the latest."""
     if len(events) <= MOST_EVENTS:
         return events
     latest: dict[object, int] = {}
@@ -133,21 +133,21 @@ def _bounded(one: Correlation, events: list[Event]) -> list[Event]:
     return [events[at] for at in sorted([*chosen, *others[len(others) - (MOST_EVENTS - len(chosen)) :]])]
 
 
-# ── Judged when a window has closed ───────────────────────────────────────────────────────────────
+# ── Evaluated when a window has closed ────────────────────────────────────────────────────────────
 
 
-def _closed(one: Correlation, memory: Memory, watermark: int) -> Iterator[Alert]:
-    while memory.events and memory.events[0].micros + one.span_micros <= watermark:
-        end = memory.events[0].micros + one.span_micros
-        inside = [event for event in memory.events if event.micros < end]
-        memory.events = memory.events[len(inside) :]
-        measure = measured(one, inside)
-        if measure is not None and satisfied(one, inside, measure):
-            yield _alert(inside, measure)
-    memory.events = _bounded(one, memory.events)
+def _evaluate_closed(one: Correlation, state: WindowState, watermark: int) -> Iterator[Alert]:
+    while state.events and state.events[0].micros + one.span_micros <= watermark:
+        end = state.events[0].micros + one.span_micros
+        inside = [event for event in state.events if event.micros < end]
+        state.events = state.events[len(inside) :]
+        measure = measure_window(one, inside)
+        if measure is not None and meets_condition(one, inside, measure):
+            yield _make_alert(inside, measure)
+    state.events = _limit(one, state.events)
 
 
-def _alert(events: Sequence[Event], measure: float) -> Alert:
+def _make_alert(events: Sequence[Event], measure: float) -> Alert:
     shown = dict.fromkeys(event.value for event in events if event.value is not None)
     samples = [event.sample for event in events if event.sample is not None]
     return Alert(

@@ -1,1 +1,1 @@
-"""All rules over a batch of events: predicates field by field, then rules on bit sets."""
+"""Evaluating all rules on a batch: predicates field by field, then conditions on bit sets."""

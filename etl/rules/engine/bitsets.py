@@ -1,4 +1,4 @@
-"""What has been found in a batch: for each predicate a bit a row."""
+"""Bit sets: the rows of a batch in which each predicate holds."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.rules.engine.deferred_kernel import put_rows
 from etl.rules.engine.program_kernel import ALWAYS, put_bits
-from etl.rules.engine.text_memory import Hits
-from etl.rules.engine.text_memory_kernel import spread
+from etl.rules.engine.row_kernel import put_rows
+from etl.rules.engine.text_cache import Hits
+from etl.rules.engine.text_cache_kernel import set_row_bits
 
 
 @dataclass
 class Bits:
-    """The rows in which predicates hold, 64 a word."""
+    """The rows in which predicates hold, 64 rows a word."""
 
     words: Any
     """uint64[predicates, rows / 64 rounded up]."""
@@ -28,11 +28,11 @@ class Bits:
 
     @classmethod
     def empty(cls, predicates: int, rows: int) -> Bits:
-        """Nothing found yet."""
+        """Bit sets without a bit."""
         return cls(np.zeros((predicates, (rows + 63) // 64), np.uint64), np.zeros(predicates, np.int64), rows)
 
     def cleared(self, rows: int) -> Bits:
-        """Nothing found, for another batch: in the same memory where it is as wide, and only what was found is wiped."""
+        """Empty bit sets for another batch: this memory if it is as wide, of which only the bit sets with hits are cleared."""
         if self.words.shape[1] != (rows + 63) // 64:
             return Bits.empty(len(self.hits), rows)
         found = np.flatnonzero(self.hits)
@@ -42,19 +42,19 @@ class Bits:
         return self
 
     def put(self, predicate: int, mask: pa.BooleanArray) -> None:
-        """Where a predicate holds; null is not."""
+        """Set the rows in which a predicate holds; null counts as false."""
         truth = (mask.fill_null(False) if mask.null_count else mask).to_numpy(zero_copy_only=False)
         self.hits[predicate] += put_bits(truth, self.words[predicate])
 
     def put_everywhere(self, predicate: int) -> None:
-        """A predicate that may hold in every row."""
+        """Set all rows: the predicate may hold in each."""
         self.words[predicate] = ALWAYS
         self.hits[predicate] = self.rows
 
     def put_rows(self, predicate: int, rows: Any) -> None:
-        """Where a predicate holds, by the numbers of rows."""
+        """Set some rows (int64[n])."""
         self.hits[predicate] += put_rows(rows, self.words[predicate])
 
-    def spread(self, code: Any, row: Any, hits: Hits) -> None:
-        """What holds for texts, in the rows of the values that have them."""
-        spread(code, row, hits.first, hits.predicates, self.words, self.hits)
+    def put_hits(self, code: Any, row: Any, hits: Hits) -> None:
+        """Set the rows of values by the predicates of their texts: value n has the text ``code[n]`` and is in row ``row[n]``."""
+        set_row_bits(code, row, hits.first, hits.predicates, self.words, self.hits)

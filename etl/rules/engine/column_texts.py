@@ -1,4 +1,4 @@
-"""The columns of a batch as predicates read them: values as texts, and the row of each."""
+"""The columns of a batch as predicates read them: texts, and the row of each."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Column:
 
     @cached_property
     def values(self) -> pa.Array:
-        """Its values as texts: numbers and truth values as they are written in JSON; of a list, the items."""
+        """Its values as texts, numbers and booleans as in JSON; of lists the items."""
         array = self.array.flatten() if is_list(self.array.type) else self.array
         return array if array.type in TEXTS else array.cast(pa.string())
 
     @cached_property
     def rows(self) -> Any:
-        """The row of each value."""
+        """int64[n]: the row of each value."""
         if is_list(self.array.type):
             return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
         return np.arange(len(self.array))
 
     def values_in(self, rows: Any) -> Any:
-        """The values of some rows, by their place."""
+        """The indexes of the values of some rows (int64[m])."""
         return np.flatnonzero(np.isin(self.rows, rows)) if is_list(self.array.type) else rows

@@ -1,4 +1,4 @@
-"""What each rule's predicates cost: time by field and by expression, shared out among the rules that have them."""
+"""The time of each rule: measured by field and by expression, divided among the rules that use them."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from etl.rules.conditions.predicates import Predicate
 from etl.rules.conditions.tree import Condition, leaves
+from etl.rules.predicates.predicate import Predicate
 
 
 class Costs:
-    """Nanoseconds since they were last taken.
+    """Nanoseconds since the last `take`.
 
-    Predicates on one field are decided together, so each has an equal part of the field's time; expressions that are tried on
-    texts are timed alone. A predicate's time is that of its rules in equal parts, and so is the time of the conditions.
+    Predicates on one field are evaluated together: each has an equal part of the field's time. Expressions that are tested on
+    texts are timed alone. A predicate's time is divided equally among its rules, and so is the time of the conditions.
     """
 
     def __init__(self, groups: Sequence[Sequence[int]]) -> None:
         self._groups = groups
         self.alone: dict[int, int] = {}
-        """Predicates that are timed alone; that time is part of their group's."""
+        """Nanoseconds of predicates that are timed alone, which are part of their group's time."""
         self._spent, self._last = [0] * (len(groups) + 1), 0
         self._of: list[Any] | None = None
-        """The predicates of each rule, once somebody asks."""
+        """The predicates of each rule, set by the first `take`."""
 
-    def begin(self) -> None:
-        """The clock runs from here."""
+    def start(self) -> None:
+        """Start the clock."""
         self._last = time.perf_counter_ns()
 
     def lap(self, group: int) -> None:
-        """The time since the last lap is this group's; that of group -1 are the conditions."""
+        """Add the time since the last lap to a group; group -1 are the conditions."""
         now = time.perf_counter_ns()
         self._spent[group] += now - self._last
         self._last = now
 
-    def taken(self, conditions: Sequence[Condition], numbers: Sequence[Mapping[Predicate, int]]) -> Any:
-        """Seconds of each rule (float64[n]); the clocks stand at zero again."""
+    def take(self, conditions: Sequence[Condition], numbers: Sequence[Mapping[Predicate, int]]) -> Any:
+        """Seconds of each rule (float64[n]) since the last call."""
         predicates = self._by_predicate()
         if self._of is None:
             self._of = [_predicates(condition, known) for condition, known in zip(conditions, numbers, strict=True)]
@@ -61,5 +61,5 @@ class Costs:
 
 
 def _predicates(condition: Condition, known: Mapping[Predicate, int]) -> Any:
-    """The numbers of a condition's predicates, each once."""
+    """int64[m]: the numbers of a condition's predicates, each once."""
     return np.array(sorted({known[leaf.predicate] for leaf in leaves(condition)}), np.int64)

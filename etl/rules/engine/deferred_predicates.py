@@ -1,7 +1,7 @@
-"""Predicates that have to look at a whole text (regular expressions, SQL on one field), decided last and where it matters.
+"""Predicates that test whole texts (regular expressions, SQL on one field) or compare fields, evaluated last.
 
-First every rule is evaluated as if they held wherever one of their literals is: no rule is true in any other row. Only in
-these rows they are decided.
+First every rule is evaluated as if they held wherever they may (where one of their literals is). Invariant: no rule matches in
+any other row. They are evaluated only in these rows.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from etl.rules.conditions.predicates import Predicate
-from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, both, either, leaves
+from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, all_of, any_of, leaves
 from etl.rules.engine.bitsets import Bits
-from etl.rules.engine.deferred_kernel import listed, wanted_rows
 from etl.rules.engine.program import Program
+from etl.rules.engine.row_kernel import list_rows, rows_to_decide
+from etl.rules.predicates.predicate import Predicate
 
 Numbers: TypeAlias = dict[Predicate, int]
 """The number of each predicate of a condition."""
 
 
-class Deferred:
-    """Which rows the deferred predicates have to be decided in."""
+class DeferredPredicates:
+    """Finds the rows in which deferred predicates have to be evaluated."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Deferred:
         measured: bool,
     ) -> None:
         self._numbers = np.array(sorted(deferred), np.int64)
-        using = [_used(condition, known, deferred) for condition, known in zip(conditions, numbers, strict=True)]
+        using = [_deferred_of(condition, known, deferred) for condition, known in zip(conditions, numbers, strict=True)]
         chosen = [rule for rule, mine in enumerate(using) if mine]
-        relaxed = [possible(conditions[rule], numbers[rule], deferred) for rule in chosen]
+        relaxed = [relax(conditions[rule], numbers[rule], deferred) for rule in chosen]
         self._program = Program(relaxed, [numbers[rule] for rule in chosen], witnesses, measured)
         users: dict[int, list[int]] = {number: [] for number in self._numbers.tolist()}
         for n, rule in enumerate(chosen):
@@ -46,33 +46,33 @@ class Deferred:
 
     @property
     def share(self) -> Any | None:
-        """The part of rows in which each predicate may hold; None before enough rows were seen."""
+        """The share of rows in which each predicate may hold; None before enough rows were observed."""
         return self._program.share
 
-    def wanted(self, bits: Bits) -> list[tuple[int, Any]]:
-        """Deferred predicates, each with the rows in which it has to be decided (int64[…]).
+    def rows_to_decide(self, bits: Bits) -> list[tuple[int, Any]]:
+        """Deferred predicates, each with the rows in which it has to be evaluated (int64[m]).
 
-        Before, the bits say where they may hold, and from then on that they hold nowhere.
+        The bits say where the predicates may hold, and are cleared.
         """
-        truth, _, _ = self._program.evaluated(bits)
+        truth, _, _ = self._program.evaluate(bits)
         rows, counts = np.empty((len(self._numbers), truth.shape[1]), np.uint64), np.zeros(len(self._numbers), np.int64)
-        wanted_rows(truth, bits.words, bits.hits, self._numbers, self._first, self._users, rows, counts)
-        return [(int(self._numbers[n]), _listed(rows[n], counts[n])) for n in np.flatnonzero(counts)]
+        rows_to_decide(truth, bits.words, bits.hits, self._numbers, self._first, self._users, rows, counts)
+        return [(int(self._numbers[n]), _list(rows[n], counts[n])) for n in np.flatnonzero(counts)]
 
 
-def _listed(rows: Any, count: int) -> Any:
+def _list(rows: Any, count: int) -> Any:
     found = np.empty(count, np.int64)
-    listed(rows, found)
+    list_rows(rows, found)
     return found
 
 
-def possible(condition: Condition, numbers: Numbers, deferred: Collection[int]) -> Condition:
-    """A condition that is true at least wherever the given one is, if a deferred predicate counts as true where it may hold."""
+def relax(condition: Condition, numbers: Numbers, deferred: Collection[int]) -> Condition:
+    """A condition that is true wherever the given one is, if the bits of deferred predicates say where they may hold."""
     if isinstance(condition, Leaf):
         return TRUE if condition.negated and numbers[condition.predicate] in deferred else condition
-    join = both if isinstance(condition, All) else either
-    return join(possible(part, numbers, deferred) for part in condition.parts)
+    join = all_of if isinstance(condition, All) else any_of
+    return join(relax(part, numbers, deferred) for part in condition.parts)
 
 
-def _used(condition: Condition, numbers: Numbers, deferred: Collection[int]) -> set[int]:
+def _deferred_of(condition: Condition, numbers: Numbers, deferred: Collection[int]) -> set[int]:
     return {number for leaf in leaves(condition) if (number := numbers[leaf.predicate]) in deferred}

@@ -1,4 +1,4 @@
-"""The kernel that evaluates all rules on bit sets, 64 rows at a time, where a rule's witness was found."""
+"""The kernel that evaluates all rules on bit sets, 64 rows at a time, where a rule's witness holds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from etl.columns.kernels import kernel, part
 
 AND, OR = -1, -2
 ALWAYS = np.uint64(0xFFFFFFFFFFFFFFFF)
-_DEEP = 64
 
 
 @part
-def _value(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, stack: Any) -> Any:
+def _evaluate_word(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, stack: Any) -> Any:
     """A condition in 64 rows: ``steps`` are predicates (times two, plus one for not), AND and OR of ``counts`` values."""
     top = 0
     for at in range(begin, end):
@@ -34,8 +33,8 @@ def _value(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, 
 
 
 @part
-def _where(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
-    """The rows in which one of some witnesses is; all, if none is known."""
+def _witness_rows(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
+    """The rows in which one of some witnesses holds; all rows if none is known."""
     seen = np.uint64(0)
     for at in range(first, behind):
         predicate = witnesses[at]
@@ -47,8 +46,8 @@ def _where(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bit
 
 
 @part
-def _touched(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
-    """From where to where a rule has witnesses that were found, or is none; often it is one of many."""
+def _witness_range(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
+    """The range of a rule's witnesses that hold somewhere, or of -1: often only one of many holds."""
     first, behind = end, end
     for at in range(begin, end):
         if witnesses[at] < 0 or touched[witnesses[at]] != 0:
@@ -58,7 +57,7 @@ def _touched(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
 
 @part
 def ones_of(word: Any) -> Any:
-    """How many bits are set: added up in pairs, fours, eights, then all eights by one product."""
+    """The number of bits set: summed in pairs, fours, eights, then all eights by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -70,26 +69,26 @@ def evaluate(
     bits: Any, touched: Any, rows: Any, witness_first: Any, witnesses: Any, first: Any, steps: Any, counts: Any,
     stack: Any, truth: Any, tried: Any,
 ) -> Any:  # fmt: skip
-    """``truth`` uint64[rules, words], all 0, gets the rows in which each rule is true. Returns how many (rule, row) are.
+    """``truth`` uint64[rules, words], all 0, gets the rows in which each rule matches. Returns the number of matches.
 
-    ``tried`` int64[rules], all 0, gets in how many rows each rule was evaluated. ``touched`` int64[predicates] is 0 where a
-    predicate was found nowhere; ``stack`` uint64[deepest condition].
+    ``tried`` int64[rules], all 0, gets the number of rows in which each rule was evaluated. ``touched`` int64[predicates] is 0
+    for a predicate that holds nowhere; ``stack`` uint64[deepest condition] is working memory.
     """
     found = 0
     words = truth.shape[1]
     last = ALWAYS if rows & 63 == 0 else (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     for rule in range(truth.shape[0]):
-        first_found, behind = _touched(witness_first[rule], witness_first[rule + 1], witnesses, touched)
+        first_found, behind = _witness_range(witness_first[rule], witness_first[rule + 1], witnesses, touched)
         if first_found == behind:
             continue
         for word in range(words):
-            seen = _where(word, first_found, behind, witnesses, touched, bits)
+            seen = _witness_rows(word, first_found, behind, witnesses, touched, bits)
             if seen == 0:
                 continue
             if word == words - 1:
                 seen &= last
             tried[rule] += ones_of(seen)
-            value = seen & _value(first[rule], first[rule + 1], steps, counts, bits, word, stack)
+            value = seen & _evaluate_word(first[rule], first[rule + 1], steps, counts, bits, word, stack)
             truth[rule, word] = value
             while value != 0:
                 value &= value - np.uint64(1)
@@ -98,10 +97,10 @@ def evaluate(
 
 
 @kernel
-def by_row(truth: Any, offsets: Any, rule: Any) -> None:
-    """Truths → of each row its rules in order: those of row r are ``rule[offsets[r]:offsets[r + 1]]``.
+def list_by_row(truth: Any, offsets: Any, rule: Any) -> None:
+    """List the rules of each row, in order: row r has ``rule[offsets[r]:offsets[r + 1]]``.
 
-    ``offsets`` int32[rows + 2] is all 0; of it the first rows + 1 are the answer.
+    ``offsets`` int32[rows + 2] is all 0; its first rows + 1 values are the result.
     """
     for pass_ in range(2):
         for n in range(truth.shape[0]):
@@ -127,7 +126,7 @@ def by_row(truth: Any, offsets: Any, rule: Any) -> None:
 
 @kernel
 def put_bits(mask: Any, bits: Any) -> Any:
-    """Truth values (bool[rows]) → one predicate's bits. Returns how many are true."""
+    """Set one predicate's bits by booleans (bool[rows]). Returns how many are true."""
     count = 0
     for row in range(mask.shape[0]):
         if mask[row]:

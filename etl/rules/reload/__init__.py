@@ -1,1 +1,1 @@
-"""Rules and taxonomies that change while a run goes on; a bad new one does not replace a good one."""
+"""Reading rules and taxonomies again while a run goes on; a bad new version leaves the last good one in use."""

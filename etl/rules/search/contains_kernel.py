@@ -1,4 +1,4 @@
-"""The part of kernels that looks for one literal in one text."""
+"""Kernels that search for single literals in chosen texts."""
 
 from __future__ import annotations
 
@@ -6,38 +6,57 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.intrinsics import equal_bytes, load_byte
-from etl.columns.kernels import inlined
-from etl.rules.search.literal_kernel import same
+from etl.columns.kernels import kernel
+from etl.rules.search.match_kernel import contains_literal
 
-ONE, SIXTEEN = np.uint64(1), np.uint64(16)
+ONE = np.uint64(1)
 
 
-@inlined
-def contains(begin: Any, length: Any, needle: Any, needles: Any) -> Any:
-    """Whether a literal is in a text: 16 places at once by the literal's first byte and its last."""
-    size = np.uint64(needles[1][needle])
-    if np.uint64(length) < size:
-        return False
-    data, cases, last = needles[2][needle], needles[3][needle], size - ONE
-    low, high = load_byte(data), load_byte(data + last)
-    other_low, other_high = low ^ load_byte(cases), high ^ load_byte(cases + last)
-    at, end = begin, begin + np.uint64(length) - last  # no literal begins at ``end`` or behind
-    if end - at < SIXTEEN:
-        while at < end:
-            if same(at, needle, needles):
-                return True
-            at += ONE
-        return False
-    while at < end:
-        at = min(at, end - SIXTEEN)  # some places twice, instead of bytes behind the text
-        first = equal_bytes(at, low) | equal_bytes(at, other_low)
-        both = first & (equal_bytes(at + last, high) | equal_bytes(at + last, other_high))
-        place = at
-        while both != 0:
-            if both & np.uint32(1) and same(place, needle, needles):
-                return True
-            both >>= np.uint32(1)
-            place += ONE
-        at += SIXTEEN
-    return False
+@kernel
+def find_in_rows(
+    truth: Any, first: Any, entries: Any, address: Any, length: Any, literals: Any, owners: Any, bits: Any, hits: Any
+) -> Any:
+    """Search for the literals ``entries[first[r]:first[r + 1]]`` of rule r in the texts of the rows in which the rule may match.
+
+    ``truth`` uint64[rules, words] has these rows. Literals that are found are set in ``bits`` and counted in ``hits``, under the
+    number in ``owners``. Returns the number of searches.
+    """
+    searches = 0
+    for rule in range(truth.shape[0]):
+        if first[rule] == first[rule + 1]:
+            continue
+        for word in range(truth.shape[1]):
+            value, bit = truth[rule, word], ONE
+            row = 64 * word
+            while value != 0:
+                if value & ONE and length[row] >= 0:
+                    for at in range(first[rule], first[rule + 1]):
+                        literal = entries[at]
+                        owner = owners[literal]
+                        if bits[owner, word] & bit == 0:
+                            searches += 1
+                            if contains_literal(address[row], length[row], literal, literals):
+                                bits[owner, word] |= bit
+                                hits[owner] += 1
+                value >>= ONE
+                bit <<= ONE
+                row += 1
+    return searches
+
+
+@kernel
+def contain_all_sets(address: Any, length: Any, values: Any, literals: Any, sets: Any, found: Any) -> None:
+    """``found`` bool[n]: whether each of the texts ``values`` int64[n] contains a literal of every set. Set s has the literals
+    ``sets[s]`` to ``sets[s + 1]``."""
+    for n in range(values.shape[0]):
+        text = values[n]
+        found[n] = True
+        for some in range(sets.shape[0] - 1):
+            one = False
+            for literal in range(sets[some], sets[some + 1]):
+                if contains_literal(address[text], length[text], literal, literals):
+                    one = True
+                    break
+            if not one:
+                found[n] = False
+                break

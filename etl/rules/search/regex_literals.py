@@ -1,4 +1,4 @@
-"""Texts that every match of a regular expression has in it: found in one scan, they say where it is worth trying."""
+"""Literals that every match of a regular expression contains: a scan for them says on which texts to test the expression."""
 
 from __future__ import annotations
 
@@ -15,53 +15,52 @@ from etl.scanner.tree import Atomic, Capture, Chars, Choice, Edge, Group, Node, 
 from etl.scanner.tree import Sequence as Parts
 
 SHORTEST = 2
-"""A single character is in too many texts to narrow anything down,"""
+"""Shortest literal in characters: a single character is in too many texts,"""
 
 RARE = frozenset("`^~!@#$|<>{}[];&*?+%")
-"""but for these, which few texts have."""
+"""except these, which are in few texts."""
 
 MOST = 256
-"""Alternatives; with more, every text is tried."""
+"""Largest number of alternatives; with more, every text is tested."""
 
 Dialect = Literal["re2", "regex", "java"]
-"""Who reads the expression: RE2, the package ``regex``, or Java."""
+"""What the expression is written for: RE2, the package ``regex``, or Java."""
 
-Alike = Mapping[str, str]
-"""Letters of ASCII → the other letter that each equals without regard to case."""
+EqualLetters = Mapping[str, str]
+"""Letters of ASCII → the letter beyond ASCII that each equals if case does not count."""
 
-_ALIKE: Mapping[Dialect, Alike] = {
+_EQUAL_LETTERS: Mapping[Dialect, EqualLetters] = {
     "re2": {"k": "\u212a", "s": "\u017f"},
     "regex": {"k": "\u212a", "s": "\u017f", "i": "\u0130"},
     "java": {},
 }
 
 _MOST_FORMS = 8
-"""Texts that one makes with the letters that equal those in it; a longer text is cut."""
+"""Largest number of forms of a literal that such letters make; a literal with more is cut."""
 
 _AMBIGUOUS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*(?:&&|\[)", re.DOTALL)
-"""In a class, what Java, RE2 and Python read each in its own way."""
+"""Notations in a class that Java, RE2 and Python read differently."""
 
 
-def required(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
-    """One of these texts, in some case of ASCII's letters, is in every text the pattern is found in; empty when no such are
-    known."""
-    tree = _tree(pattern)
-    found = _required(tree, _ALIKE[dialect]) if tree is not None else ()
+def required_literals(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
+    """Literals of which every match contains one, in any case of ASCII letters; empty if none are known."""
+    tree = _parse(pattern)
+    found = _required(tree, _EQUAL_LETTERS[dialect]) if tree is not None else ()
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
 
 
-def all_required(pattern: str, dialect: Dialect = "re2") -> list[tuple[str, ...]]:
-    """Sets of texts: one of each is in every text the pattern is found in, in some case of ASCII's letters. The best first."""
-    tree = _tree(pattern)
+def all_required_literals(pattern: str, dialect: Dialect = "re2") -> list[tuple[str, ...]]:
+    """Sets of literals: every match contains one of each set, in any case of ASCII letters. The longest first."""
+    tree = _parse(pattern)
     while isinstance(tree, Group | Capture | Atomic):
         tree = tree.part
-    found = _runs(list(_flat([tree])), _ALIKE[dialect]) if isinstance(tree, Parts) else ()
+    found = _runs(list(_flat([tree])), _EQUAL_LETTERS[dialect]) if isinstance(tree, Parts) else ()
     return sorted((one for one in dict.fromkeys(found) if one and len(one) <= MOST), key=_worth, reverse=True)
 
 
-def exactly_required(pattern: str) -> list[tuple[str, ...]]:
-    """Sets of texts with letters, the best first: one of each is in every text the pattern is found in, in just this case."""
-    tree = _tree(pattern)
+def exact_required_literals(pattern: str) -> list[tuple[str, ...]]:
+    """Sets of literals with letters: every match contains one of each set, in exactly this case. The longest first."""
+    tree = _parse(pattern)
     while isinstance(tree, Group | Capture | Atomic):
         tree = tree.part
     found = _runs(list(_flat([tree])), None) if isinstance(tree, Parts) else ()
@@ -74,17 +73,17 @@ def _has_letters(text: str) -> bool:
 
 
 def _worth(texts: Sequence[str]) -> int:
-    """How much they narrow down: the fewest characters of one of them."""
+    """How few texts contain one of them: the length of the shortest."""
     return min((SHORTEST if text in RARE else len(text) for text in texts), default=0)
 
 
-def shortest(pattern: str) -> int:
-    """Bytes that every text has at least in which the pattern is found."""
-    tree = _tree(pattern)
-    return _least(tree) if tree is not None else 0
+def min_length(pattern: str) -> int:
+    """A lower bound of the bytes of a match."""
+    tree = _parse(pattern)
+    return _min_length(tree) if tree is not None else 0
 
 
-def _tree(pattern: str) -> Node | None:
+def _parse(pattern: str) -> Node | None:
     if _AMBIGUOUS.search(pattern):
         return None
     try:
@@ -93,33 +92,33 @@ def _tree(pattern: str) -> Node | None:
         return None
 
 
-def _least(node: Node) -> int:
+def _min_length(node: Node) -> int:
     if isinstance(node, Chars):
         return 1
     if isinstance(node, Parts):
-        return sum(map(_least, node.parts))
+        return sum(map(_min_length, node.parts))
     if isinstance(node, Choice):
-        return min(map(_least, node.parts), default=0)
+        return min(map(_min_length, node.parts), default=0)
     if isinstance(node, Repeat):
-        return node.least * _least(node.part)
-    return _least(node.part) if isinstance(node, Group | Capture | Atomic) else 0
+        return node.least * _min_length(node.part)
+    return _min_length(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
-def _required(node: Node, alike: Alike | None) -> tuple[str, ...]:
+def _required(node: Node, equal: EqualLetters | None) -> tuple[str, ...]:
     if isinstance(node, Choice):
-        found = [_required(part, alike) for part in node.parts]
+        found = [_required(part, equal) for part in node.parts]
         return tuple(dict.fromkeys(text for one in found for text in one)) if all(found) else ()
     if isinstance(node, Repeat):
-        return _required(node.part, alike) if node.least else ()
+        return _required(node.part, equal) if node.least else ()
     if isinstance(node, Group | Capture | Atomic):
-        return _required(node.part, alike)
+        return _required(node.part, equal)
     if isinstance(node, Parts | Chars):
-        return max(_runs(list(_flat([node])), alike), key=_worth, default=())
+        return max(_runs(list(_flat([node])), equal), key=_worth, default=())
     return ()
 
 
 def _flat(parts: Sequence[Node]) -> Iterator[Node]:
-    """Parts one behind the other, out of plain groups."""
+    """The parts of a sequence in order, with groups and repeats resolved."""
     for part in parts:
         if isinstance(part, Parts):
             yield from _flat(part.parts)
@@ -130,7 +129,7 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             if part.most != part.least:
                 yield Repeat(part.part, 0, None)
         elif isinstance(part, Repeat) and part.least and isinstance(part.part, Parts | Group | Capture | Atomic):
-            # its first time follows what is in front, its last time is followed by what is behind
+            # the first repeat follows what is before, what is after follows the last repeat
             yield from _flat([part.part])
             yield Repeat(part.part, 0, None)
             if not _nests(part.part):
@@ -140,24 +139,24 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
 
 
 def _nests(node: Node) -> bool:
-    """Whether something in it repeats or has alternatives: such parts are not taken twice, which would double at each depth."""
+    """Whether it contains repeats or alternatives: such parts are not doubled, which would grow exponentially with depth."""
     if isinstance(node, Parts):
         return any(map(_nests, node.parts))
     return _nests(node.part) if isinstance(node, Group | Capture | Atomic) else not isinstance(node, Chars | Edge)
 
 
-def _runs(parts: Sequence[Node], alike: Alike | None) -> Iterator[tuple[str, ...]]:
-    """What a sequence asks for: each run of single characters, and what each other part asks for."""
+def _runs(parts: Sequence[Node], equal: EqualLetters | None) -> Iterator[tuple[str, ...]]:
+    """What a sequence requires: each run of single characters, and what each other part requires."""
     run: list[str] = []
     for part in parts:
-        forms = _single(part, alike)
+        forms = _single(part, equal)
         if run and (not forms or prod(map(len, [*run, forms])) > _MOST_FORMS):
             yield _texts(run)
             run = []
         if forms:
             run.append(forms)
         elif not isinstance(part, Chars):
-            yield _required(part, alike)
+            yield _required(part, equal)
     if run:
         yield _texts(run)
 
@@ -166,15 +165,15 @@ def _texts(run: Sequence[str]) -> tuple[str, ...]:
     return tuple("".join(forms) for forms in product(*run))
 
 
-def _single(node: Node, alike: Alike | None) -> str:
-    """The one character it stands for, or one letter in both cases, and with it a letter that equals that; of a choice all.
+def _single(node: Node, equal: EqualLetters | None) -> str:
+    """The one character that it matches, or one letter in both cases with a letter that equals it; of a choice all of them.
 
-    Without ``alike``, a letter in both cases is none: texts are in just this case.
+    Without ``equal``, a letter in both cases gives nothing: case counts.
     """
     if isinstance(node, Group | Capture | Atomic):
-        return _single(node.part, alike)
+        return _single(node.part, equal)
     if isinstance(node, Choice):
-        found = [_single(part, alike) for part in node.parts]
+        found = [_single(part, equal) for part in node.parts]
         return "".join(dict.fromkeys("".join(found))) if found and all(found) else ""
     if not isinstance(node, Chars) or node.of.wide or node.of.others or not node.of.ascii:
         return ""
@@ -183,4 +182,4 @@ def _single(node: Node, alike: Alike | None) -> str:
     if mask & (mask - 1) == 0:
         return char
     both_cases = char.isalpha() and mask == (1 << ord(char)) | (1 << ord(char.upper()))
-    return char + alike.get(char, "") if both_cases and alike is not None else ""
+    return char + equal.get(char, "") if both_cases and equal is not None else ""

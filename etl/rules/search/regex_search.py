@@ -1,7 +1,7 @@
-"""Regular expressions as functions of a column: RE2, or where RE2 has no form of one the package ``regex``.
+"""Regular expressions as functions of a column: RE2, or the package ``regex`` for those that RE2 does not support.
 
-RE2 compiles an expression anew for each column it is given. Where counted repeats make that slow, an automaton of the
-scanner, which is compiled once, takes its place.
+RE2 compiles an expression at each call. If counted repeats make that slow, an automaton of the scanner, which is compiled once,
+runs instead.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import Texts
-from etl.rules.search.backtracking import found
-from etl.rules.search.re2_syntax import automaton
+from etl.rules.search.backtracking import search_texts
+from etl.rules.search.re2_syntax import compile_automaton
 from etl.scanner.scanner import Scanner
 
 LARGE = 16
-"""Repeats from which on RE2 takes longer to compile an expression than to look for it in the texts of a batch."""
+"""Count of repeats from which on RE2 takes longer to compile an expression than to search the texts of a batch."""
 
 _COUNT = re.compile(r"\{(?P<least>\d+)(?:,(?P<most>\d*))?\}")
 
@@ -34,47 +34,47 @@ log = logging.getLogger("sluice.rules")
 
 
 class BadRegexError(ValueError):
-    """Neither engine takes the pattern."""
+    """Neither engine supports the pattern."""
 
 
 @lru_cache(maxsize=8192)
-def engine(pattern: str) -> Engine:
-    """Which engine takes it: ``re2`` or ``regex``. Raises BadRegexError."""
+def choose_engine(pattern: str) -> Engine:
+    """The engine that supports a pattern. Raises BadRegexError."""
     try:
         pc.match_substring_regex(pa.array([""], pa.string()), pattern)
     except pa.ArrowException:
-        return _slow_engine(pattern)
+        return _check_regex(pattern)
     return "re2"
 
 
 @dataclass(frozen=True)
 class AutomatonTest:
-    """An expression that an automaton looks for."""
+    """An automaton that searches texts for an expression."""
 
     scanner: Scanner
 
     def __call__(self, texts: pa.StringArray) -> pa.BooleanArray:
-        """Whether it is found in each text."""
+        """Whether each text has a match."""
         return self.scanner.matches(texts)
 
-    def at(self, texts: Texts, rows: Any) -> Any:
-        """Whether it is found in some texts, none of them null (bool[rows])."""
+    def test_rows(self, texts: Texts, rows: Any) -> Any:
+        """Whether each of these texts has a match (bool[rows]); none of them may be null."""
         return self.scanner.matches_at(texts, rows)
 
 
-def test_of(pattern: str, automata: bool) -> Test:
-    """Texts → whether the pattern is found in each."""
-    if engine(pattern) == "regex":
-        return _backtracking(pattern)
-    tree = automaton(pattern) if automata and _is_large(pattern) else None
+def compile_test(pattern: str, automata: bool) -> Test:
+    """A function of texts: whether each has a match."""
+    if choose_engine(pattern) == "regex":
+        return _backtracking_test(pattern)
+    tree = compile_automaton(pattern) if automata and _is_large(pattern) else None
     return AutomatonTest(Scanner([tree])) if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
 
 
 def _is_large(pattern: str) -> bool:
-    return any(int(found["most"] or found["least"]) >= LARGE for found in _COUNT.finditer(pattern))
+    return any(int(count["most"] or count["least"]) >= LARGE for count in _COUNT.finditer(pattern))
 
 
-def _slow_engine(pattern: str) -> Literal["regex"]:
+def _check_regex(pattern: str) -> Literal["regex"]:
     import regex
 
     try:
@@ -84,6 +84,6 @@ def _slow_engine(pattern: str) -> Literal["regex"]:
     return "regex"
 
 
-def _backtracking(pattern: str) -> Test:
-    """Look-around and back-references: a Python call for each distinct text that has the pattern's literals."""
-    return lambda texts: pa.array(list(found(pattern, iter(texts.to_pylist()), log)), pa.bool_())
+def _backtracking_test(pattern: str) -> Test:
+    """A Python call for each distinct text that contains the pattern's literals."""
+    return lambda texts: pa.array(list(search_texts(pattern, iter(texts.to_pylist()), log)), pa.bool_())

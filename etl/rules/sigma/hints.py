@@ -1,4 +1,4 @@
-"""What to do about what pySigma refuses: it says what is wrong, and seldom what is accepted."""
+"""Hints for pySigma's errors, which say what is wrong and rarely what is accepted."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from etl.api import nearest
 from etl.rules.correlation.model import KINDS
-from etl.rules.native import LEVELS
+from etl.rules.rule import LEVELS
 
 _MODIFIER = r"Modifier Sigma\w*?{}\w* incompatible to value type of '.*'"
 
 _HINTS: tuple[tuple[re.Pattern[str], str | Callable[[str], str]], ...] = tuple(
     (re.compile(pattern, re.DOTALL), hint)
     for pattern, hint in (
-        (r"Unknown modifier '(.*)'", lambda name: _modifier(name)),
+        (r"Unknown modifier '(.*)'", lambda name: _nearest_modifier(name)),
         (_MODIFIER.format("(?:Less|Greater|Compare)"), "it compares with a number"),
         (_MODIFIER.format("NotEqual"), "it compares with a text or a number"),
         (_MODIFIER.format("Exists"), "its value is true or false"),
@@ -40,8 +40,8 @@ _HINTS: tuple[tuple[re.Pattern[str], str | Callable[[str], str]], ...] = tuple(
 )
 
 
-def with_hint(error: object) -> str:
-    """An error's message, and what is accepted instead where that can be told."""
+def add_hint(error: object) -> str:
+    """The message of an error, with a hint if there is one."""
     text = str(error) or type(error).__name__
     for pattern, hint in _HINTS:
         if found := pattern.match(text):
@@ -49,7 +49,7 @@ def with_hint(error: object) -> str:
     return text
 
 
-def _modifier(name: str) -> str:
+def _nearest_modifier(name: str) -> str:
     from sigma.modifiers import modifier_mapping
 
     return nearest(name, modifier_mapping) or f"modifiers are {', '.join(sorted(modifier_mapping))}"

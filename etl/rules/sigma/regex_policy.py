@@ -1,4 +1,4 @@
-"""What pySigma takes for a regular expression: whatever one of our engines runs, look-around and back-references too."""
+"""pySigma's policy for regular expressions: those that one of our engines runs, with look-around and back-references."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from sigma.policy import SigmaPolicy
 from sigma.policy.regex_engine import RegexEngine
 
-from etl.rules.search.regex_search import BadRegexError, engine
+from etl.rules.search.regex_search import BadRegexError, choose_engine
 
 
-class OurEngines(RegexEngine):
-    """RE2 and the package ``regex``; what pySigma itself compiles are names with wildcards."""
+class SearchEngines(RegexEngine):
+    """RE2 and the package ``regex``. pySigma itself runs only patterns for names with wildcards."""
 
     def compile(self, pattern: str, flags: int = 0) -> Any:
         """Raises BadRegexError. The flags are those of Python's ``re``."""
@@ -21,10 +21,10 @@ class OurEngines(RegexEngine):
         import regex
 
         letters = "".join(letter for letter in "ims" if flags & re.RegexFlag[letter.upper()])
-        engine(f"(?{letters}){pattern}" if letters else pattern)
+        choose_engine(f"(?{letters}){pattern}" if letters else pattern)
         try:
             return regex.compile(pattern)
-        except regex.error:  # RE2's own notation
+        except regex.error:  # a notation of RE2 only
             return None
 
     @property
@@ -34,5 +34,5 @@ class OurEngines(RegexEngine):
 
 @lru_cache(maxsize=1)
 def policy() -> SigmaPolicy:
-    """For everything that pySigma reads."""
-    return SigmaPolicy(regex_engine=OurEngines())
+    """The policy for all rules that pySigma reads."""
+    return SigmaPolicy(regex_engine=SearchEngines())

@@ -1,0 +1,60 @@
+"""What an engine expects of the objects that evaluate predicates on a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from etl.api import Schema
+
+if TYPE_CHECKING:
+    from etl.columns.texts import Texts
+    from etl.rules.engine.batch_engine import Switches
+    from etl.rules.engine.bitsets import Bits
+    from etl.rules.engine.column_texts import Column
+
+
+@dataclass(frozen=True)
+class DeciderContext:
+    """What deciders are built with, besides their predicates."""
+
+    schema: Schema
+    switches: Switches
+    spent: dict[int, int]
+    """Nanoseconds by predicate, for predicates that are timed alone."""
+
+
+class Decider(Protocol):
+    """Evaluates the predicates of one group, which have numbers."""
+
+    @property
+    def deferred(self) -> Collection[int]:
+        """Predicates for which `decide` sets the rows where they may hold; `decide_rows` then decides in the rows that matter."""
+
+    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+        """Set the bits of the rows for which the predicates hold."""
+
+
+class DeferringDecider(Decider, Protocol):
+    """A decider with deferred predicates."""
+
+    def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+        """Set the bits of those of some rows (int64[n]) for which a deferred predicate holds."""
+
+
+DeciderType: TypeAlias = Callable[[str, Sequence[tuple[int, Any]], DeciderContext], Decider]
+"""Group, its predicates by number, context → decider."""
+
+
+class TextSearch(Protocol):
+    """Finds the texts of one field for which predicates of one family hold."""
+
+    def find(self, array: pa.Array, texts: Texts) -> list[tuple[int, Any]]:
+        """Numbers of predicates, each with the indexes of texts (int64[m])."""
+
+
+TextFinder: TypeAlias = Callable[[Sequence[tuple[int, Any]]], TextSearch]
+"""The predicates of a family on one field, by number → search."""

@@ -1,0 +1,115 @@
+"""Kernels that number the distinct texts of a column, and set the bits of rows by the predicates of their texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.columns.intrinsics import load_byte, load_long, store_byte, store_long
+from etl.columns.kernels import kernel, part
+from etl.columns.prefetching import AHEAD, prefetch_text
+from etl.columns.same_bytes import same_bytes
+
+EIGHT, ONE = np.uint64(8), np.uint64(1)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@part
+def _hash(at: Any, size: Any) -> Any:
+    hash_ = np.uint64(size) * _MIX
+    end = at + np.uint64(size)
+    if size >= 8:
+        last = end - EIGHT
+        while at < last:
+            hash_ = (hash_ ^ load_long(at)) * _MIX
+            hash_ ^= hash_ >> _HALF
+            at += EIGHT
+        rest = load_long(last)
+    else:
+        rest = np.uint64(0)
+        while at < end:
+            rest = rest << EIGHT | np.uint64(load_byte(at))
+            at += ONE
+    hash_ = (hash_ ^ rest) * _MIX
+    return hash_ ^ (hash_ >> _HALF)
+
+
+@part
+def _copy(target: Any, source: Any, size: Any) -> None:
+    end = source + np.uint64(size)
+    while end - source >= EIGHT:
+        store_long(target, load_long(source))
+        source += EIGHT
+        target += EIGHT
+    while source < end:
+        store_byte(target, load_byte(source))
+        source += ONE
+        target += ONE
+
+
+@kernel
+def number_texts(
+    address: Any, length: Any, arena: Any, room: Any, table: Any, hashes: Any, ends: Any, known: Any, code: Any
+) -> Any:  # fmt: skip
+    """``code`` int32[n]: the number of each text in the cache, -1 for null. New texts are copied to the arena.
+
+    ``arena`` is the address of ``room`` bytes, ``table`` int32[power of two] (-1: free), ``hashes`` uint64[most] and ``ends``
+    int32[most + 1] describe the ``known`` texts: text t is ``ends[t]`` to ``ends[t + 1]`` of the arena. Returns the number of
+    texts in the cache, or -1 if one more does not fit.
+    """
+    mask = np.uint64(table.shape[0] - 1)
+    texts = address.shape[0]
+    for n in range(texts):
+        if n + AHEAD < texts:
+            prefetch_text(address[n + AHEAD], length[n + AHEAD])
+        size = length[n]
+        if size < 0:
+            code[n] = -1
+            continue
+        hash_ = _hash(address[n], size)
+        slot = hash_ & mask
+        while True:
+            text = table[slot]
+            if text < 0:
+                if known >= hashes.shape[0] or ends[known] + size > room:
+                    return -1
+                _copy(arena + np.uint64(ends[known]), address[n], size)
+                ends[known + 1] = ends[known] + size
+                table[slot], hashes[known], code[n] = known, hash_, known
+                known += 1
+                break
+            alike = hashes[text] == hash_ and ends[text + 1] - ends[text] == size
+            if alike and same_bytes(arena + np.uint64(ends[text]), address[n], size):
+                code[n] = text
+                break
+            slot = (slot + ONE) & mask
+    return known
+
+
+@kernel
+def group_by_text(text: Any, predicate: Any, first: Any, predicates: Any) -> None:
+    """Group pairs by text: text t has ``predicates[first[t]:first[t + 1]]``. ``first`` int64[texts + 2] is all 0, and its first
+    texts + 1 values are the result."""
+    for n in range(text.shape[0]):
+        first[text[n] + 2] += 1
+    for t in range(2, first.shape[0]):
+        first[t] += first[t - 1]
+    for n in range(text.shape[0]):
+        predicates[first[text[n] + 1]] = predicate[n]
+        first[text[n] + 1] += 1
+
+
+@kernel
+def set_row_bits(code: Any, row: Any, first: Any, predicates: Any, bits: Any, hits: Any) -> None:
+    """Set the bits of rows by the predicates of texts: value n is text ``code[n]`` (negative: null), in row ``row[n]``."""
+    for n in range(code.shape[0]):
+        text = code[n]
+        if text < 0:
+            continue
+        word, bit = row[n] >> 6, ONE << np.uint64(row[n] & 63)
+        for at in range(first[text], first[text + 1]):
+            predicate = predicates[at]
+            bits[predicate, word] |= bit
+            hits[predicate] += 1
