@@ -12,6 +12,12 @@ from etl.config.model import OptionPath
 from etl.config.report import Report
 
 _OVERRIDE = re.compile(r"(?:\$\.)?(?P<path>[^=]+?)\s*=\s*(?P<value>.*)", re.DOTALL)
+_OPTIONAL = ("run", "dead_letters")
+"""Keys of a file that hold options, and that a file may leave out."""
+
+_SINGLE = ("source", "sink")
+"""Keys of a file that hold the options of one component; ``sources`` and others hold components by their names."""
+
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
@@ -46,7 +52,7 @@ def _put(root: dict[str, Any], dotted: str, value: Any, report: Report) -> None:
     for part in parts[:-1]:
         step = int(part) if isinstance(node, list) and part.isdigit() else part
         child = _child(node, step)
-        if child is None and isinstance(node, dict) and len(path) > 1:
+        if child is None and isinstance(node, dict) and _holds_options((*path, step)):
             child = node[part] = {}  # an option that the file does not give, such as batch.max_events
         if not isinstance(child, (dict, list)):
             names = [str(name) for name in node] if isinstance(node, dict) else [f"0 to {len(node) - 1}"]
@@ -63,6 +69,11 @@ def _put(root: dict[str, Any], dotted: str, value: Any, report: Report) -> None:
     report.overridden.add(path)
     if isinstance(value, str):
         report.substituted[path] = value
+
+
+def _holds_options(path: OptionPath) -> bool:
+    """Whether a mapping at this path has options, and not names that the user gives."""
+    return path[0] in _OPTIONAL or len(path) > (1 if path[0] in _SINGLE else 2)
 
 
 def _child(node: Any, step: str | int) -> Any:

@@ -176,6 +176,17 @@ def test_bad_overrides_are_problems(tmp_path: Path) -> None:
     }
 
 
+def test_an_override_sets_options_that_the_file_leaves_out(tmp_path: Path) -> None:
+    text = "source: {type: lines, path: x}\nsink: {type: out, path: y}\n"
+
+    found = checked(tmp_path, text, overrides=["run.max_batch_bytes=3MiB", "sink.batch.max_events=7"])
+
+    assert not found.problems
+    assert found.pipeline is not None
+    assert found.pipeline.run.max_batch_bytes == 3 << 20
+    assert found.pipeline.sinks["main"].sink.batch.max_events == 7
+
+
 def test_yaml_1_1_truths_get_a_hint(tmp_path: Path) -> None:
     found = checked(tmp_path, "source: {type: lines, path: x, follow: no}\n")
 
