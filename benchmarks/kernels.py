@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from benchmarks import apache, sshd, w1
 from benchmarks.expressions import grok_patterns
 from benchmarks.workload import Workload
-from connectors import json_lines
-from connectors.file.charset import Charset
-from connectors.file.line_cutter import LineCutter
+from connectors.shared import json_lines
+from connectors.shared.lines.charset import Charset
+from connectors.shared.lines.line_cutter import LineCutter
 from etl.api import ArrowStep, Outcome
 from etl.catalogue import installed
 
@@ -98,7 +98,7 @@ def _cut_log(workload: Workload, lines: int) -> tuple[bytes, Sequence[pa.RecordB
 
 
 def _cutting(text: bytes) -> Iterator[pa.RecordBatch]:
-    return LineCutter(Charset("utf-8"), BLOCK_BYTES).lines(io.BytesIO(text).readinto, 0)
+    return LineCutter(Charset("utf-8"), BLOCK_BYTES).cut_batches(io.BytesIO(text).readinto, 0)
 
 
 def _rates(kernel: Callable[[], object], lines: int) -> list[float]:

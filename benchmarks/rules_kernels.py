@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks import fleet
 from benchmarks.places import acceptance
 from connectors.file.source import FileSource
-from connectors.json_lines import encode
+from connectors.shared.json_lines import encode
 from etl.api import ArrowStep, Limit, visible
 from etl.columns.texts import owned
 from etl.rules.compiled_rules import required_fields

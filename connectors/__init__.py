@@ -1,1 +1,1 @@
-"""Sources and sinks, one package or module a system."""
+"""Sources and sinks, one module or package for each system; look-up tables; and `shared`, what several of them use."""

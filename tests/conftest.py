@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from etl.running.shared_session import SharedSession
 
-sys.path.append(str(ROOT / "tests" / "connectors"))  # what tests do to a broker or a web server is for tests/delivery, too
-
 pytest_plugins = ["servers.fixtures"]
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from connectors.database.database_url import UrlError, parse_url
 from connectors.database.drivers import ConnectionSettings
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Duration, Finding
 
 if TYPE_CHECKING:

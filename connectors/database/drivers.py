@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectors.database.database_url import DatabaseUrl, Dialect
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import is_private, output_mode
 
 if TYPE_CHECKING:

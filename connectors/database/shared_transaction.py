@@ -19,10 +19,10 @@ import pyarrow as pa
 from connectors.database.drivers import ConnectionSettings
 from connectors.database.event_positions import END_OF_SPLIT, START_OF_SPLIT
 from connectors.database.ledger import LedgerEntry
-from connectors.database.replay_buffer import ReplayBuffer
 from connectors.database.row_isolation import to_rejects, write_accepted_rows
 from connectors.database.session import Session, session_key
 from connectors.database.writer import TargetTable
+from connectors.database.written_batches import WrittenBatches
 from etl.api import Rejects, Result, Retry, Staged
 
 
@@ -32,7 +32,7 @@ class SharedTransaction:
 
     settings: ConnectionSettings
     writers: list[PartitionWriter] = field(default_factory=list)
-    log: ReplayBuffer = field(default_factory=ReplayBuffer)
+    batches: WrittenBatches = field(default_factory=WrittenBatches)
     session: Session | None = None
     unfinished: int = 0
 
@@ -61,7 +61,7 @@ class SharedTransaction:
             rejects = to_rejects(batch, bad)
             writer.store_rejects(session, rejects)
         if accepted.num_rows:
-            self.log.add(number, accepted)
+            self.batches.add(number, accepted)
         writer.rejects += rejects
         return rejects
 
@@ -73,16 +73,15 @@ class SharedTransaction:
             self._close()
 
     def _commit(self, retry: Retry) -> None:
-        for attempt in range(retry.attempts):
-            if attempt:
-                longest = min(retry.initial_backoff.total_seconds() * 2 ** (attempt - 1), retry.max_backoff.total_seconds())
-                time.sleep(random.uniform(0, longest))
+        for tries in range(retry.attempts):
+            if tries:
+                time.sleep(random.uniform(0, retry.max_pause_seconds(tries)))
             try:
                 with _RollBackOnError(self):
                     self._ensure_begun().run("COMMIT")
                 return
             except OSError:
-                if attempt + 1 == retry.attempts:
+                if tries + 1 == retry.attempts:
                     raise
 
     def roll_back(self) -> None:
@@ -98,7 +97,7 @@ class SharedTransaction:
 
     def _close(self) -> None:
         self.session = None
-        self.log.close()
+        self.batches.close()
         _transactions.pop(session_key(self.settings), None)
 
     def _ensure_begun(self) -> Session:
@@ -113,7 +112,7 @@ class SharedTransaction:
             writer.reset_claim()
             if writer.events:
                 writer.claim()
-        for number, batch in self.log:
+        for number, batch in self.batches:
             writer = self.writers[number]
             if not writer.is_written and write_accepted_rows(session, writer.table.open()[1], batch)[1]:
                 raise OSError(

@@ -16,7 +16,7 @@ from connectors.http.connection_settings import (
     check_secrets,
 )
 from connectors.http.urls import check_urls
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Component, Duration, Finding
 
 ClusterUrl = Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")]

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors import json_lines
 from connectors.elasticsearch.index_naming import TIME_FIELD, index_names
-from connectors.file.path_template import Template, parse_template
-from connectors.json_lines import Frame
+from connectors.shared import json_lines
+from connectors.shared.json_lines import Frame
+from connectors.shared.path_template import Template, parse_template
 from etl.api import IDENTITY, visible
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.file.date_patterns import check_dates, suggest_date
-from connectors.file.path_template import NULL, Template, date_names, encode_distinct, is_date_pattern, parse_template
+from connectors.shared.date_patterns import check_dates, suggest_date
+from connectors.shared.path_template import NULL, Template, date_names, encode_distinct, is_date_pattern, parse_template
 from etl.api import FieldName, Finding, Schema, format_type, nearest
 
 MAX_NAME_BYTES = 255

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from connectors.elasticsearch.bulk_response import raise_for_response
 from connectors.elasticsearch.mappings import make_mappings
-from connectors.file.path_template import parse_template
 from connectors.http.client import Client
+from connectors.shared.path_template import parse_template
 from etl.api import ComponentError, Finding, Schema, cut, visible
 
 log = logging.getLogger("sluice.elasticsearch")

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from connectors.elasticsearch.bulk_response import error_reason, raise_for_response
-from connectors.file.path_template import parse_template
 from connectors.http.client import Client
+from connectors.shared.path_template import parse_template
 from etl.api import Finding, Schema, visible
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from connectors.elasticsearch.connection_options import ClusterOptions
 from connectors.elasticsearch.documents import Action, BulkEncoding
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
-from connectors.file.path_template import example_path, parse_template
+from connectors.shared.path_template import example_path, parse_template
 from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, unknown_field, visible
 
 

@@ -1,1 +1,4 @@
-"""The `file` source and sink, and the encodings they share."""
+"""The `file` source and sink.
+
+`reading` finds, follows and identifies the files of the source; `writing` stages, appends and publishes those of the sink.
+"""

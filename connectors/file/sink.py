@@ -10,15 +10,15 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.file import option_checks
-from connectors.file.appender import Appender
-from connectors.file.encodings import EXTENSIONS, Compression, Encoding, Format
-from connectors.file.part_layout import PartLayout
-from connectors.file.part_publisher import PartPublisher, join_bytes, join_parquet
-from connectors.file.path_template import Template, example_path, parse_template
-from connectors.file.staging import StagingWriter
-from connectors.file.stores import create_store
-from connectors.json_lines import Nulls
+from connectors.file.writing import option_checks
+from connectors.file.writing.appender import Appender
+from connectors.file.writing.encodings import EXTENSIONS, Compression, Encoding, Format
+from connectors.file.writing.part_layout import PartLayout
+from connectors.file.writing.part_publisher import PartPublisher, join_bytes, join_parquet
+from connectors.file.writing.staging import StagingWriter
+from connectors.file.writing.stores import create_store
+from connectors.shared.json_lines import Nulls
+from connectors.shared.path_template import Template, example_path, parse_template
 from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, visible
 
 

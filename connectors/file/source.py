@@ -9,19 +9,19 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from connectors.file.batch_limit import apply_limit
-from connectors.file.charset import charset
-from connectors.file.event_ends import LineEnds, event_cutter, event_ends
-from connectors.file.file_location import FileLostError, open_tracked
-from connectors.file.file_scan import FileScan
-from connectors.file.file_stat import path_as_text
-from connectors.file.glob_match import is_matched
-from connectors.file.inventory import Inventory
-from connectors.file.line_cutter import BLOCK_BYTES
-from connectors.file.multiline import Multiline
-from connectors.file.split_planner import PACK_SLOT, FileRange, plan_splits
-from connectors.file.streams import CorruptError, Stream
-from connectors.file.tracked_files import END, FileOffsets
+from connectors.file.reading.batch_limit import apply_limit
+from connectors.file.reading.file_location import FileLostError, open_tracked
+from connectors.file.reading.file_probe import FileProbe
+from connectors.file.reading.file_scan import FileScan
+from connectors.file.reading.file_stat import path_as_text
+from connectors.file.reading.globs import is_matched
+from connectors.file.reading.split_planner import PACK_SLOT, FileRange, plan_splits
+from connectors.file.reading.streams import CorruptError, Stream
+from connectors.file.reading.tracked_files import END, FileOffsets
+from connectors.shared.lines.charset import charset
+from connectors.shared.lines.event_boundaries import LineBoundaries, create_boundaries, create_cutter
+from connectors.shared.lines.line_cutter import BLOCK_BYTES
+from connectors.shared.lines.multiline import Multiline
 from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
 
 
@@ -122,40 +122,40 @@ class FileSource(Source):
 
     def probe(self) -> Iterable[Finding]:
         """Check that there are files and that they can be opened."""
-        yield from Inventory(self.path, self.exclude).check()
+        yield from FileProbe(self.path, self.exclude).check()
 
     @property
     def skips(self) -> str | None:
         """The option that skips existing text, if it is set."""
         return "start: end" if self.begin == "end" else None
 
-    def silence(self, reached: Offset | None) -> str:
+    def explain_no_events(self, committed: Offset | None) -> str:
         """Return how many files there are, and why nothing of them was read."""
-        inventory = Inventory(self.path, self.exclude)
+        files = FileProbe(self.path, self.exclude)
         return (
-            inventory.obstacle
-            or f"{inventory.match_summary}; {super().silence(reached if reached and reached['files'] else None)}"
+            files.obstacle
+            or f"{files.summary}; {super().explain_no_events(committed if committed and committed['files'] else None)}"
         )
 
     def start(self) -> Offset:
         """Return the offset where nothing is read; with ``start: end``, where all current text is."""
         if self.begin == "beginning":
             return FileOffsets().to_json()
-        found = FileScan(self.path, self.exclude, LineEnds(charset(self.charset))).update_offsets(FileOffsets())
+        found = FileScan(self.path, self.exclude, LineBoundaries(charset(self.charset))).update_offsets(FileOffsets())
         return replace(found, files={name: replace(file, begin=file.offset) for name, file in found.files.items()}).to_json()
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Return the end of the next batch: the last newline of each file, or what the limit allows."""
         begin = FileOffsets.from_json(start)
-        ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
-        scan = FileScan(self.path, self.exclude, ends, limit.bounded, limit.max_bytes)
+        boundaries = create_boundaries(self.charset, self.max_line_bytes, self.multiline)
+        scan = FileScan(self.path, self.exclude, boundaries, limit.bounded, limit.max_bytes)
         target = FileOffsets.from_json(limit.until) if limit.until else scan.update_offsets(begin)
-        return apply_limit(begin, target, limit, ends).to_json()
+        return apply_limit(begin, target, limit, boundaries).to_json()
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide large files, and pack small ones."""
-        ends = event_ends(self.charset, self.max_line_bytes, self.multiline)
-        return plan_splits(FileOffsets.from_json(start), FileOffsets.from_json(end), parallelism, ends)
+        boundaries = create_boundaries(self.charset, self.max_line_bytes, self.multiline)
+        return plan_splits(FileOffsets.from_json(start), FileOffsets.from_json(end), parallelism, boundaries)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """Read batches of about 2 MiB."""
@@ -176,8 +176,8 @@ class FileSource(Source):
             return
         with stream:
             reader = _Reader(stream, part)
-            cutter = event_cutter(self.charset, self.max_line_bytes, self.multiline)
-            yield from cutter.lines(reader.readinto, part.begin)
+            cutter = create_cutter(self.charset, self.max_line_bytes, self.multiline)
+            yield from cutter.cut_batches(reader.readinto, part.begin)
         if reader.error:
             yield _reject_missing(stream.at, "corrupt-archive", reader.error)
         elif part.end != END and stream.at < part.end:

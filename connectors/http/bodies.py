@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from connectors import json_lines
-from connectors.json_lines import PLAIN
+from connectors.shared import json_lines
+from connectors.shared.json_lines import PLAIN
 from etl.api import IDENTITY
 
 Format = Literal["json", "ndjson", "object"]

@@ -23,10 +23,10 @@ from http.client import (
 from typing import NamedTuple
 from urllib.parse import urljoin
 
-from connectors.deadline import DeadlineSocket
 from connectors.http.connection_settings import ConnectionSettings
 from connectors.http.urls import parse_url
-from connectors.tls import ClientTls
+from connectors.shared.deadline import DeadlineSocket
+from connectors.shared.tls import ClientTls
 from etl.api import ComponentError, cut
 
 CONNECT_SECONDS = 10.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Finding
 
 MAX_RESPONSE_BYTES = 1 << 29

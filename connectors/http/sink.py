@@ -19,7 +19,7 @@ from connectors.http.connection_settings import (
 from connectors.http.statuses import Status, Statuses, in_both
 from connectors.http.urls import Url, check_urls
 from connectors.http.writer import RequestWriter
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Batching, Duration, Finding, Guarantee, Schema, Sink, Task
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]

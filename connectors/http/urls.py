@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Finding
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s/?#]+([/?][^\s#]*)?$")]

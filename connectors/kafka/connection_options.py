@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, SecretStr
 
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import Duration, Finding
 
 BrokerAddress = Annotated[

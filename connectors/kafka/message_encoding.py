@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors import json_lines
 from connectors.kafka.field_texts import as_bytes, as_texts
 from connectors.kafka.topic_template import TopicTemplate
+from connectors.shared import json_lines
 
 if TYPE_CHECKING:
     import numpy as np

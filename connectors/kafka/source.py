@@ -19,8 +19,8 @@ from connectors.kafka.probe import probe_topics
 from connectors.kafka.range_reader import RangeReader
 from connectors.kafka.start_offsets import StartMode, StartOffsets
 from connectors.kafka.topic_creation import TopicCreation, create_missing
-from connectors.kafka.topic_discovery import TopicDiscovery, topic_discovery
-from connectors.kafka.topics import LEGAL_TOPIC, TopicSelection, TopicVanishedError
+from connectors.kafka.topics import LEGAL_TOPIC, TopicDiscovery, TopicSelection, TopicVanishedError, topic_discovery
+from connectors.shared.broker_options import check_distinct_fields, check_start
 from etl.api import OFFSET, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 
@@ -118,10 +118,9 @@ class KafkaSource(ClusterOptions, Source):
         """Check options that need or exclude each other, and topic names."""
         yield from self.check_access()
         yield from self._check_topics()
-        yield from self._check_start()
-        names = self._columns.names()
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Finding("duplicate-field", f"two options fill the field {name!r}", (), "give them different fields")
+        yield from check_start(self.begin, self.start_time, self.start_offsets, self.start_group, self.commit_group)
+        yield from self._check_start_topics()
+        yield from check_distinct_fields(self._columns.names())
 
     def fields(self) -> Schema:
         """Return the value and the fields that options add."""
@@ -221,18 +220,7 @@ class KafkaSource(ClusterOptions, Source):
         except re.error as error:
             yield Finding("bad-regex", f"the pattern cannot be compiled: {error}", ("pattern",), at=error.pos)
 
-    def _check_start(self) -> Iterator[Finding]:
-        needed = {
-            "timestamp": ("start_time", self.start_time),
-            "offsets": ("start_offsets", self.start_offsets),
-            "group": ("start_group", self.start_group or self.commit_group),
-        }
-        for how, (option, value) in needed.items():
-            if self.begin == how and not value:
-                yield Finding("missing-option", f"start: {how} needs {option}", ("start",), f"add {option}: …")
-            elif self.begin != how and value and value is not self.commit_group:
-                message = f"{option} is given, but start is {self.begin}"
-                yield Finding("unused-option", message, (option,), f"write start: {how}", severity="warning")
+    def _check_start_topics(self) -> Iterator[Finding]:
         for name in self.start_offsets if self.topics else ():
             if name not in self.topics:
                 message = f"{name!r} is not one of the topics to read"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectors.kafka.clients import Client, admin_client
@@ -15,8 +17,13 @@ from etl.api import ComponentError, nearest
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
+    from connectors.kafka.offset_ranges import OffsetRanges
+
 LEGAL_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 """Topic names that Kafka accepts."""
+
+GONE_SECONDS = 10.0
+"""How long a topic must be missing until it counts as deleted: a broker that has just started knows no topics."""
 
 
 class TopicVanishedError(ConnectionError):
@@ -152,3 +159,41 @@ def _offset_spec(name: str, *arguments: int) -> Any:
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
     return getattr(OffsetSpec, name)(*arguments)
+
+
+@dataclass
+class TopicDiscovery:
+    """The topics that were found last. One object a planner process."""
+
+    settings: ClientSettings
+    selection: TopicSelection
+    clock: Callable[[], float] = time.monotonic
+    _searched_at: float | None = None
+    _topics: dict[str, Topic] = field(default_factory=dict)
+    _missing: dict[str, float] = field(default_factory=dict)
+
+    def topics(self, begin: OffsetRanges, every: float) -> dict[str, Topic]:
+        """Return the topics that exist; list them again after ``every`` seconds.
+
+        Raises TopicVanishedError if a topic is missing, possibly only for a moment.
+        """
+        now = self.clock()
+        if self._searched_at is None or now - self._searched_at >= every:
+            self._topics, self._searched_at = self.selection.find(self.settings), now
+        missing = [name for name in begin.topics if name not in self._topics]
+        self._missing = {name: self._missing.get(name, now) for name in missing}
+        for name, since in self._missing.items():
+            if now - since < GONE_SECONDS:
+                self._searched_at = None
+                raise TopicVanishedError(f"kafka {self.settings.servers}: there is no topic {name!r} any more")
+        return self._topics
+
+    def invalidate(self) -> None:
+        """Make the next call list the topics again."""
+        self._searched_at = None
+
+
+@lru_cache(maxsize=64)
+def topic_discovery(settings: ClientSettings, selection: TopicSelection) -> TopicDiscovery:
+    """Return the discovery of this process for these topics."""
+    return TopicDiscovery(settings, selection)

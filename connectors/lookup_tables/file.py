@@ -124,7 +124,7 @@ class FileTable(LookupTable):
         if caster.count:
             log.warning("%s: %s", self._display_name, caster.describe(self._describe_row))
 
-    def place(self, row: int) -> str | None:
+    def locate_row(self, row: int) -> str | None:
         line = self._line(row)
         return f"{self._display_name}:{line}" if line else f"{self._display_name}, row {row + 1:,}"
 

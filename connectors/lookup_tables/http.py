@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from email.utils import parsedate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field, SecretStr
 
-from connectors.http.conditional_requests import response_version, version_condition
 from connectors.http.connection_settings import (
     ConnectionSettings,
     basic_credentials,
@@ -23,13 +24,15 @@ from connectors.http.connection_settings import (
 )
 from connectors.http.urls import Url, check_urls
 from connectors.lookup_tables.file import FileTable
-from connectors.tls import ClientTls
+from connectors.shared.tls import ClientTls
 from etl.api import ComponentError, Duration, Finding, LookupTable, Newer, Size
 
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 _PROBE_SECONDS = 5.0
 _TEMPORARY = (408, 425, 429)
+_HASH_PREFIX = "sha256:"
+"""Begin of a version that is a hash of the body."""
 
 
 class HttpTable(LookupTable):
@@ -104,15 +107,15 @@ class HttpTable(LookupTable):
                 yield Finding("not-ready", f"{response.server} answers {response.status} to HEAD", ("url",))
 
     def newer(self, columns: Sequence[str], version: str | None) -> Newer | None:
-        response = self._request("GET", self.timeout.total_seconds(), version_condition(version))
+        response = self._request("GET", self.timeout.total_seconds(), _version_condition(version))
         if response.status == 304 and version is not None:
             return None
         self._raise_for_response(response)
-        now = response_version(response.headers, response.body)
+        now = _response_version(response.headers, response.body)
         return (
             None
             if now == version
-            else Newer(now, lambda: self._rows(response, columns), lambda row: self._describe_row(response, row))
+            else Newer(now, lambda: self._rows(response, columns), lambda row: self._locate_row(response, row))
         )
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -127,11 +130,11 @@ class HttpTable(LookupTable):
         with self._as_file(response) as file:
             yield from file.read(columns)
 
-    def _describe_row(self, response: Any, row: int) -> str | None:
+    def _locate_row(self, response: Any, row: int) -> str | None:
         if self.format == "text":
             return None
         with self._as_file(response) as file:
-            return file.place(row)
+            return file.locate_row(row)
 
     def _raise_for_response(self, response: Any) -> None:
         """Raise the error of a response that is not a table."""
@@ -189,3 +192,20 @@ def _content_length(response: Any) -> int:
     """Return the length that a response to HEAD declares; 0 if it declares none."""
     text = response.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() else 0
+
+
+# ── Conditional requests: fetch a resource only if it has changed (RFC 9110, section 13) ───────────
+
+
+def _response_version(headers: Mapping[str, str], body: bytes) -> str:
+    """Return a text that changes with the body: the server's validator, or a hash of the body. Header names are in lower
+    case.
+    """
+    return headers.get("etag") or headers.get("last-modified") or _HASH_PREFIX + hashlib.sha256(body).hexdigest()[:32]
+
+
+def _version_condition(version: str | None) -> Mapping[str, str]:
+    """Return the header that makes the server respond 304 if this version is current; empty if the version is a hash."""
+    if version is None or version.startswith(_HASH_PREFIX):
+        return {}
+    return {"If-Modified-Since" if parsedate(version) else "If-None-Match": version}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from connectors.rocketmq.cluster import OffsetBounds
+from connectors.rocketmq.protocol.cluster import OffsetBounds
+from connectors.rocketmq.protocol.routes import Queue
 from connectors.rocketmq.puller import LostRange
 from connectors.rocketmq.queue_offsets import QueueOffsets
-from connectors.rocketmq.routes import Queue
 from etl.api import Limit, Split
 
 DEFAULT_EVENT_BYTES = 256.0

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectors.rocketmq.cluster import Cluster
-from connectors.rocketmq.codes import SEND_BATCH_MESSAGE, SLAVE_NOT_AVAILABLE, SUCCESS, is_illegal, to_exception
-from connectors.rocketmq.connection import Connection
 from connectors.rocketmq.message_encoding import EncodedMessages
-from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.protocol.cluster import Cluster
+from connectors.rocketmq.protocol.codes import SEND_BATCH_MESSAGE, SLAVE_NOT_AVAILABLE, SUCCESS, is_illegal, to_exception
+from connectors.rocketmq.protocol.connection import Connection
+from connectors.rocketmq.protocol.routes import Queue
 
 if TYPE_CHECKING:
     import numpy as np

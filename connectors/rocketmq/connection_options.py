@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from pydantic import Field, SecretStr
 
-from connectors.rocketmq.connection import ConnectionSettings
-from connectors.rocketmq.endpoint import host_and_port
-from connectors.rocketmq.signature import Login
-from connectors.tls import ClientTls
+from connectors.rocketmq.protocol.connection import ConnectionSettings
+from connectors.rocketmq.protocol.endpoint import host_and_port
+from connectors.rocketmq.protocol.signature import Login
+from connectors.shared.tls import ClientTls
 from etl.api import Component, Duration, Finding
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors import json_lines
-from connectors.rocketmq.message_columns import KEYS, TAGS
+from connectors.rocketmq.messages.message_columns import KEYS, TAGS
+from connectors.shared import json_lines
 from etl.api import IDENTITY
 
 if TYPE_CHECKING:

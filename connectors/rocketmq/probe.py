@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from connectors.rocketmq.cluster import Cluster, group_by_broker
-from connectors.rocketmq.connection import ConnectionSettings
-from connectors.rocketmq.name_servers import UnknownTopicError
+from connectors.rocketmq.protocol.cluster import Cluster, group_by_broker
+from connectors.rocketmq.protocol.connection import ConnectionSettings
+from connectors.rocketmq.protocol.name_servers import UnknownTopicError
 from etl.api import Finding
 
 PROBE_TIMEOUT_SECONDS = 3.0

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from connectors.rocketmq.codes import (
+from connectors.rocketmq.protocol.codes import (
     PULL_MESSAGE,
     PULL_NOT_FOUND,
     PULL_OFFSET_MOVED,
@@ -19,9 +19,9 @@ from connectors.rocketmq.codes import (
     BusyError,
     to_exception,
 )
-from connectors.rocketmq.connection import Connection
-from connectors.rocketmq.frames import Answer
-from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.protocol.connection import Connection
+from connectors.rocketmq.protocol.frames import Answer
+from connectors.rocketmq.protocol.routes import Queue
 
 MAX_PENDING = 8
 """Maximum number of requests in flight."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.protocol.routes import Queue
 from etl.api import Offset
 
 

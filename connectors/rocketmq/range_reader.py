@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -12,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.rocketmq import tags
-from connectors.rocketmq.cluster import Cluster
-from connectors.rocketmq.connection import Connection
-from connectors.rocketmq.filter_check import check_filter
-from connectors.rocketmq.message_columns import TAGS, MessageColumns, property_texts
-from connectors.rocketmq.nested_messages import has_nested_messages, is_nested, unnest
+from connectors.rocketmq.messages.message_columns import TAGS, MessageColumns, property_texts
+from connectors.rocketmq.messages.nested_messages import has_nested_messages, is_nested, unnest
+from connectors.rocketmq.messages.stored_messages import OFFSET, StoredMessages
+from connectors.rocketmq.protocol.cluster import Cluster
+from connectors.rocketmq.protocol.codes import CHECK_CLIENT_CONFIG
+from connectors.rocketmq.protocol.connection import Connection
+from connectors.rocketmq.protocol.routes import Queue
 from connectors.rocketmq.puller import SQL, TAG, LostRange, Puller, pull_fields
-from connectors.rocketmq.routes import Queue
-from connectors.rocketmq.stored_messages import OFFSET, StoredMessages
 from etl.api import OFFSET as OFFSET_COLUMN
 from etl.api import ComponentError, Rejects
 
@@ -66,7 +67,7 @@ class RangeReader:
                 f"rocketmq: topic {queue.topic!r} is of the type BatchCQ, whose messages have "
                 "properties that brokers do not see; remove filter, and use a step filter after the source"
             )
-        check_filter(connection, queue.topic, self.group, self.filter)
+        _check_filter(connection, queue.topic, self.group, self.filter)
         return self.filter, SQL
 
     def _events(
@@ -107,6 +108,15 @@ class RangeReader:
         found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(zero_copy_only=False)
         found |= is_nested(stored)
         return stored if found.all() else stored.at(found)
+
+
+def _check_filter(connection: Connection, topic: str, group: str, condition: str) -> None:
+    """Raise ComponentError if the broker does not support filters, or not this one: a broker sends all messages if it cannot
+    parse the filter of a pull.
+    """
+    wanted = {"topic": topic, "subString": condition, "expressionType": SQL}
+    body = json.dumps({"clientId": "sluice", "group": group, "subscriptionData": wanted}).encode()
+    connection.call(CHECK_CLIENT_CONFIG, {}, body)
 
 
 @cache

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from connectors.rocketmq.cluster import cluster
 from connectors.rocketmq.connection_options import ClusterOptions
 from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.probe import probe_topics
+from connectors.rocketmq.protocol.cluster import cluster
 from connectors.rocketmq.source import GroupName, TopicName
 from connectors.rocketmq.topic_creation import TopicCreation, create_missing
 from connectors.rocketmq.writer import MAX_REQUEST_BYTES, TopicWriter

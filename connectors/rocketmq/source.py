@@ -10,17 +10,17 @@ import pyarrow as pa
 from pydantic import Field
 
 from connectors.rocketmq import batch_planner, tags
-from connectors.rocketmq.cluster import cluster
+from connectors.rocketmq.broker_offsets import fetch_all_bounds, mirror_offsets
 from connectors.rocketmq.connection_options import ClusterOptions
-from connectors.rocketmq.group_commit import mirror_offsets
-from connectors.rocketmq.message_columns import KEYS, TAGS, MessageColumns
-from connectors.rocketmq.offset_bounds import fetch_all_bounds
+from connectors.rocketmq.messages.message_columns import KEYS, TAGS, MessageColumns
 from connectors.rocketmq.probe import probe_topics
+from connectors.rocketmq.protocol.cluster import cluster
+from connectors.rocketmq.protocol.routes import Queue
 from connectors.rocketmq.queue_offsets import QueueOffsets
 from connectors.rocketmq.range_reader import OnDataLoss, RangeReader, reject_lost
-from connectors.rocketmq.routes import Queue
 from connectors.rocketmq.start_offsets import StartOffsets
 from connectors.rocketmq.topic_creation import TopicCreation, create_missing
+from connectors.shared.broker_options import check_distinct_fields, check_start
 from etl.api import ComponentError, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 TopicName = Annotated[str, Field(pattern=r"^[%|A-Za-z0-9_-]+$", max_length=127)]
@@ -139,26 +139,17 @@ class RocketmqSource(ClusterOptions, Source):
     def check(self) -> Iterable[Finding]:
         """Check addresses, tags, fields, and options that exclude each other."""
         yield from self.check_access()
-        yield from self._check_start()
+        yield from check_start(self.begin, self.start_time, self.start_offsets, self.start_group, self.commit_group)
+        yield from self._check_start_queues()
         try:
             tags.parse_tags(self.tags)
         except ValueError as error:
             yield Finding("bad-tags", str(error), ("tags",))
         if self.filter is not None and self.tags != tags.ALL:
             yield Finding("filter-conflict", "a broker accepts either tags or filter", ("filter",), "use TAGS in the filter")
-        names = self._columns().schema().names
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Finding("duplicate-field", f"two options fill the field {name!r}", (), "give them different fields")
+        yield from check_distinct_fields(self._columns().schema().names)
 
-    def _check_start(self) -> Iterator[Finding]:
-        needed = {"timestamp": ("start_time", self.start_time), "offsets": ("start_offsets", self.start_offsets)}
-        for how, (option, value) in {**needed, "group": ("start_group", self.start_group or self.commit_group)}.items():
-            if self.begin == how and not value:
-                yield Finding("missing-option", f"start: {how} needs {option}", ("start",), f"add {option}: …")
-        for how, (option, value) in {**needed, "group": ("start_group", self.start_group)}.items():
-            if self.begin != how and value:
-                message = f"{option} has no effect with start: {self.begin}"
-                yield Finding("unused-option", message, (option,), f"write start: {how}", severity="warning")
+    def _check_start_queues(self) -> Iterator[Finding]:
         for name in self.start_offsets:
             try:
                 if (topic := Queue.of(name).topic) not in self.topics:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connectors.rocketmq.cluster import Cluster, OffsetBounds, group_by_broker
-from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.protocol.cluster import Cluster, OffsetBounds, group_by_broker
+from connectors.rocketmq.protocol.routes import Queue
 from etl.api import ComponentError, nearest
 
 

@@ -9,10 +9,10 @@ from contextlib import closing
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.rocketmq.cluster import Cluster
-from connectors.rocketmq.codes import UPDATE_AND_CREATE_TOPIC
-from connectors.rocketmq.connection import Connection
-from connectors.rocketmq.name_servers import UnknownTopicError
+from connectors.rocketmq.protocol.cluster import Cluster
+from connectors.rocketmq.protocol.codes import UPDATE_AND_CREATE_TOPIC
+from connectors.rocketmq.protocol.connection import Connection
+from connectors.rocketmq.protocol.name_servers import UnknownTopicError
 
 log = logging.getLogger("sluice.rocketmq")
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.rocketmq.batch_sender import Outcome, Part, Sender
-from connectors.rocketmq.cluster import Cluster
 from connectors.rocketmq.message_encoding import MAX_PROPERTIES_BYTES, EncodedMessages, MessageEncoding
-from connectors.rocketmq.routes import Queue
+from connectors.rocketmq.protocol.cluster import Cluster
+from connectors.rocketmq.protocol.routes import Queue
 from etl.api import Rejects, Result, Staged
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _choose_queues(column: pa.Array, count: int, otherwise: int) -> Array:
     """Return the queue number of each event; null keys go to ``otherwise``."""
     import numpy as np
 
-    from connectors.rocketmq.java_hash import hash_codes
+    from connectors.rocketmq.java_hash_kernel import hash_codes
     from etl.columns.texts import Texts
 
     texts = Texts.of(column if column.type == pa.string() else pc.cast(column, pa.string()))

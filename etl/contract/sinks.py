@@ -46,6 +46,11 @@ class Retry(BaseModel):
     )
     max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait between two tries.")
 
+    def max_pause_seconds(self, tries: int) -> float:
+        """The upper limit of the random pause after this number of failed tries in a row, at least 1."""
+        doubled = self.initial_backoff.total_seconds() * 2.0 ** min(tries - 1, 60)
+        return min(doubled, self.max_backoff.total_seconds())
+
 
 class Spooling(BaseModel):
     """How much may wait on disk for a sink with `on_failure: spool`."""

@@ -93,14 +93,14 @@ class Source(Component):
         """The option, as written in the file, that makes a new pipeline skip present input; None when it reads all."""
         return None
 
-    def silence(self, reached: Offset | None) -> str:
+    def explain_no_events(self, committed: Offset | None) -> str:
         """Why a run that has ended read nothing, as a clause for the run's summary; without connecting to another host.
 
-        ``reached`` is the offset that earlier runs with the same state folder have committed, None before the first.
+        ``committed`` is the offset that earlier runs with the same state folder have committed, None before the first.
         """
-        if reached is not None:
+        if committed is not None:
             return "nothing is new since the last run with this state folder; another --state reads all of it again"
-        return f"`{self.skips}` begins behind what is there" if self.skips else "there was nothing to read"
+        return f"`{self.skips}` begins after what exists" if self.skips else "there was nothing to read"
 
     def start(self) -> Offset:
         """The first offset of a new pipeline."""
@@ -151,7 +151,7 @@ class ReceivingSource(Source):
     """True when its input ends by itself, as a pipe does: ``--once`` then waits for that end. Without it ``--once`` reads
     what has been received."""
 
-    def placed(self, folder: str) -> Self:
+    def with_folder(self, folder: str) -> Self:
         """This source with the folder of its receiver's events, which exists and is kept between runs."""
         raise NotImplementedError
 
@@ -159,9 +159,11 @@ class ReceivingSource(Source):
         """The receiver, not yet started."""
         raise NotImplementedError
 
-    def silence(self, reached: Offset | None) -> str:
+    def explain_no_events(self, committed: Offset | None) -> str:
         """The reason when no event was received."""
-        return "its input ended without an event" if self.closes else "nothing came; a run without --once waits for events"
+        return (
+            "its input ended without an event" if self.closes else "no event was received; a run without --once waits for events"
+        )
 
 
 class FrameSource(Component):

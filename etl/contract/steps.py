@@ -55,7 +55,7 @@ class Counting(Protocol):
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
         """Process a batch and count."""
 
-    def look(self, batch: pa.RecordBatch) -> Outcome:
+    def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Process a batch without counting, for events that are also processed by a call."""
 
     def counts(self) -> Counted:

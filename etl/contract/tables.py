@@ -35,8 +35,8 @@ class Newer:
 
     version: str | None
     read: Callable[[], Iterator[pa.RecordBatch]]
-    place: Callable[[int], str | None] = lambda _: None
-    """`LookupTable.place`, of these rows."""
+    locate_row: Callable[[int], str | None] = lambda _: None
+    """`LookupTable.locate_row` of these rows."""
 
 
 class LookupTable(Component):
@@ -78,7 +78,7 @@ class LookupTable(Component):
         ComponentError is an error in the table: in both cases the earlier version stays in use."""
         raise NotImplementedError
 
-    def place(self, row: int) -> str | None:
+    def locate_row(self, row: int) -> str | None:
         """The location of row number ``row`` (from 0, in the order of `read`), for messages. None if unknown."""
         return None
 
@@ -87,7 +87,7 @@ class LookupTable(Component):
         now = self.version()
         if now is not None and now == version:
             return None
-        return Newer(now, lambda: self.read(columns), self.place)
+        return Newer(now, lambda: self.read(columns), self.locate_row)
 
     def changes(self) -> Changes | None:
         """How changed rows are found; None if the table is always read whole. Requires `mark` and `read_since`."""

@@ -78,8 +78,7 @@ class Backoff:
     @property
     def max_pause_seconds(self) -> float:
         """Upper limit of the next pause, in seconds."""
-        doubled = self.retry.initial_backoff.total_seconds() * 2.0 ** min(self.tries - 1, 60)
-        return min(doubled, self.retry.max_backoff.total_seconds())
+        return self.retry.max_pause_seconds(self.tries)
 
     def succeeded(self) -> None:
         """Reset after a successful attempt; logs that the subject works again."""
@@ -88,12 +87,14 @@ class Backoff:
             log.warning("%s", notice, extra={"notice": notice})
         self.tries = 0
 
-    def retry_until_done(self, attempt: Callable[[], T]) -> T:
-        """Return what ``attempt`` returns; retry after each OSError."""
+    def retry_until_done(self, attempt: Callable[[], T], attempts: int | None = None) -> T:
+        """Return what ``attempt`` returns; retry after each OSError. Raises the error of the last of ``attempts`` tries."""
         while True:
             try:
                 done = attempt()
             except OSError as error:
+                if attempts is not None and self.tries + 1 >= attempts:
+                    raise
                 self.wait(error)
             else:
                 self.succeeded()

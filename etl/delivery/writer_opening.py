@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -46,19 +45,17 @@ def _open(sink: Sink, task: Task, stop_file: StopFile, reject: Reject, delivered
 
 
 def _writer(sink: Sink, task: Task, backoff: Backoff, attempts: int | None) -> Writer:
-    for tries in itertools.count(1):
+    def open_once() -> Writer:
         try:
-            writer = sink.open(task)
-            break
+            return sink.open(task)
         except ComponentError as error:
             raise with_sink_name(task.sink, error) from error
-        except OSError as error:
-            if tries == attempts:
-                raise DeliveryFailedError(
-                    f"sink {task.sink!r} could not be opened in {tries} attempts: {error}; "
-                    "nothing is lost: the next run goes on from here",
-                    str(error),
-                ) from error
-            backoff.wait(error)
-    backoff.succeeded()
-    return writer
+
+    try:
+        return backoff.retry_until_done(open_once, attempts)
+    except OSError as error:
+        raise DeliveryFailedError(
+            f"sink {task.sink!r} could not be opened in {attempts} attempts: {error}; "
+            "nothing is lost: the next run goes on from here",
+            str(error),
+        ) from error

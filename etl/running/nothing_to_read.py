@@ -39,6 +39,6 @@ def _errors(source: Source) -> list[Finding]:
 
 def _cause(run: PipelineRun, name: str, source: Source) -> str:
     try:
-        return CallThread(lambda: run.stopped).run(lambda: source.silence(run.committed_offsets.get(name)))
+        return CallThread(lambda: run.stopped).run(lambda: source.explain_no_events(run.committed_offsets.get(name)))
     except RunStopping:
         return "the run ended before the cause was known"

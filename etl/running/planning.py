@@ -81,7 +81,7 @@ def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
 
 
 def _placed(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
-    return source.placed(str(state.received(name))) if isinstance(source, ReceivingSource) else source
+    return source.with_folder(str(state.received(name))) if isinstance(source, ReceivingSource) else source
 
 
 def _with_tables(stream: Stream, state: StateFolder) -> Stream:

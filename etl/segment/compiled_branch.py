@@ -100,7 +100,7 @@ class _Step:
 
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Run the step without changing its counters, for events that it also gets in the regular way."""
-        run = self._open.look if isinstance(self._open, Counting) else self._open
+        run = self._open.preview if isinstance(self._open, Counting) else self._open
         return run(batch if self.takes_views else owned(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:

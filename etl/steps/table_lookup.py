@@ -32,7 +32,7 @@ class TableLookup:
         self._found_events += batch.num_rows - missed
         return outcome
 
-    def look(self, batch: pa.RecordBatch) -> Outcome:
+    def preview(self, batch: pa.RecordBatch) -> Outcome:
         return self._look_up(batch)[0]
 
     def counts(self) -> Counted:

@@ -108,8 +108,8 @@ def refresh(request: TableRequest, root: Path) -> tuple[TableVersion, bool]:
     if rows.id == shape.key and built.again:
         again = "1 row has a key" if built.again == 1 else f"{built.again:,} rows have keys"
         log.warning("%s that came before, and a row that changes replaces all of its key: tell them apart by `id`", again)
-    if built.missing and rows.since is None and (place := newer.place(built.first_row)):
-        built = replace(built, first=f"{place}: {built.first}")
+    if built.missing and rows.since is None and (location := newer.locate_row(built.first_row)):
+        built = replace(built, first=f"{location}: {built.first}")
     made = TableVersion(file, newer.version, time.time(), built, rows.since)
     _switch_to(folder, made)
     _remove_old_files(folder, {file, Path(file).with_suffix(SUFFIX).name, known.file if known else file})

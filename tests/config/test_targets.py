@@ -11,7 +11,7 @@ from connectors.database.sink import DatabaseSink
 from connectors.database.source import DatabaseSource
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.source import ElasticsearchSource
-from connectors.file.glob_match import is_matched
+from connectors.file.reading.globs import is_matched
 from connectors.file.sink import FileSink
 from connectors.file.source import FileSource
 from connectors.kafka.sink import KafkaSink

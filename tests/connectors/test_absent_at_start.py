@@ -119,7 +119,7 @@ def systems(kafka: Kafka, rocketmq: RocketMq, mariadb: MariaDb, opensearch: Open
         yield made
 
 
-def test_a_run_waits_for_servers_that_are_not_there_and_delivers_all(systems: Systems, etl: Etl) -> None:
+def test_a_run_waits_for_missing_servers_and_delivers_all(systems: Systems, etl: Etl) -> None:
     systems.fill()
     log = etl.folder / "err.log"
     words = ("run", str(etl.pipeline(systems.pipeline)), "--once", "--master", "local[2]", "--state", str(etl.folder / "state"))
@@ -135,7 +135,7 @@ def test_a_run_waits_for_servers_that_are_not_there_and_delivers_all(systems: Sy
     assert systems.found() == dict.fromkeys(SYSTEMS, sorted(LINES * len(SYSTEMS)))
 
 
-def test_a_run_that_requires_health_names_all_that_is_absent(systems: Systems, etl: Etl) -> None:
+def test_a_run_that_requires_health_names_all_missing_servers(systems: Systems, etl: Etl) -> None:
     ran = etl.run(etl.pipeline(systems.pipeline), "--once", "--require-healthy")
 
     assert ran.status != 0

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors import console_table
-from connectors.console import ConsoleSink
-from connectors.console_table import ConsoleTable
+from connectors.console import table as console_table
+from connectors.console.sink import ConsoleSink
+from connectors.console.table import ConsoleTable
 from connectors.discard import DiscardSink
 from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
 
@@ -78,7 +78,7 @@ def test_a_table_by_default_on_a_terminal(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("format_", ["table", "json"])
-def test_no_event_can_drive_the_terminal(tmp_path: Path, format_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_event_can_control_the_terminal(tmp_path: Path, format_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     output = Terminal(io.BytesIO(), encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", output)
     everything = "".join(map(chr, [*range(0x100), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF]))
@@ -92,7 +92,7 @@ def test_no_event_can_drive_the_terminal(tmp_path: Path, format_: Any, monkeypat
         assert json.loads(text) == {"a\x1b[2J": everything}
 
 
-def test_the_header_comes_again_only_when_columns_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_header_is_repeated_only_when_columns_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sink = ConsoleSink(format="table")
     committer: Any = sink.committer(str(tmp_path))
 
@@ -114,7 +114,7 @@ def test_a_micro_batch_is_printed_once_a_run(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == '{"a":1}\n{"a":1}\n'
 
 
-def test_long_values_are_cut_at_the_width(tmp_path: Path) -> None:
+def test_long_values_are_truncated_to_the_width(tmp_path: Path) -> None:
     batch = pa.record_batch({"n": [1, 2, 3], "ascii": ["x" * 500, "y", ""], "wide": ["日本" * 99, "é" * 99, "e\u0301" * 9]})
 
     lines = list(ConsoleTable(60).lines(batch))
@@ -136,12 +136,11 @@ def test_events_without_fields_are_lines_too() -> None:
     assert list(ConsoleTable(80).lines(pa.record_batch({"_offset": [1, 2]})))[-2:] == ["", ""]
 
 
-def test_a_reader_that_leaves_ends_the_run_with_a_message(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_run_with_a_message(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
 import pyarrow as pa
-sys.path[:0] = {[str(Path(__file__).parents[2]), str(Path(__file__).parent)]!r}
 from test_console import ConsoleSink, ComponentError, printed
 try:
     printed(Path({str(tmp_path)!r}), ConsoleSink(format="json"), pa.record_batch({{"a": list(range(100000))}}))
@@ -149,7 +148,8 @@ except ComponentError as error:
     print(error, file=sys.stderr)
 """
     reader, writer = os.pipe()
-    with subprocess.Popen([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, text=True) as process:
+    line, environment = [sys.executable, "-c", program], {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(line, stdout=writer, stderr=subprocess.PIPE, text=True, env=environment) as process:
         os.close(writer)
         assert os.read(reader, 8) == b'{"a":0}\n'
         os.close(reader)
@@ -160,7 +160,7 @@ except ComponentError as error:
     assert process.returncode == 0
 
 
-def test_no_room_to_stage_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_full_disk_at_staging_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ComponentError, match=r"cannot stage .*gone"):
         staged(tmp_path / "gone", ConsoleSink(), EVENTS)
 
@@ -174,7 +174,7 @@ def test_abort_removes_what_was_staged(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_discard_takes_everything(tmp_path: Path) -> None:
+def test_discard_accepts_everything(tmp_path: Path) -> None:
     sink = DiscardSink()
     writer: Any = sink.open(Task("p", "s", "x", str(tmp_path), visible(EVENTS.schema)))
 

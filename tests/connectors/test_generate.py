@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors import generate
-from connectors.generate import GenerateSource
+from connectors.generate import source as generate_source
+from connectors.generate.source import GenerateSource
 from etl.api import Limit, Offset, Split
 
 STARTED = 1_700_000_000_000_000
@@ -26,7 +26,7 @@ def messages(source: GenerateSource, first: int = 0, last: int = 10) -> list[str
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
     def set_to(seconds_after_start: float) -> None:
-        monkeypatch.setattr(generate.time, "time_ns", lambda: (STARTED + int(seconds_after_start * 1_000_000)) * 1000)
+        monkeypatch.setattr(generate_source.time, "time_ns", lambda: (STARTED + int(seconds_after_start * 1_000_000)) * 1000)
 
     set_to(0)
     return set_to
@@ -79,7 +79,7 @@ def test_equal_placeholders_differ_and_values_spread() -> None:
     assert 9_000 < sum(a == b for a, b in pairs) < 11_000
 
 
-def test_templates_are_drawn_by_weight() -> None:
+def test_templates_are_chosen_by_weight() -> None:
     texts = messages(GenerateSource(templates=["a", "b"], weights=[9, 1]), 0, 50_000)
 
     assert 4_500 < texts.count("b") < 5_500
@@ -102,7 +102,7 @@ def test_splits_cover_the_range_without_gaps() -> None:
     assert len(source.splits(START, {"event": 10, "started": STARTED}, 8)) == 1
 
 
-def test_following_keeps_the_rate_by_the_clock(clock: Any) -> None:
+def test_following_keeps_the_rate(clock: Any) -> None:
     source = GenerateSource(rate=100, count=1_000)
 
     assert source.start() == START
@@ -131,7 +131,7 @@ def test_time_of_an_event_follows_the_rate() -> None:
         ({}, Limit(max_bytes=1), 1),
     ],
 )
-def test_how_far_a_batch_reaches(options: dict[str, Any], limit: Limit, end: int) -> None:
+def test_the_end_of_a_batch(options: dict[str, Any], limit: Limit, end: int) -> None:
     assert GenerateSource(**options).latest(START, limit) == {"event": end, "started": STARTED}
 
 
@@ -141,7 +141,7 @@ def test_a_batch_stays_near_its_byte_limit() -> None:
     assert 900 <= source.latest(START, Limit(max_bytes=1_000_000))["event"] <= 1_000
 
 
-def test_a_finished_source_stays_where_it_is() -> None:
+def test_the_offset_of_a_finished_source_stays() -> None:
     end = {"event": 500, "started": STARTED}
 
     assert GenerateSource(count=500).latest(end, ONCE) == end
@@ -170,7 +170,7 @@ def test_findings_point_into_the_template(template: str, at: int, words: str) ->
     assert words in finding.message
 
 
-def test_near_names_are_suggested() -> None:
+def test_similar_names_are_suggested() -> None:
     (finding,) = GenerateSource(templates=["{usr}"]).check()
 
     assert finding.hint == "did you mean 'user'?"

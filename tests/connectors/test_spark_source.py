@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from connectors.spark_frames import SparkSource
+from connectors.spark import SparkSource
 from etl.api import TIMESTAMP
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_findings(options: dict[str, Any], code: str) -> None:
     assert codes(**options) == [code]
 
 
-def test_foreign_formats_are_taken_as_they_are() -> None:
+def test_unknown_formats_are_passed_to_spark() -> None:
     assert codes(format="com.example.Anything", fields={"a": "int"}) == []
 
 
@@ -111,7 +111,7 @@ def test_json_members_are_selected_and_typed(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.spark
-def test_csv_columns_go_by_name_where_there_is_a_header(spark: SparkSession, tmp_path: Path) -> None:
+def test_csv_columns_are_found_by_name_with_a_header(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("b,a,c\n2,1,3\n")
 
     frame = SparkSource(format="csv", path=str(tmp_path), options={"header": True}, fields={"a": "int", "b": "bigint"}).load(
@@ -122,7 +122,7 @@ def test_csv_columns_go_by_name_where_there_is_a_header(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
-def test_csv_columns_go_by_place_where_there_is_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_csv_columns_are_found_by_position_without_a_header(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("2;x\n")
 
     frame = SparkSource(format="csv", path=str(tmp_path), options={"sep": ";"}, fields={"n": "int", "s": "string"}).load(spark)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from connectors import stdin_copy
-from connectors.stdin import StdinSource
-from connectors.stdin_copy import StdinCopier, StdinSegments
+from connectors.stdin import disk_copy
+from connectors.stdin.disk_copy import StdinCopier, StdinSegments
+from connectors.stdin.source import StdinSource
 from etl.api import Limit, Offset, Rejects
 
 FAR = Limit(1 << 40)
@@ -20,7 +20,7 @@ FAR = Limit(1 << 40)
 
 @pytest.fixture
 def source(tmp_path: Path) -> StdinSource:
-    return StdinSource().placed(str(tmp_path / "stdin"))
+    return StdinSource().with_folder(str(tmp_path / "stdin"))
 
 
 def piped(source: StdinSource, data: bytes) -> None:
@@ -70,7 +70,7 @@ def test_a_line_waits_for_its_newline_while_the_pipe_is_open(source: StdinSource
     assert source.latest(source.start(), FAR) == {"offset": 6}
 
 
-def test_what_was_not_delivered_comes_first_in_the_next_run(source: StdinSource) -> None:
+def test_undelivered_input_comes_first_in_the_next_run(source: StdinSource) -> None:
     piped(source, b"one\ntwo\ncut of")
     delivered = source.latest(source.start(), Limit(1 << 30, max_events=1))
     source.commit([delivered])
@@ -81,8 +81,8 @@ def test_what_was_not_delivered_comes_first_in_the_next_run(source: StdinSource)
 
 
 def test_delivered_segments_are_deleted(source: StdinSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdin_copy, "SEGMENT_BYTES", 10)
-    monkeypatch.setattr(stdin_copy, "_READ_BYTES", 7)
+    monkeypatch.setattr(disk_copy, "SEGMENT_BYTES", 10)
+    monkeypatch.setattr(disk_copy, "_READ_BYTES", 7)
     lines = [f"{n}" for n in range(50)]
     piped(source, "\n".join(lines).encode())
     start = source.start()
@@ -108,7 +108,7 @@ def test_limits(source: StdinSource) -> None:
     assert source.latest(start, Limit(99, until={"offset": 8})) == {"offset": 8}
 
 
-def test_large_input_is_cut_at_lines(source: StdinSource) -> None:
+def test_large_input_is_split_at_lines(source: StdinSource) -> None:
     lines = [f"{n:09d}" * 11 for n in range(100_000)]
     piped(source, "\n".join(lines).encode())
     start, end = source.start(), source.latest(source.start(), FAR)
@@ -118,13 +118,13 @@ def test_large_input_is_cut_at_lines(source: StdinSource) -> None:
 
 
 def test_overlong_line_is_a_dead_letter(tmp_path: Path) -> None:
-    source = StdinSource(max_line_bytes=3).placed(str(tmp_path))
+    source = StdinSource(max_line_bytes=3).with_folder(str(tmp_path))
     piped(source, b"long\nok\n")
 
     assert texts(source, source.start(), source.latest(source.start(), FAR)) == ["ok", "line-too-long"]
 
 
-def test_the_pipe_waits_when_there_is_no_room(tmp_path: Path) -> None:
+def test_the_pipe_waits_when_the_copy_is_full(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     thread = StdinCopier(str(tmp_path), descriptor=reading, max_bytes=3)
     thread.start()

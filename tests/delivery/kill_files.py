@@ -1,4 +1,4 @@
-"""Files and the syslog receiver, in trials in which runs are killed."""
+"""Files and the syslog receiver in kill tests."""
 
 from __future__ import annotations
 
@@ -6,72 +6,72 @@ import json
 import socket
 from collections.abc import Iterator
 
-from kill_table import LINES, Stage, lines
+from kill_table import LINES, Workspace, lines
 from running import wait_for
 from servers.ports import HOST, free
 
-from connectors.journal.records import complete_records
-from connectors.journal.segments import Segments
+from connectors.shared.journal.records import complete_records
+from connectors.shared.journal.segments import Segments
 
 
-class FileFeed:
+class FileInput:
     """A file that grows."""
 
     steps = LINES
 
-    def __init__(self, stage: Stage) -> None:
-        self.path = stage.folder / f"{stage.label}.log"
+    def __init__(self, workspace: Workspace) -> None:
+        self.path = workspace.folder / f"{workspace.label}.log"
         self.options = f"{{type: file, path: '{self.path}'}}"
 
     def begin(self) -> None:
         self.path.touch()
 
-    def fill(self, first: int, last: int) -> None:
+    def write_events(self, first: int, last: int) -> None:
         with self.path.open("a") as log:
             log.writelines(lines(first, last))
 
 
-class SyslogFeed:
-    """A connection to the receiver. What its journal has is an event of the run; what is under way when it is killed is not."""
+class SyslogInput:
+    """A connection to the receiver. Events count as written when the journal has them; those in transit at a kill may be lost."""
 
-    steps = (*LINES, "{type: keep, fields: [n, text]}")  # tables have no column for where a line came from
+    steps = (*LINES, "{type: keep, fields: [n, text]}")  # without the columns of the sender, which the tables lack
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self.port = free(1)[0]
         self.options = f"{{type: syslog, listen: ['tcp://{HOST}:{self.port}']}}"
         self.segment, self.sent = -1, 0
 
     def begin(self) -> None:
-        """The receiver makes its own place."""
+        """Do nothing: the receiver creates its journal."""
 
-    def fill(self, first: int, last: int) -> None:
+    def write_events(self, first: int, last: int) -> None:
         with socket.create_connection((HOST, self.port), 30) as sender:
             sender.sendall("".join(lines(first, last)).encode())
             sender.shutdown(socket.SHUT_WR)
             while sender.recv(1):
                 pass
-        wait_for(lambda: self._kept(last - first), what="the journal's part of the events")
+        wait_for(lambda: self._is_in_journal(last - first), what="the events in the journal")
 
-    def _kept(self, sent: int) -> bool:
-        """Each run begins a segment; it is not finished before 64 MiB, which no run here sends."""
-        (folder,) = (self.stage.state / "sources").iterdir()
+    def _is_in_journal(self, sent: int) -> bool:
+        """Return whether the journal has ``sent`` more events. Each run has one segment: it sends less than 64 MiB."""
+        (folder,) = (self.workspace.state / "sources").iterdir()
         segments = Segments(folder)
         newest = segments.starts[-1]
         if newest != self.segment:
             self.segment, self.sent = newest, 0
-        kept = sum(record.events for record in complete_records(segments.path(newest).read_bytes()))
-        if kept < self.sent + sent:
+        stored = sum(record.events for record in complete_records(segments.path(newest).read_bytes()))
+        if stored < self.sent + sent:
             return False
-        self.sent = kept
+        self.sent = stored
         return True
 
 
-class FileCatch:
-    """Lines of JSON."""
+class FileOutput:
+    """A file of JSON lines."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.path = stage.folder / f"{stage.label}.jsonl"
+    def __init__(self, workspace: Workspace) -> None:
+        self.path = workspace.folder / f"{workspace.label}.jsonl"
         self.options = f"type: file, path: '{self.path}'"
 
     def delivered(self) -> Iterator[int]:
@@ -79,5 +79,5 @@ class FileCatch:
             for line in out:
                 yield json.loads(line)["n"]
 
-    def prove(self, total: int) -> None:
-        """Order is looked at where the source has one."""
+    def check(self, total: int) -> None:
+        """Do nothing: the test compares the order if the source has one."""

@@ -1,22 +1,22 @@
-"""A web server that records, in trials in which runs are killed."""
+"""A web server that records requests, in kill tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from fake_http import FakeServer
-from kill_table import Stage
+from kill_table import Workspace
 
 
-class HttpCatch:
-    """All bodies that were sent."""
+class HttpOutput:
+    """The bodies of all requests."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.server = stage.clearing.enter_context(FakeServer().running())
+    def __init__(self, workspace: Workspace) -> None:
+        self.server = workspace.cleanup.enter_context(FakeServer().running())
         self.options = f"type: http, urls: ['{self.server.url}'], format: ndjson"
 
     def delivered(self) -> Iterator[int]:
         return (event["n"] for request in self.server.requests for event in request.lines)
 
-    def prove(self, total: int) -> None:
-        """Nothing more."""
+    def check(self, total: int) -> None:
+        """Check nothing more."""

@@ -1,4 +1,4 @@
-"""The page that says what long trials found: a row for each pair, replaced when its pair is tried again."""
+"""The page with the results of kill tests: a row for each pair, replaced when the pair is tested again."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kill_pairs import Pair, every_pair
-from killing import EVENTS, Outcome, Trial
+from kill_trial import EVENTS, Outcome, Trial
 
 from etl.api import Guarantee
 
-STRUCK = "killed: driver, worker, server"
-HEAD = ("source", "sink", "claim", "runs", STRUCK, "sinks", "events", "missing", "repeats", "seconds", "when")
+KILLED = "killed: driver, worker, server"
+HEAD = ("source", "sink", "claim", "runs", KILLED, "sinks", "events", "missing", "repeats", "seconds", "when")
 TEXT = """\
-# Delivery, tried
+# Delivery tests
 
-Written by `make kills`, which replaces the rows of the pairs that it tries. In each run {events:,} events go through a
-pipeline from the source to the sink. At a random moment, after a micro-batch has begun, the driver or a Python worker is
-killed with `kill -9`, or a server that the pair uses is stopped or killed and started again, while the run has to live
-through it. The next run goes on with the state that it finds. A last run reads what is left; then all events at the other end
-are counted, one by one. *Sinks* are those that the pipeline had: where they are several, each is a pair with the source and
-has the events of its own counted; a server's strike is told with the pairs that use it, the others live through it as well.
+Written by `make kills`, which replaces the rows of the pairs that it tests. In each run {events:,} events go through a
+pipeline from the source to the sink. At a random moment after a micro-batch has begun, the test kills the driver or a Python
+worker with `kill -9`, or it stops or kills a server of the pair and starts it again while the run continues. The next run
+starts with the same state folder. A last run reads the remaining input; then the test counts every event in the sink. *Sinks*
+is the number of sinks of the tested pipeline: each of them is a pair with the source, and its events are counted separately. A
+restart of a server is counted for the pairs that use it.
 
-*Missing* are events that did not come out, *repeats* those that came out again. A row whose claim is *exactly once* has none
-of either; *at least once* has none that are missing. `upsert` and the ids of documents hide repeats by their nature: there,
-*unseen* stands for what cannot be counted. A source that is *whole* is read once, each run from a place of its own and then to
-its end; a point in time of Elasticsearch is lost with its node, which is not struck there. A strike that came after a run's
-end, or found no worker, is not counted. How it is done: `tests/delivery/killing.py`.
+*Missing* are events that the sink does not have, *repeats* those that it has more than once. A row with *exactly once* has
+neither; a row with *at least once* has no missing events. `upsert` and documents with ids overwrite repeats, which cannot be
+counted then: *hidden*. A source with *whole* in its name is read once: each run gets new input and a new state folder, and a
+second run reads that input to its end. The Elasticsearch node of such a source is not restarted, because a point in time is
+lost with its node. A kill is not counted if the run had ended before, or had no worker. How the test works:
+`tests/delivery/kill_trial.py`.
 
 On {machine}.
 
@@ -38,17 +39,17 @@ On {machine}.
 
 
 def row_of(pair: Pair, claim: Guarantee, trial: Trial, found: Outcome, seconds: float) -> Sequence[str]:
-    """What a trial of one pair found."""
+    """Return the row for a trial of one pair."""
     restarts = sum(trial.restarts[name] for name in pair.servers)
     kills = f"{trial.kills['driver']}, {trial.kills['worker']}, {restarts}"
-    repeats = f"{found.repeats:,}" if pair.sink.shows_repeats or found.repeats else "unseen"
-    sinks = str(len(trial.lane.pairs))
+    repeats = f"{found.repeats:,}" if pair.sink.shows_repeats or found.repeats else "hidden"
+    sinks = str(len(trial.setup.pairs))
     numbers = [str(trial.runs), kills, sinks, f"{found.total:,}", f"{len(found.missing):,}", repeats, f"{seconds:.0f}"]
     return [pair.source.name, pair.sink.name, claim, *numbers, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
 
 
 def write(page: Path, row: Sequence[str]) -> None:
-    """Put a row in; trials may run beside each other."""
+    """Add or replace a row; several trials may write at the same time."""
     with page.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)

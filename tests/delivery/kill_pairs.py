@@ -1,6 +1,6 @@
-"""Which sources and sinks are tried against each other, what their pairs claim, and which stand for all in a short trial.
+"""The pairs of sources and sinks of the kill tests, the guarantee that each pair claims, and the few pairs of a short test.
 
-A new connector joins with a row in `SOURCES` or `SINKS`.
+A new connector is added as a row in `SOURCES` or `SINKS`.
 """
 
 from __future__ import annotations
@@ -11,47 +11,49 @@ from dataclasses import dataclass
 import kill_database as database
 import kill_elasticsearch as elasticsearch
 import kill_kafka as kafka
-from kill_files import FileCatch, FileFeed, SyslogFeed
-from kill_http import HttpCatch
-from kill_rocketmq import RocketmqCatch, RocketmqFeed
+from kill_files import FileInput, FileOutput, SyslogInput
+from kill_http import HttpOutput
+from kill_rocketmq import RocketmqInput, RocketmqOutput
 from kill_table import SinkRow, SourceRow
 
 from etl.api import Guarantee
 
 SOURCES = (
-    SourceRow("kafka", kafka.KafkaFeed, ("kafka",)),
-    SourceRow("file", FileFeed, ordered=True),
-    SourceRow("rocketmq", RocketmqFeed, ("rocketmq",)),
+    SourceRow("kafka", kafka.KafkaInput, ("kafka",)),
+    SourceRow("file", FileInput, ordered=True),
+    SourceRow("rocketmq", RocketmqInput, ("rocketmq",)),
     SourceRow("postgres", database.followed("postgres"), ("postgres",)),
     SourceRow("opensearch", elasticsearch.followed("opensearch"), ("opensearch",)),
-    SourceRow("syslog", SyslogFeed, receives=True, ordered=True),
+    SourceRow("syslog", SyslogInput, receives=True, ordered=True),
     SourceRow("mariadb-whole", database.whole("mariadb"), ("mariadb",), whole=True),
-    SourceRow("elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, forgetful=True),
+    SourceRow(
+        "elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, loses_input_on_restart=True
+    ),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),
 )
 SINKS = (
     SinkRow("kafka", kafka.exactly_once, ("kafka",)),
-    SinkRow("file", FileCatch, ordered=True),
+    SinkRow("file", FileOutput, ordered=True),
     SinkRow("mariadb", database.rows("mariadb", "insert"), ("mariadb",)),
     SinkRow("opensearch", elasticsearch.documents("opensearch"), ("opensearch",), shows_repeats=False),
     SinkRow("postgres", database.rows("postgres", "insert"), ("postgres",)),
     SinkRow("sqlite", database.rows("sqlite", "insert")),
-    SinkRow("rocketmq", RocketmqCatch, ("rocketmq",)),
-    SinkRow("http", HttpCatch),
+    SinkRow("rocketmq", RocketmqOutput, ("rocketmq",)),
+    SinkRow("http", HttpOutput),
     SinkRow("elasticsearch", elasticsearch.documents("elasticsearch"), ("elasticsearch",), shows_repeats=False),
     SinkRow("kafka-at-least-once", kafka.at_least_once, ("kafka",)),
     SinkRow("mariadb-upsert", database.rows("mariadb", "upsert"), ("mariadb",), shows_repeats=False),
     SinkRow("postgres-upsert", database.rows("postgres", "upsert"), ("postgres",), shows_repeats=False),
     SinkRow("sqlite-upsert", database.rows("sqlite", "upsert"), shows_repeats=False),
 )
-ELSEWHERE = {
-    "stdin": "what is in the pipe when the process is killed is lost with the pipe",
-    "generate": "its events are made by the run itself",
-    "spark": "Spark's own sources",
+WITHOUT_KILL_TESTS = {
+    "stdin": "bytes in the pipe are lost when the process is killed",
+    "generate": "the run itself generates the events",
+    "spark": "sources of Spark",
     "console": "a terminal",
-    "discard": "nothing comes out",
+    "discard": "it has no output",
 }
-"""Components without a row, and why."""
+"""Components without a row, and the reasons."""
 
 
 @dataclass(frozen=True)
@@ -70,34 +72,34 @@ class Pair:
         return tuple(dict.fromkeys(self.source.servers + self.sink.servers))
 
     @property
-    def spared(self) -> tuple[str, ...]:
-        """Servers that are not to be struck."""
-        return self.source.servers if self.source.forgetful else ()
+    def not_restarted(self) -> tuple[str, ...]:
+        """Servers that must not be restarted."""
+        return self.source.servers if self.source.loses_input_on_restart else ()
 
     @property
     def ordered(self) -> bool:
         return self.source.ordered and self.sink.ordered
 
-    def claim(self, of_sink: Guarantee) -> Guarantee:
-        """As good as the weaker of both; ``of_sink`` is what the sink says of its options."""
-        return of_sink if self.source.nature == "exactly once" else self.source.nature
+    def claim(self, sink_guarantee: Guarantee) -> Guarantee:
+        """Return the weaker guarantee of source and sink; ``sink_guarantee`` is that of the sink with its options."""
+        return sink_guarantee if self.source.guarantee == "exactly once" else self.source.guarantee
 
 
 def every_pair() -> Iterator[Pair]:
-    """The diagonals of the table one behind the other: an unfinished series has tried each row as often as it could."""
+    """Yield the pairs along the diagonals of the table: an interrupted series has tested each row about equally often."""
     for step in range(len(SINKS)):
         for number, source in enumerate(SOURCES):
             yield Pair(source, SINKS[(number + step) % len(SINKS)])
 
 
 def pairs_named(names: Sequence[str]) -> Sequence[Pair]:
-    """The pairs of these names, or all. Raises KeyError at one that is none."""
+    """Return the pairs with these names, or all. Raises KeyError for an unknown name."""
     pairs = {pair.name: pair for pair in every_pair()}
     return [pairs[name] for name in names] or list(pairs.values())
 
 
 def groups_of(pairs: Iterable[Pair], size: int) -> Sequence[Sequence[Pair]]:
-    """Pairs of one source together, at most ``size`` of them."""
+    """Group pairs by source, at most ``size`` in a group."""
     of_source: dict[str, list[Pair]] = {}
     for pair in pairs:
         of_source.setdefault(pair.source.name, []).append(pair)
@@ -105,6 +107,6 @@ def groups_of(pairs: Iterable[Pair], size: int) -> Sequence[Sequence[Pair]]:
 
 
 def few_groups() -> Sequence[Sequence[Pair]]:
-    """Pairs that have each source and each sink at least once, those of one source together."""
+    """Return pairs that have each source and each sink at least once, grouped by source."""
     longer = range(max(len(SOURCES), len(SINKS)))
     return groups_of((Pair(SOURCES[number % len(SOURCES)], SINKS[number % len(SINKS)]) for number in longer), len(SINKS))

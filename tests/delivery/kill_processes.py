@@ -1,4 +1,4 @@
-"""Which processes of a run do its work: those that a trial kills."""
+"""The worker processes of a run, which a trial kills."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def workers(driver: int) -> Iterator[int]:
-    """The Python processes below a driver that read and write: those its worker daemon forked."""
+    """Yield the Python processes of a driver that read and write: those that its worker daemon forked."""
     parents = dict(_processes())
     daemons = {pid for pid in parents if b"-m\0etl.spark.startup.daemon\0" in _command(pid)}
     for pid in daemons:
@@ -22,7 +22,7 @@ def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def _processes() -> Iterator[tuple[int, int]]:
-    """Process → its parent."""
+    """Yield each process and its parent."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:

@@ -1,4 +1,4 @@
-"""RocketMQ, in trials in which runs and brokers are killed."""
+"""RocketMQ in kill tests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 import pyarrow as pa
-from kill_table import LINES, Stage, lines
+from kill_table import LINES, Workspace, lines
 from servers.rocketmq_server import RocketMq
 
-from connectors.rocketmq.cluster import cluster
+from connectors.rocketmq.protocol.cluster import cluster
 from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import Limit, Task
@@ -17,21 +17,21 @@ from etl.api import Limit, Task
 QUEUES = 3
 
 
-class RocketmqFeed:
-    """A topic whose events come from a producer that waits for its answers, without connections from before a restart."""
+class RocketmqInput:
+    """A topic, and a producer that waits for answers and opens new connections each time, because the broker may restart."""
 
     steps = LINES
 
-    def __init__(self, stage: Stage) -> None:
-        self.server: RocketMq = stage.servers["rocketmq"]
-        self.topic = f"{stage.label}-in"
+    def __init__(self, workspace: Workspace) -> None:
+        self.server: RocketMq = workspace.servers["rocketmq"]
+        self.topic = f"{workspace.label}-in"
         group = f"commit_group: {self.topic}"
         self.options = f"{{type: rocketmq, servers: ['{self.server.address}'], topics: [{self.topic}], {group}}}"
 
     def begin(self) -> None:
         self.server.create_topic(self.topic, QUEUES)
 
-    def fill(self, first: int, last: int) -> None:
+    def write_events(self, first: int, last: int) -> None:
         sink = RocketmqSink(servers=(self.server.address,), topic=self.topic, body_field="body", identity_key=False)
         cluster(sink.settings()).close()
         bodies = lines(first, last)
@@ -42,24 +42,24 @@ class RocketmqFeed:
         assert result.retryable is None, result.cause
 
 
-class RocketmqCatch:
-    """A topic, and the keys of its messages: consumers know by them what came again."""
+class RocketmqOutput:
+    """A topic whose messages have keys, by which consumers recognise repeats."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.server: RocketMq = stage.servers["rocketmq"]
-        self.topic = f"{stage.label}-out"
+    def __init__(self, workspace: Workspace) -> None:
+        self.server: RocketMq = workspace.servers["rocketmq"]
+        self.topic = f"{workspace.label}-out"
         self.server.create_topic(self.topic, QUEUES)
         self.options = f"type: rocketmq, servers: ['{self.server.address}'], topic: {self.topic}"
 
     def delivered(self) -> Iterator[int]:
-        return (number for number, _ in self._held())
+        return (number for number, _ in self._messages())
 
-    def prove(self, total: int) -> None:
-        """A key is an event, and an event has one key."""
-        pairs = set(self._held())
+    def check(self, total: int) -> None:
+        """Assert that each event has one key, which no other event has."""
+        pairs = set(self._messages())
         assert len(pairs) == len({key for _, key in pairs}) == total
 
-    def _held(self) -> Iterator[tuple[int, str]]:
+    def _messages(self) -> Iterator[tuple[int, str]]:
         source = RocketmqSource(servers=(self.server.address,), topics=(self.topic,), keys_field="keys")
         cluster(source.settings()).close()
         start = source.start()

@@ -1,6 +1,7 @@
-"""What a source or a sink brings to the trials in which runs are killed: how events get in, and how they are read back.
+"""What a source or sink defines for the kill tests: how a test writes events for the source, and reads them from the sink's
+target.
 
-An event is a number ``n`` with a text. A new connector joins with a row in `kill_pairs`.
+An event is a number ``n`` with a text. A new connector is added as a row in `kill_pairs`.
 """
 
 from __future__ import annotations
@@ -18,71 +19,71 @@ LINES = ("{type: json, fields: {n: bigint, text: string}}",)
 
 
 @dataclass
-class Stage:
-    """Where one pair is tried: a folder, servers by their kinds, a name that nobody else uses.
+class Workspace:
+    """Resources of one pair: a folder, servers by their kinds, and a unique name.
 
-    ``state`` is the folder of the run at work. What ``clearing`` holds is called at the end.
+    ``state`` is the state folder of the current run. The callbacks of ``cleanup`` are called at the end.
     """
 
     folder: Path
     servers: Mapping[str, Any]
     label: str
-    clearing: ExitStack
+    cleanup: ExitStack
     state: Path = field(default_factory=Path)
 
 
-class Feed(Protocol):
-    """Events for a source, and how a pipeline reads them."""
+class Input(Protocol):
+    """The input of a source: writes events, and gives the options with which a pipeline reads them."""
 
     steps: tuple[str, ...]
 
     def begin(self) -> None:
-        """Make the place that events are put in: once for a source that is followed, once a run for one that is read whole."""
+        """Create a topic, table or file for events: once for a source that is followed, once a run for one that is read whole."""
 
     @property
     def options(self) -> str:
-        """The source, as a mapping of YAML."""
+        """The source as a YAML mapping."""
 
-    def fill(self, first: int, last: int) -> None:
-        """Put in the events of these numbers (half open), each once, and return when they are kept."""
+    def write_events(self, first: int, last: int) -> None:
+        """Write the events from ``first`` to before ``last``, each once, and return when they are stored."""
 
 
-class Catch(Protocol):
-    """Where a sink writes to."""
+class Output(Protocol):
+    """The target of a sink."""
 
     @property
     def options(self) -> str:
-        """The sink, as a mapping of YAML without its braces."""
+        """The sink as a YAML mapping without its braces."""
 
     def delivered(self) -> Iterable[int]:
-        """All that came out, repeats included."""
+        """Return all delivered events, with repeats."""
 
-    def prove(self, total: int) -> None:
-        """Assert what else must be true of what came out."""
+    def check(self, total: int) -> None:
+        """Assert what else must be true of the target."""
 
 
 @dataclass(frozen=True)
 class SourceRow:
-    """A source in the table. ``whole``: it is read once and ends; ``receives``: it takes events only while a run is at work."""
+    """A source in the table. ``whole``: it is read once and ends; ``receives``: it receives events only during a run."""
 
     name: str
-    feed: Callable[[Stage], Feed]
+    input: Callable[[Workspace], Input]
     servers: tuple[str, ...] = ()
-    nature: Guarantee = "exactly once"
+    guarantee: Guarantee = "exactly once"
     whole: bool = False
     receives: bool = False
     ordered: bool = False
-    """Its events reach a sink that is ordered, too, in their order."""
-    forgetful: bool = False
-    """What it reads is lost when its server ends, which is therefore not struck: a point in time is a node's memory."""
+    """Whether a sink that is ordered, too, gets its events in their order."""
+    loses_input_on_restart: bool = False
+    """Whether its server is not restarted because that would lose the input: a point in time is in a node's memory."""
 
 
 @dataclass(frozen=True)
 class SinkRow:
-    """A sink in the table. ``shows_repeats``: an event that is written twice is there twice."""
+    """A sink in the table. ``shows_repeats``: the target has an event twice if it is written twice."""
 
     name: str
-    catch: Callable[[Stage], Catch]
+    output: Callable[[Workspace], Output]
     servers: tuple[str, ...] = ()
     ordered: bool = False
     shows_repeats: bool = True

@@ -18,7 +18,7 @@ from etl.delivery.notices import DUPLICATE_SECONDS, MAX_REMEMBERED_TEXTS, Notice
 QUICK = Retry(initial_backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=4))
 
 
-def test_pauses_double_up_to_their_limit_and_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_pauses_double_up_to_their_limit_and_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     slept: list[float] = []
     backoff = Backoff("source 'log'", retry=QUICK, sleep=slept.append)
 
@@ -36,7 +36,7 @@ def test_pauses_double_up_to_their_limit_and_are_told_of(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize(("least", "expected"), [(3.0, 3.0), (86400.0, 4.0), (-9.0, 0.0)])
-def test_a_pause_is_not_shorter_than_asked_for_within_its_limit(
+def test_a_pause_has_the_minimum_that_a_server_requests_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, least: float, expected: float
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: low)
@@ -48,7 +48,7 @@ def test_a_pause_is_not_shorter_than_asked_for_within_its_limit(
     assert f"trying again in {format_duration(expected)} (" in caplog.text
 
 
-def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_retry_until_done_returns_the_result_of_the_last_attempt(caplog: pytest.LogCaptureFixture) -> None:
     answers: list[object] = [OSError("down"), TimeoutError(), "here"]
 
     def ask() -> object:
@@ -63,9 +63,10 @@ def test_until_returns_what_came_in_the_end(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_pause_ends_with_the_run() -> None:
+    retry = Retry(initial_backoff=timedelta(hours=9), max_backoff=timedelta(hours=9))
     looks = iter([False, False, True])
     slept: list[float] = []
-    backoff = Backoff("source 'log'", lambda: next(looks, True), Retry(initial_backoff=timedelta(hours=9)), sleep=slept.append)
+    backoff = Backoff("source 'log'", lambda: next(looks, True), retry, sleep=slept.append)
 
     with pytest.raises(RunStopping):
         backoff.wait("down")
@@ -78,7 +79,7 @@ def test_a_pause_ends_with_the_run() -> None:
     cuts=st.lists(st.lists(st.integers(1, 5), max_size=6), min_size=1, max_size=4),
     refused=st.sets(st.integers(0, 19)),
 )
-def test_a_split_that_breaks_off_is_read_on_behind_what_came(cuts: list[list[int]], refused: set[int]) -> None:
+def test_a_split_that_fails_is_read_again_without_repeats(cuts: list[list[int]], refused: set[int]) -> None:
     """Every reading gives the same events, in other batches."""
     readings = iter([*cuts, [3] * 7])
     last = [False]
@@ -111,7 +112,7 @@ def notice(cause: str, seconds: float = 9.0, subject: str = "sink 'x'") -> Notic
     return Notice(subject, cause, 2, seconds, 1.0)
 
 
-def test_a_trouble_is_told_of_once_then_when_it_changes_and_then_rarely() -> None:
+def test_a_failure_is_shown_once_then_when_it_changes_and_then_rarely() -> None:
     now = [0.0]
     limiter = NoticeLimiter(clock=lambda: now[0])
 
@@ -126,7 +127,7 @@ def test_a_trouble_is_told_of_once_then_when_it_changes_and_then_rarely() -> Non
     assert limiter.should_show(notice("timed out", subject="sink 'y'"))
 
 
-def test_the_end_of_a_trouble_is_told_of_once_where_it_lasted() -> None:
+def test_the_end_of_a_long_failure_is_shown_once() -> None:
     limiter = NoticeLimiter()
 
     assert not limiter.should_show(notice(""))
@@ -139,7 +140,7 @@ def test_the_end_of_a_trouble_is_told_of_once_where_it_lasted() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(0.04, "0.0 s"), (7.96, "8.0 s"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (2e5, "2 days")]
 )
-def test_times_are_spelled_short(seconds: float, expected: str) -> None:
+def test_durations_are_formatted_short(seconds: float, expected: str) -> None:
     assert format_duration(seconds) == expected
 
 
@@ -147,7 +148,7 @@ def test_ordinals() -> None:
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 113)] == ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]
 
 
-def test_what_two_processes_say_at_once_is_told_once() -> None:
+def test_equal_messages_of_two_processes_are_shown_once() -> None:
     now = [100.0]
     limiter = NoticeLimiter(lambda: now[0])
 
@@ -159,7 +160,7 @@ def test_what_two_processes_say_at_once_is_told_once() -> None:
     assert not limiter.is_duplicate("another rule is bad", 2)
 
 
-def test_few_texts_are_remembered() -> None:
+def test_the_number_of_remembered_messages_is_bounded() -> None:
     limiter = NoticeLimiter()
     for number in range(3 * MAX_REMEMBERED_TEXTS):
         limiter.is_duplicate(f"text {number}", 1)
@@ -168,7 +169,7 @@ def test_few_texts_are_remembered() -> None:
     assert limiter.is_duplicate(f"text {3 * MAX_REMEMBERED_TEXTS - 1}", 2)
 
 
-def test_a_message_without_trouble_is_always_heard() -> None:
+def test_other_messages_are_always_shown() -> None:
     from etl.spark.reports.log_relay import LogRelay, driver_logs_forwarded
 
     heard: list[tuple[str, str]] = []

@@ -29,7 +29,7 @@ def never() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_a_call_gives_its_answer_and_its_error_also_when_the_run_ends() -> None:
+def test_a_call_returns_its_result_or_error_also_when_the_run_ends() -> None:
     calls = CallThread(lambda: True)
 
     assert calls.run(lambda: 1) == 1
@@ -44,7 +44,7 @@ def test_all_calls_run_in_one_thread() -> None:
     assert len({calls.run(threading.get_ident) for _ in range(3)}) == 1
 
 
-def test_a_call_that_does_not_return_is_left_when_the_run_ends(never: threading.Event) -> None:
+def test_a_call_that_does_not_return_is_abandoned_when_the_run_ends(never: threading.Event) -> None:
     ending = threading.Event()
     calls = CallThread(ending.is_set, grace_seconds=0.2)
     threading.Timer(0.2, ending.set).start()

@@ -17,16 +17,16 @@ def names(offsets: list[int], cuts: list[int]) -> list[str]:
     return found
 
 
-def test_an_event_is_named_by_its_offset() -> None:
+def test_the_identity_of_an_event_has_its_offset() -> None:
     assert names([7, 9, 40], []) == ["p-7", "p-9", "p-40"]
 
 
-def test_events_that_one_became_are_counted() -> None:
+def test_identities_count_events_with_the_same_offset() -> None:
     assert names([7, 7, 7, 9, 11, 11], []) == ["p-7", "p-7.1", "p-7.2", "p-9", "p-11", "p-11.1"]
 
 
 @given(st.data())
-def test_names_are_unique_and_do_not_depend_on_how_batches_are_cut(data: st.DataObject) -> None:
+def test_identities_are_unique_and_do_not_depend_on_the_batches(data: st.DataObject) -> None:
     offsets = sorted(data.draw(st.lists(st.integers(0, 9), max_size=30)))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(offsets)), max_size=4)))
 

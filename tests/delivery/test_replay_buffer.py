@@ -23,7 +23,7 @@ def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 400, 0], ids=["in memory", "partly on disk", "on disk"])
-def test_each_time_all_batches_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int) -> None:
+def test_each_iteration_yields_all_batches_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int) -> None:
     monkeypatch.setattr(replay_buffer, "MEMORY_BYTES", memory)
     input_ = ReplayBuffer(arriving(20), tmp_path / "kept")
 

@@ -66,7 +66,7 @@ def test_without_limits_batches_pass_as_they_come() -> None:
     assert writer.closed
 
 
-def test_max_events_cuts_and_fills_batches() -> None:
+def test_max_events_divides_and_fills_batches() -> None:
     writer = Recorder()
     out = sink_writer(writer, batch={"max_events": 2})
 
@@ -90,7 +90,7 @@ def test_max_bytes_counts_encoded_bytes() -> None:
     assert out.delivered.flushes == {"bytes": 2, "end_of_batch": 1}
 
 
-def test_bytes_and_count_hold_together() -> None:
+def test_both_limits_hold() -> None:
     writer = Recorder()
     out = sink_writer(writer, batch={"max_bytes": 100, "max_events": 3})
 
@@ -126,7 +126,7 @@ def test_timeout_writes_a_buffer_that_does_not_fill() -> None:
     assert out.delivered.flushes == {"timeout": 1}
 
 
-def test_only_failed_events_are_tried_again() -> None:
+def test_only_failed_events_are_retried() -> None:
     writer = Recorder([Result(retryable=pa.array([1, 2]), cause="429"), Result(retryable=pa.array([1]), cause="429")])
     out = sink_writer(writer)
 
@@ -137,7 +137,7 @@ def test_only_failed_events_are_tried_again() -> None:
     assert out.delivered.retries == 2
 
 
-def test_refused_events_are_dead_and_the_rest_taken() -> None:
+def test_rejected_events_are_dead_letters_and_the_others_accepted() -> None:
     batch, rejected = events("a", "b"), []
     writer = Recorder([Result(rejected=(Rejects(batch.slice(1), "bad-document", "no"),))])
     out = sink_writer(writer, rejected)
@@ -148,7 +148,7 @@ def test_refused_events_are_dead_and_the_rest_taken() -> None:
     assert (out.delivered.taken, out.delivered.dead) == (1, 1)
 
 
-def test_attempts_run_out_with_the_cause() -> None:
+def test_the_error_after_the_last_attempt_has_the_cause() -> None:
     writer = Recorder([OSError(28, "No space left on device")] * 3)
     out = sink_writer(writer, attempts=3)
 
@@ -161,7 +161,7 @@ def test_attempts_run_out_with_the_cause() -> None:
     assert told.value.summary == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
 
 
-def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
+def test_without_attempts_it_retries_until_the_sink_accepts_events() -> None:
     writer = Recorder([OSError("down")] * 50)
     out = sink_writer(writer)
 
@@ -170,7 +170,7 @@ def test_without_attempts_it_tries_until_the_sink_takes_events() -> None:
     assert (out.delivered.taken, out.delivered.retries) == (2, 50)
 
 
-def test_a_sink_that_asks_for_time_gets_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_pause_that_a_sink_requests_is_kept(caplog: pytest.LogCaptureFixture) -> None:
     slept: list[float] = []
     out = sink_writer(Recorder([Result(retryable=pa.array([0]), cause="429", after=12.0)]))
     out.backoff.sleep = slept.append
@@ -181,7 +181,7 @@ def test_a_sink_that_asks_for_time_gets_it(caplog: pytest.LogCaptureFixture) -> 
     assert "sink 'out': 429; trying again in 12 s (1st time)" in caplog.text
 
 
-def test_what_waits_for_a_sink_ends_with_the_run() -> None:
+def test_the_end_of_the_run_ends_the_retries() -> None:
     tries = iter([False, False, True])
     out = sink_writer(Recorder([OSError("down")] * 9), is_stopping=lambda: next(tries, True))
 
@@ -190,7 +190,7 @@ def test_what_waits_for_a_sink_ends_with_the_run() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "expected"), [(None, SplitLostError), (3, DeliveryFailedError)])
-def test_a_lost_split_is_not_tried_again_here(attempts: int | None, expected: type[Exception]) -> None:
+def test_a_lost_split_is_not_retried_by_the_writer(attempts: int | None, expected: type[Exception]) -> None:
     writer = Recorder([SplitLostError("connection reset")])
 
     with pytest.raises(expected, match="sink 'out': connection reset"):
@@ -211,7 +211,7 @@ def test_an_error_while_closing_loses_the_split() -> None:
         out.close()
 
 
-def test_what_ends_the_run_names_the_sink() -> None:
+def test_an_error_that_ends_the_run_names_the_sink() -> None:
     class Refusing(Recorder):
         def write(self, batch: pa.RecordBatch) -> Result:
             raise ComponentError("h:9200 answers 401; see user and password")
@@ -227,7 +227,7 @@ def test_what_ends_the_run_names_the_sink() -> None:
         out.close()
 
 
-def test_what_is_left_when_the_run_ends_is_flushed_for_that_reason() -> None:
+def test_the_last_flush_of_a_stopping_run_has_the_reason_shutdown() -> None:
     out = sink_writer(Recorder(), batch={"max_events": 9}, is_stopping=lambda: True)
 
     out.write(events("a"))
@@ -236,7 +236,7 @@ def test_what_is_left_when_the_run_ends_is_flushed_for_that_reason() -> None:
     assert out.delivered.flushes == {"shutdown": 1}
 
 
-def test_timeout_is_kept_while_no_events_come() -> None:
+def test_the_timeout_works_without_new_events() -> None:
     writer, now = Recorder(), [0.0]
     out = sink_writer(writer, batch={"max_events": 10, "timeout": timedelta(seconds=1)}, clock=lambda: now[0])
 
@@ -255,7 +255,7 @@ def test_timeout_is_kept_while_no_events_come() -> None:
     max_events=st.none() | st.integers(1, 6),
     failures=st.lists(st.booleans(), max_size=10),
 )
-def test_no_write_is_larger_than_its_limits_and_every_event_comes_once_in_order(
+def test_no_write_exceeds_its_limits_and_every_event_is_written_once_in_order(
     incoming: list[list[int]], max_bytes: int | None, max_events: int | None, failures: list[bool]
 ) -> None:
     writer, rejected = Recorder([OSError("down") if failed else Result() for failed in failures]), []
@@ -277,7 +277,7 @@ def test_no_write_is_larger_than_its_limits_and_every_event_comes_once_in_order(
     assert sum(out.delivered.flushes.values()) == writer.failed.count(False)
 
 
-def test_views_that_are_tried_again_are_strings() -> None:
+def test_string_views_are_strings_when_they_are_retried() -> None:
     writer = Recorder([Result(retryable=pa.array([1]), cause="429")])
 
     sink_writer(writer).write(
@@ -288,7 +288,7 @@ def test_views_that_are_tried_again_are_strings() -> None:
 
 
 @pytest.mark.parametrize(("limits", "expected"), [({}, True), ({"max_events": 9}, False), ({"max_bytes": 9}, False)])
-def test_views_come_only_where_no_limit_cuts_batches(limits: dict[str, int], expected: bool) -> None:
+def test_string_views_are_passed_only_without_batch_limits(limits: dict[str, int], expected: bool) -> None:
     class Taker(Sink):
         """Takes views."""
 

@@ -30,7 +30,7 @@ def read(items: tuple[Spooled, ...]) -> list[int]:
     return [n for one in items for batch in spool_file.batches(Path(one.path)) for n in batch.column("n").to_pylist()]
 
 
-def test_batches_come_back_as_they_were_also_where_the_schema_changes(tmp_path: Path) -> None:
+def test_batches_are_read_back_unchanged_also_when_the_schema_changes(tmp_path: Path) -> None:
     given = [
         pa.record_batch({"a": [1, 2]}),
         pa.record_batch({"a": ["x"], "b": [None]}),
@@ -64,7 +64,7 @@ def test_entries_are_delivered_in_the_order_of_their_commits(tmp_path: Path) -> 
     assert spool.bytes() <= 4096
 
 
-def test_a_micro_batch_is_taken_once_also_after_it_was_delivered(tmp_path: Path) -> None:
+def test_a_micro_batch_is_added_once_also_after_its_delivery(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
 
@@ -76,7 +76,7 @@ def test_a_micro_batch_is_taken_once_also_after_it_was_delivered(tmp_path: Path)
     assert SinkSpool(tmp_path / "spool").has_batch(BatchId("q", 7))
 
 
-def test_files_of_a_killed_commit_are_removed_and_its_batch_is_taken_again(tmp_path: Path) -> None:
+def test_files_of_a_killed_commit_are_removed_and_its_batch_is_added_again(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "000000000001-0.arrow").write_bytes(b"half")
@@ -87,7 +87,7 @@ def test_files_of_a_killed_commit_are_removed_and_its_batch_is_taken_again(tmp_p
     assert [read(entry.items) for entry in spool.entries()] == [[1], [2]]
 
 
-def test_a_kill_between_an_entry_and_the_ledger_is_mended(tmp_path: Path) -> None:
+def test_a_kill_between_an_entry_and_the_ledger_is_repaired(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 7), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "ledger.json").unlink()
@@ -99,7 +99,7 @@ def test_a_kill_between_an_entry_and_the_ledger_is_mended(tmp_path: Path) -> Non
     assert [read(entry.items) for entry in spool.entries()] == [[1], [2]]
 
 
-def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Path) -> None:
+def test_the_spool_stays_active_after_a_restart_while_events_wait(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
     assert not spool.is_active
     spool.activate()
@@ -114,7 +114,7 @@ def test_the_detour_lasts_over_a_restart_as_long_as_something_waits(tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"items": [1], "query": "q", "batch": 1}'])
-def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
+def test_the_error_of_an_invalid_entry_gives_advice(tmp_path: Path, text: str) -> None:
     spool = SinkSpool(tmp_path / "spool")
     spool.add(BatchId("q", 1), [item(tmp_path / "staged", "a", 1)])
     (spool.folder / "000000000000.json").write_text(text)
@@ -123,7 +123,7 @@ def test_a_broken_entry_says_what_to_do(tmp_path: Path, text: str) -> None:
         spool.first_entry()
 
 
-def test_what_a_sink_took_and_waits_nevertheless_keeps_its_mark(tmp_path: Path) -> None:
+def test_an_entry_of_delivered_events_stays_marked(tmp_path: Path) -> None:
     spool = SinkSpool(tmp_path / "spool")
 
     spool.add(BatchId("q", 1), [replace(item(tmp_path / "staged", "a", 1), delivered=True)])

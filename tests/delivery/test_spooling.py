@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from moody import delivered, installed_here, set_mood
+from faulty import delivered, installed_here, set_fault
 from running import Engine, Etl, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PIPELINE = """
-    name: moods
-    sources: {numbers: {type: moody, path: "{here}/from"}}
+    name: faults
+    sources: {numbers: {type: faulty, path: "{here}/from"}}
     sinks:
-      one: {from: numbers, type: moody, path: "{here}/one", retry: {attempts: 2, initial_backoff: 50ms, max_backoff: 200ms}, MORE}
-      two: {from: numbers, type: moody, path: "{here}/two"}
+      one: {from: numbers, type: faulty, path: "{here}/one", retry: {attempts: 2, initial_backoff: 50ms, max_backoff: 0.2s}, MORE}
+      two: {from: numbers, type: faulty, path: "{here}/two"}
     run: {trigger: 100ms}
 """
 
@@ -32,7 +32,7 @@ PIPELINE = """
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folders of the source and the sinks, and the components installed."""
     for name in ("from", "one", "two"):
-        set_mood(tmp_path / name, "good")
+        set_fault(tmp_path / name, "none")
     put(tmp_path, 0)
     with installed_here(tmp_path / "site", monkeypatch):
         yield tmp_path
@@ -95,8 +95,8 @@ def start(etl: Etl, folders: Path) -> Iterator[Start]:
         yield run
 
 
-def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(engine: Engine, folders: Path) -> None:
-    set_mood(folders / "one", "down")
+def test_with_spool_other_sinks_continue_and_all_is_delivered_in_order_later(engine: Engine, folders: Path) -> None:
+    set_fault(folders / "one", "down")
     with engine.following(PIPELINE.replace("MORE", "on_failure: spool")) as run:
         for count in (2000, 3000, 5000):
             put(folders, count)
@@ -104,7 +104,7 @@ def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(en
         assert delivered(folders / "one") == []
         assert any((folders / "state" / "spool" / "one").glob("*.arrow"))
 
-        set_mood(folders / "one", "good")
+        set_fault(folders / "one", "none")
         wait_for(lambda: len(delivered(folders / "one")) == 5000, what="the spool's events")
         put(folders, 6000)
         wait_for(lambda: len(delivered(folders / "one")) == 6000, what="the next events")
@@ -117,13 +117,13 @@ def test_with_spool_the_others_go_on_and_all_is_delivered_in_order_afterwards(en
 
 def test_with_block_the_query_waits_and_a_signal_ends_it(engine: Engine, start: Start, folders: Path) -> None:
     put(folders, 2000)
-    set_mood(folders / "one", "refuses")
+    set_fault(folders / "one", "refuses")
     run = start("on_failure: block")
     run.says("connection refused; trying again in")
 
     run.end()
     before = delivered(folders / "one")
-    set_mood(folders / "one", "good")
+    set_fault(folders / "one", "none")
     again = engine.run(folders / "pipeline.yaml", "--once")
 
     assert before == []
@@ -132,14 +132,14 @@ def test_with_block_the_query_waits_and_a_signal_ends_it(engine: Engine, start: 
     assert sorted(set(delivered(folders / "two"))) == list(range(2000))
 
 
-def test_with_block_the_query_goes_on_when_the_sink_does(engine: Engine, folders: Path) -> None:
-    moods = {"down": "refused; trying again", "full": "429: too many requests; trying again", "closes": "reset; trying again"}
+def test_with_block_the_query_continues_when_the_sink_works_again(engine: Engine, folders: Path) -> None:
+    messages = {"down": "refused; trying again", "full": "429: too many requests; trying again", "closes": "reset; trying again"}
     with engine.following(PIPELINE.replace("MORE", "on_failure: block, ledger: true")) as run:
-        for number, (bad, said) in enumerate(moods.items(), 1):
-            set_mood(folders / "one", bad)
+        for number, (fault, message) in enumerate(messages.items(), 1):
+            set_fault(folders / "one", fault)
             put(folders, 2000 * number)
-            run.says(said)
-            set_mood(folders / "one", "good")
+            run.says(message)
+            set_fault(folders / "one", "none")
             wait_for(lambda number=number: len(delivered(folders / "one")) == 2000 * number, what="all events")
 
     assert sorted(delivered(folders / "one")) == list(range(6000))
@@ -147,7 +147,7 @@ def test_with_block_the_query_goes_on_when_the_sink_does(engine: Engine, folders
 
 def test_with_fail_the_run_ends(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 1000)
-    set_mood(folders / "one", "down")
+    set_fault(folders / "one", "down")
 
     ran = engine.run(etl.pipeline(PIPELINE.replace("MORE", "on_failure: fail")), "--once")
 
@@ -155,13 +155,13 @@ def test_with_fail_the_run_ends(etl: Etl, engine: Engine, folders: Path) -> None
     assert "sink 'one' could not be opened or committed in 2 attempts: " in ran.err
 
 
-def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, engine: Engine, folders: Path) -> None:
+def test_once_reports_waiting_events_and_the_next_run_delivers_them(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 3000)
-    set_mood(folders / "one", "down")
+    set_fault(folders / "one", "down")
     pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool"))
 
     first = engine.run(pipeline, "--once")
-    set_mood(folders / "one", "good")
+    set_fault(folders / "one", "none")
     second = engine.run(pipeline, "--once")
 
     assert first.status == 1
@@ -175,19 +175,19 @@ def test_once_says_what_waits_and_the_next_run_delivers_it(etl: Etl, engine: Eng
     assert sorted(delivered(folders / "two")) == list(range(3000))
 
 
-def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(engine: Engine, start: Start, folders: Path) -> None:
+def test_kills_while_the_spool_fills_and_drains_lose_and_repeat_nothing(engine: Engine, start: Start, folders: Path) -> None:
     more = "on_failure: spool, ledger: true"
-    set_mood(folders / "one", "down")
+    set_fault(folders / "one", "down")
     run = start(more)
     put(folders, 4000)
     wait_for(lambda: any((folders / "state" / "spool" / "one").glob("0*.json")), what="an entry of the spool")
     run.kill()
-    set_mood(folders / "one", "slow")
+    set_fault(folders / "one", "slow")
     put(folders, 8000)
     run = start(more)
     wait_for(lambda: len(delivered(folders / "one")) > 500, what="a part of the spool")
     run.kill()
-    set_mood(folders / "one", "good")
+    set_fault(folders / "one", "none")
 
     ran = engine.run(folders / "pipeline.yaml", "--once")
 
@@ -196,23 +196,23 @@ def test_killed_while_the_spool_fills_and_empties_nothing_is_lost_or_twice(engin
     assert not list((folders / "state" / "spool" / "one").glob("*.arrow"))
 
 
-def test_a_source_that_is_down_is_waited_for_from_the_start_and_within_a_split(engine: Engine, folders: Path) -> None:
-    set_mood(folders / "from", "down")
+def test_a_run_waits_for_a_source_that_is_down_at_the_start_and_within_a_split(engine: Engine, folders: Path) -> None:
+    set_fault(folders / "from", "down")
     with engine.following(PIPELINE.replace("MORE", "on_failure: block")) as run:
         run.says("connection refused; trying again in")
         put(folders, 1000)
-        set_mood(folders / "from", "breaks")
+        set_fault(folders / "from", "breaks")
         wait_for(lambda: delivered(folders / "one") != [], what="the first batch")
-        set_mood(folders / "from", "good")
+        set_fault(folders / "from", "none")
 
         wait_for(lambda: len(delivered(folders / "one")) == 1000, what="all events")
-        set_mood(folders / "from", "down")
+        set_fault(folders / "from", "down")
 
     assert delivered(folders / "one") == list(range(1000))
     assert "source 'numbers': " in run.said
 
 
-def test_a_signal_before_the_start_is_over_ends_it_gently(start: Start, folders: Path) -> None:
+def test_a_signal_during_the_start_stops_the_run(start: Start, folders: Path) -> None:
     run = start("on_failure: block")
     run.says("starting Spark")
 
@@ -221,10 +221,10 @@ def test_a_signal_before_the_start_is_over_ends_it_gently(start: Start, folders:
 
 def test_dead_letters_of_the_spool_are_written_once(etl: Etl, engine: Engine, folders: Path) -> None:
     put(folders, 1000)
-    set_mood(folders / "one", "down")
+    set_fault(folders / "one", "down")
     pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: spool, ledger: true"))
     engine.run(pipeline, "--once")
-    set_mood(folders / "one", "picky")
+    set_fault(folders / "one", "picky")
 
     ran = engine.run(pipeline, "--once")
 
@@ -237,8 +237,8 @@ def test_dead_letters_of_the_spool_are_written_once(etl: Etl, engine: Engine, fo
 
 def test_a_run_that_requires_health_fails_with_the_findings_of_lint(etl: Etl, folders: Path) -> None:
     pipeline = etl.pipeline(PIPELINE.replace("MORE", "on_failure: block"))
-    set_mood(folders / "from", "down")
-    set_mood(folders / "one", "wrong")
+    set_fault(folders / "from", "down")
+    set_fault(folders / "one", "wrong")
 
     ran = etl.run(pipeline, "--once", "--require-healthy")
     linted = etl("lint", pipeline, "--connect")

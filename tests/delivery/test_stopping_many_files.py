@@ -21,7 +21,7 @@ PIPELINE = """
 """
 
 
-def test_a_second_signal_ends_a_commit_of_many_files_and_nothing_is_lost_or_repeated(etl: Etl) -> None:
+def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl: Etl) -> None:
     (etl.folder / "in.log").write_text("".join(f"h{number} {number}\n" for number in range(FILES)))
     pipeline, out = etl.pipeline(PIPELINE), etl.folder / "out"
     running = etl.start("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "--once")

@@ -70,7 +70,7 @@ def test_inspected_events_are_not_counted() -> None:
     run = opened(SHELL)
 
     # when
-    looked = run.look(events("sh", "x"))
+    looked = run.preview(events("sh", "x"))
 
     # then
     assert looked.events.num_rows == 1

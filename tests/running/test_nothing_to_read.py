@@ -14,8 +14,8 @@ from running import Engine, Etl
 from connectors.elasticsearch.source import ElasticsearchSource
 from connectors.file.source import FileSource
 from connectors.kafka.source import KafkaSource
-from connectors.stdin import StdinSource
-from connectors.syslog_receiver.source import SyslogSource
+from connectors.stdin.source import StdinSource
+from connectors.syslog.source import SyslogSource
 from etl.api import Finding, Source
 from etl.cli.progress import Progress
 from etl.receipts import Counts
@@ -78,19 +78,22 @@ def test_a_stopped_run_does_not_report_sources_without_events(tmp_path: Path) ->
     ("source", "first"),
     [
         (KafkaSource(servers=["x:1"], topics=["a"]), "there was nothing to read"),
-        (KafkaSource(servers=["x:1"], topics=["a"], start="latest"), "`start: latest` begins behind what is there"),
-        (ElasticsearchSource(urls=["http://x"], index="a", start="latest"), "`start: latest` begins behind what is there"),
+        (KafkaSource(servers=["x:1"], topics=["a"], start="latest"), "`start: latest` begins after what exists"),
+        (ElasticsearchSource(urls=["http://x"], index="a", start="latest"), "`start: latest` begins after what exists"),
     ],
 )
 def test_a_source_that_starts_at_the_end_explains_that_on_its_first_run(source: Source, first: str) -> None:
     again = "nothing is new since the last run with this state folder; another --state reads all of it again"
 
-    assert (source.silence(None), source.silence({})) == (first, again)
+    assert (source.explain_no_events(None), source.explain_no_events({})) == (first, again)
 
 
-def test_receivers_explain_that_nothing_came() -> None:
-    assert StdinSource().silence(None) == "its input ended without an event"
-    assert SyslogSource(listen=["udp://127.0.0.1:5514"]).silence({}) == "nothing came; a run without --once waits for events"
+def test_receivers_explain_that_no_event_was_received() -> None:
+    assert StdinSource().explain_no_events(None) == "its input ended without an event"
+    assert (
+        SyslogSource(listen=["udp://127.0.0.1:5514"]).explain_no_events({})
+        == "no event was received; a run without --once waits for events"
+    )
 
 
 def test_committed_offsets_are_read_from_the_last_offset_log(tmp_path: Path) -> None:

@@ -361,9 +361,9 @@ class Tallying:
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
         self.came += batch.num_rows
-        return self.look(batch)
+        return self.preview(batch)
 
-    def look(self, batch: pa.RecordBatch) -> Outcome:
+    def preview(self, batch: pa.RecordBatch) -> Outcome:
         return Outcome(batch.slice(0, 0))
 
     def counts(self) -> Counted:

@@ -112,10 +112,9 @@ def test_a_start_that_fails_shows_the_end_of_the_log(kind: type[Server], message
 
 
 @pytest.mark.parametrize("how", ["kill -9", "exception", "forked"])
-def test_nothing_outlives_its_run(how: str, tmp_path: Path) -> None:
+def test_no_server_survives_its_test_run(how: str, tmp_path: Path) -> None:
     script = """
         import os, signal, sys, time
-        sys.path[:0] = sys.argv[2:4]
         from test_ending import Small
         server = Small().start()
         print(server.process.pid, server.folder, flush=True)
@@ -123,9 +122,11 @@ def test_nothing_outlives_its_run(how: str, tmp_path: Path) -> None:
         if sys.argv[1] == "forked" and os.fork() == 0: time.sleep(1000)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    here = Path(__file__).parent
-    line = [sys.executable, "-c", textwrap.dedent(script), how, str(here), str(here.parent)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True) as run:
+    line = [sys.executable, "-c", textwrap.dedent(script), how]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True, env=environment
+    ) as run:
         assert run.stdout is not None
         pid, folder = run.stdout.readline().split()
         run.wait(LIMIT)

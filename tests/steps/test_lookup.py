@@ -214,7 +214,7 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
 
     # when
     run(batch)
-    run.look(batch)
+    run.preview(batch)
 
     # then
     assert run.counts().sums == {"found": {"t": 2}, "missed": {"t": 1}}

@@ -39,7 +39,7 @@ class RuleMatcher:
         self._tried += found.tried
         return self._outcome(batch, found)
 
-    def look(self, batch: pa.RecordBatch) -> Outcome:
+    def preview(self, batch: pa.RecordBatch) -> Outcome:
         return self._outcome(batch, self._engine.run(batch))
 
     def counts(self) -> Counted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 import time
@@ -127,18 +126,13 @@ class SinkCommitter:
 
     def _retry(self, attempt: Callable[[], None]) -> None:
         """Retry until success, or raise DeliveryFailedError after the sink's attempts."""
-        backoff, sink = self.backoff(), self.output.sink
-        for tries in itertools.count(1):
-            try:
-                attempt()
-                break
-            except OSError as error:
-                if sink.on_failure != "block" and tries >= sink.retry.attempts:
-                    name = f"sink {self.output.name!r}"
-                    text = f"{name} could not be opened or committed in {tries} attempts: {error}; nothing is lost"
-                    raise DeliveryFailedError(text) from error
-                backoff.wait(error)
-        backoff.succeeded()
+        sink = self.output.sink
+        attempts = None if sink.on_failure == "block" else sink.retry.attempts
+        try:
+            self.backoff().retry_until_done(attempt, attempts)
+        except OSError as error:
+            text = f"sink {self.output.name!r} could not be opened or committed in {attempts} attempts: {error}; nothing is lost"
+            raise DeliveryFailedError(text) from error
 
     def _try_to_prepare(self) -> bool:
         try:

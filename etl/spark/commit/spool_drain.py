@@ -117,15 +117,13 @@ class SpoolDrain:
 
     def _deliver_with_retries(self, entry: SpoolEntry, index: int, item: Spooled) -> _FileDelivery:
         backoff = self._backoff()
-        while True:
-            attempt = _FileDelivery(self, entry, index, item, backoff)
-            try:
-                attempt.run()
-            except OSError as error:
-                backoff.wait(error)
-            else:
-                backoff.succeeded()
-                return attempt
+
+        def deliver() -> _FileDelivery:
+            delivery = _FileDelivery(self, entry, index, item, backoff)
+            delivery.run()
+            return delivery
+
+        return backoff.retry_until_done(deliver)
 
     def _backoff(self) -> Backoff:
         usual = self.sink.backoff()

@@ -1,0 +1,87 @@
+"""Globs: the files that match one, and whether one matches a path that does not exist yet."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from connectors.file.reading.file_stat import FileStat, stat_file
+from connectors.file.reading.file_warnings import clear_warnings, warn_once
+from connectors.file.reading.tracked_files import Inode
+from etl.api import FileSearch
+
+GLOB_CHARACTERS = re.compile(r"[*?\[]")
+"""Characters that make a path a glob."""
+
+_existing_folders: set[str] = set()
+"""Folders that existed at some scan: a folder that is missing from the beginning is reported at the start of the run instead.
+"""
+
+_unreadable_folders: set[str] = set()
+"""Folders that the last search could not list."""
+
+
+def match_files(pattern: str, exclude: Iterable[str]) -> dict[Inode, FileStat]:
+    """Return the files of a glob by inode, so that a file with several names occurs once."""
+    found: dict[Inode, FileStat] = {}
+    folder = glob_root(pattern)
+    if os.path.isdir(folder):
+        _existing_folders.add(folder)
+        clear_warnings(folder)
+    elif folder in _existing_folders:
+        warn_once(folder, "the folder does not exist; its files are read as soon as it does")
+    search = FileSearch(pattern, exclude)
+    for path in search.paths():
+        stat_ = stat_file(path, warns_if_irregular=path == pattern)
+        if stat_ is not None:
+            found.setdefault(stat_.inode, stat_)
+    _warn_of_folders(search)
+    return found
+
+
+def _warn_of_folders(search: FileSearch) -> None:
+    """Warn once about each folder that cannot be listed, and again if it could be listed in between."""
+    for path in _unreadable_folders - search.unreadable.keys():
+        clear_warnings(path)
+    _unreadable_folders.clear()
+    _unreadable_folders.update(search.unreadable)
+    for path, reason in search.unreadable.items():
+        warn_once(path, f"this folder cannot be listed, and is searched as soon as it can: {reason}")
+
+
+def glob_root(pattern: str) -> str:
+    """Return the folder that contains all files of a glob."""
+    return os.path.dirname(GLOB_CHARACTERS.split(pattern)[0]) or "."
+
+
+def is_matched(path: str, pattern: str, exclude: Iterable[str] = ()) -> bool:
+    """Return whether a glob with ``**`` would find an absolute path; links to folders are followed in both."""
+    if not path.startswith("/"):
+        return False
+    wanted = os.path.abspath(os.path.expanduser(pattern))
+    if any(fnmatchcase(path, one) or fnmatchcase(os.path.basename(path), one) for one in exclude):
+        return False
+    return _matches(path.split("/"), wanted.split("/")) or _matches(
+        _resolve_links(path).split("/"), _resolve_links(wanted).split("/")
+    )
+
+
+def _resolve_links(path: str) -> str:
+    """Resolve the links of the path's literal folders."""
+    parts = path.split("/")
+    literal = next((at for at, part in enumerate(parts) if GLOB_CHARACTERS.search(part)), len(parts) - 1)
+    return "/".join([os.path.realpath("/".join(parts[:literal]) or "/").rstrip("/"), *parts[literal:]])
+
+
+def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Match part by part; ``**`` matches any number of folders, and no wildcard a leading dot, as in `glob`."""
+    if not wanted:
+        return not parts
+    if wanted[0] == "**":
+        here = bool(parts) and not parts[0].startswith(".")
+        return _matches(parts, wanted[1:]) or (here and _matches(parts[1:], wanted))
+    if not parts or (parts[0].startswith(".") and not wanted[0].startswith(".")):
+        return False
+    return fnmatchcase(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:])

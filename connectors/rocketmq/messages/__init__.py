@@ -1,0 +1,1 @@
+"""Messages as brokers store them, decoded into columns."""

@@ -1,0 +1,1 @@
+"""RocketMQ's remoting protocol: frames, connections, name servers and brokers."""

@@ -1,0 +1,170 @@
+"""The `syslog` source."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, PrivateAttr
+
+from connectors.shared.journal.journal_position import JournalPosition, find_batch_end
+from connectors.shared.journal.options import JournalOptions
+from connectors.shared.journal.reader import Journal
+from connectors.syslog.allowed_networks import network_error
+from connectors.syslog.batches import FIELDS, event_starts, read_batches
+from connectors.syslog.listen_address import ADDRESS_PATTERN, ADDRESS_PATTERN_ERROR, ListenAddress
+from connectors.syslog.tls import ServerTls
+from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
+
+if TYPE_CHECKING:
+    from connectors.syslog.receiver import SyslogReceiver
+
+_MIN_SPLIT_BYTES = 4 << 20
+"""Smallest number of bytes for which a split of its own is worth its cost."""
+
+
+class SyslogSource(ReceivingSource):
+    """Receive syslog over TCP, TLS, UDP and Unix sockets, one event a message.
+
+    The text of a message is in ``message``, for the parser `syslog` or any other; ``log.source.address`` and
+    ``log.source.port`` are the sender (for a Unix socket its path, and no port), ``event.created`` is the time of arrival.
+
+    A message of a connection is octet-counted if it begins with a count and a priority (RFC 6587, RFC 5425), and ends at
+    a newline otherwise. Newline, return and NUL at the end of a message are removed, and empty messages are ignored.
+    Bytes that are not in the character set become U+FFFD. A message that is too long (``message-too-long``, with its
+    first 64 KiB; a datagram has at most 64 KiB) or incomplete at the end of its connection (``message-cut-off``) is a
+    dead letter.
+
+    The driver listens and appends messages to a journal on disk. Splits read the journal, and delivered parts of it are
+    deleted: exactly once from the journal on, across restarts and a kill of the process at any moment. Messages sent but
+    not yet in the journal when the process is killed are lost unless the sender sends them again: syslog has no
+    acknowledgement, so these are at most the system's buffers and five milliseconds. When a run is stopped, messages
+    sent before are still received. While the pipeline is down, it does not listen, and UDP messages are lost.
+
+    When ``journal.max_bytes`` wait for delivery, connections and Unix sockets are not read, so their senders wait; UDP
+    datagrams are dropped. Warnings report how many were dropped, by the pipeline and by the system.
+
+    Messages of one connection keep their order. Parallelism: parts of the journal. Tested over every transport, and by
+    killing runs under load. It runs on one host, and needs Linux for datagrams.
+
+    ```yaml
+    type: syslog
+    listen: ["tcp://[::]:5514", "udp://[::]:5514"]
+    ```
+    """
+
+    type: Literal["syslog"] = "syslog"
+    listen: tuple[Annotated[str, Field(pattern=ADDRESS_PATTERN, json_schema_extra=ADDRESS_PATTERN_ERROR)], ...] = Field(
+        description="Where to listen: tcp://host:port, udp://host:port, tls://host:port, unix:///path for connections to a "
+        "Unix socket, unixgram:///path for datagrams; 0.0.0.0 and [::] are all addresses of this host.",
+        min_length=1,
+        examples=[["tcp://0.0.0.0:514", "udp://0.0.0.0:514", "tls://0.0.0.0:6514", "unixgram:///run/sluice.sock"]],
+    )
+    tls: ServerTls | None = Field(default=None, description="Certificates, for tls:// addresses.")
+    allow: tuple[str, ...] = Field(
+        default=(),
+        description="Networks that may send, in CIDR notation; without it all may send.",
+        examples=[["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"]],
+    )
+    max_message_bytes: Size = Field(
+        default=64 << 10, description="A longer message is a dead letter.", ge=1, le=16 << 20, examples=["256KiB"]
+    )
+    connections: int = Field(default=1000, description="Maximum number of open connections; more are refused.", ge=1, le=100_000)
+    receive_buffer: Size | None = Field(
+        default=None,
+        description="Receive buffer of a socket, which holds UDP messages while this process does something else; default "
+        "16 MiB for udp, the system's default for others. Only privileged processes get more than "
+        "net.core.rmem_max.",
+        ge=4096,
+        le=1 << 30,
+        examples=["64MiB"],
+    )
+    permissions: str = Field(
+        default="660",
+        description="Permissions of a Unix socket, in chmod's octal notation.",
+        pattern="^0?[0-7]{3}$",
+        json_schema_extra={"patternErrorMessage": "is not a permission: write three digits from 0 to 7 in quotes, such as '660'"},
+        examples=["666"],
+    )
+    charset: str = Field(default="utf-8", description="Character set of messages, by Python's name.", examples=["latin-1", "gbk"])
+    journal: JournalOptions = Field(default=JournalOptions(), description="How messages are stored until they are delivered.")
+    _folder: str = PrivateAttr(default="")
+
+    def with_folder(self, folder: str) -> Self:
+        """Return this source with the folder of its journal."""
+        copy = self.model_copy()
+        copy._folder = folder
+        return copy
+
+    def exclusive(self) -> Iterable[str]:
+        """Return the addresses; port 0 is any free port."""
+        return [address for address in self.listen if not address.endswith(":0")]
+
+    def receiver(self) -> SyslogReceiver:
+        """Return the receiver, not yet started."""
+        from connectors.syslog.receiver import ReceiverOptions, SyslogReceiver
+
+        options = ReceiverOptions(
+            tuple(map(ListenAddress.parse, self.listen)),
+            self.max_message_bytes,
+            self.connections,
+            self.allow,
+            self.receive_buffer,
+            int(self.permissions, 8),
+            self.tls,
+            self.journal,
+        )
+        return SyslogReceiver(options, self._folder)
+
+    def check(self) -> Iterable[Finding]:
+        """Check ports, networks and the character set, and that certificates are set exactly if TLS is used."""
+        for number, text in enumerate(self.listen):
+            try:
+                ListenAddress.parse(text)
+            except ValueError as error:
+                yield Finding("bad-port", str(error), ("listen", number))
+            if text in self.listen[:number]:
+                yield Finding("duplicate-place", f"{text} is listed twice", ("listen", number))
+            if text.startswith("tls:") and self.tls is None:
+                yield Finding("no-certificate", f"{text} needs a certificate", ("listen", number), "add tls: {certificate: …}")
+        if self.tls and not any(text.startswith("tls:") for text in self.listen):
+            yield Finding("tls-unused", "tls is set, but no address begins with tls://", ("tls",), severity="warning")
+        for number, network in enumerate(self.allow):
+            if problem := network_error(network):
+                yield Finding("bad-network", problem, ("allow", number), "networks look like 10.0.0.0/8 or 2001:db8::/32")
+        yield from self._check_charset()
+
+    def fields(self) -> Schema:
+        """Return the message, its sender, and its time of arrival."""
+        return FIELDS
+
+    def start(self) -> Offset:
+        """Return the begin of the journal."""
+        return JournalPosition(Journal(self._folder).first).to_offset()
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        """Return the end of the next batch: the last message in the journal, or what the limit allows."""
+        journal, begin = Journal(self._folder), JournalPosition.from_offset(start)
+        return find_batch_end(journal, begin, limit, event_starts).to_offset()
+
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
+        """Divide the journal into equal parts that end where records do."""
+        first, last = JournalPosition.from_offset(start), JournalPosition.from_offset(end)
+        parts = Journal(self._folder).divide(first.record, last.at, parallelism, _MIN_SPLIT_BYTES)
+        return [Split("syslog", max(a, first.at), b, a) for a, b in parts]
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
+        """Read batches of about 4 MiB."""
+        return read_batches(Journal(self._folder), split.detail, split.start, split.end, codecs.lookup(self.charset).name)
+
+    def commit(self, ends: Sequence[Offset]) -> None:
+        """Delete delivered segments."""
+        Journal(self._folder).delete_before(min(JournalPosition.from_offset(end).record for end in ends))
+
+    def _check_charset(self) -> Iterator[Finding]:
+        try:
+            codecs.lookup(self.charset)
+        except LookupError:
+            yield Finding("unknown-charset", f"{self.charset!r} is not a character set of Python", ("charset",))
