@@ -1,7 +1,7 @@
-"""Which components there are: found by entry points, so that the engine names none of them.
+"""The installed components, found by entry points, so that the engine names none of them.
 
 A package registers a module under the group ``etl.components``; the module lists its components in ``COMPONENTS``: classes,
-or entries that say where a class is and are imported when it is wanted.
+or entries with the address of a class, which is imported when it is used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BASES: Mapping[Family, tuple[type[Component], ...]] = {
 
 
 class PatternExample(Protocol):
-    """A line that a pattern reads, and what it finds there."""
+    """A line that a pattern matches, and the fields that it captures."""
 
     @property
     def line(self) -> str: ...
@@ -37,7 +37,7 @@ class PatternExample(Protocol):
 
 
 class NamedPattern(Protocol):
-    """A pattern that comes with a component and is called by its name, as those of `grok`."""
+    """A pattern of a component with a name of its own, such as those of `grok`."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ class HasPatterns(Protocol):
 
 
 class Members(Mapping[str, type[Component]]):
-    """The components of a family by type name, in alphabetical order; a class is imported when it is asked for."""
+    """The components of a family by type name, in alphabetical order; a class is imported when it is first used."""
 
     def __init__(self, listed: Mapping[str, type[Component] | Entry]) -> None:
         self._listed = dict(sorted(listed.items()))
@@ -134,14 +134,14 @@ def type_name(component: type[Component]) -> str:
 
 
 def kind(component: type[Component]) -> Literal["source", "step", "parser", "sink", "table"]:
-    """What a component is called: its family, or parser."""
+    """The kind of a component: its family, or parser."""
     if issubclass(component, Parser):
         return "parser"
     return family_of(component)
 
 
 def family_of(component: type[Component]) -> Family:
-    """Where a component may stand."""
+    """The family of a component."""
     return next(family for family, bases in _BASES.items() if issubclass(component, bases))
 
 
@@ -160,8 +160,8 @@ def _load() -> Iterable[type[Component] | Entry]:
                 of = _family(component), _type(component)
                 other = known.setdefault(of, entry)
                 if other is not entry:
-                    places = f"{other.name!r} ({other.value}) and {entry.name!r} ({entry.value})"
-                    raise EtlError(f"there are two {of[0]}s {of[1]!r}, of {places}: uninstall one, or call its type otherwise")
+                    packages = f"{other.name!r} ({other.value}) and {entry.name!r} ({entry.value})"
+                    raise EtlError(f"there are two {of[0]}s {of[1]!r}, of {packages}: uninstall one, or call its type otherwise")
                 yield component
         except (ImportError, AttributeError) as error:
             raise EtlError(f"components of {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error

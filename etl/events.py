@@ -14,7 +14,7 @@ OFFSET = "_offset"
 """Hidden column (int64, not null) of every batch: the event's offset inside its partition."""
 
 IDENTITY = "_identity"
-"""Hidden column (string, not null) in front of sinks that ask for it: a text of its own for each event, the same when it is
+"""Hidden column (string, not null) in front of sinks that need it: a unique text for each event, the same when the event is
 written again."""
 
 HIDDEN = ("_source", "_partition", OFFSET, IDENTITY)
@@ -25,7 +25,7 @@ Schema: TypeAlias = pa.Schema
 
 
 _FEW = 4
-"""So many fields are put into a schema of thousands one by one: Python touches none of the others."""
+"""Most fields that are added to a schema one by one, without reading its other fields in Python."""
 
 
 def prefixes(names: Iterable[str]) -> set[str]:

@@ -1,7 +1,7 @@
-"""Who may read what a run writes: its own files are the user's only, its output is as the user's umask says.
+"""Modes of files that a run writes: its own files are private, its output has the modes of the user's umask.
 
-A run sets its umask to 077, which the JVM and all its workers inherit; whatever they create is private. What is written for
-others gets its mode from `output_mode`.
+A run sets its umask to 077, which the JVM and all its workers inherit; whatever they create is private. Output gets its
+mode from `output_mode`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE, FOLDER = 0o644, 0o777
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """What this process and those that it starts create inside is the user's only."""
+    """Files that this process and its children create inside the context are private."""
     before = os.umask(_PRIVATE)
     os.environ[_NAME] = f"{before:o}"
     try:
@@ -33,7 +33,7 @@ def private_files() -> Iterator[None]:
 
 
 def output_mode(usual: int = FILE) -> int:
-    """The mode of a file or folder that is written for others."""
+    """The mode of a file or folder of output."""
     return usual & ~_users_umask()
 
 
@@ -70,6 +70,6 @@ def _users_umask() -> int:
     noted = os.environ.get(_NAME)
     if noted is not None:
         return int(noted, 8)
-    now = os.umask(_PRIVATE)  # the only way to ask is to set it
+    now = os.umask(_PRIVATE)  # the umask can only be read by setting it
     os.umask(now)
     return now

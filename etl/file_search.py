@@ -20,8 +20,8 @@ class FileSearch:
     """One search for the paths that a glob matches: ``*``, ``?``, ``[abc]``, and ``**`` for any folders.
 
     Names that begin with a dot match only where the pattern has the dot. Directory links are followed. Below ``**``
-    each folder is searched once, whatever leads to it: folders are known by device and inode. Its own name comes
-    before the names that links give it.
+    each folder is searched once, identified by device and inode; under its own name rather than
+    under the names of links.
     """
 
     def __init__(self, pattern: str, exclude: Iterable[str] = ()) -> None:
@@ -91,7 +91,7 @@ class FileSearch:
                     (linked if entry.is_symlink() else own).append(below)
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """What a folder holds, links behind the others. The last answer is remembered, for it is asked for twice."""
+        """The entries of a folder, links last. The last result is cached, because each folder is listed twice."""
         if self._last is not None and self._last[0] == folder:
             return self._last[1]
         entries: list[os.DirEntry[str]] = []

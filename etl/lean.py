@@ -1,9 +1,7 @@
-"""Keeping out of a process what it does not need: pyarrow loads pandas to look at the first list it is given (0.2 s,
-30 MB), and numpy for nothing that a check asks of it (0.05 s). A check calls no function of pyarrow.compute either, whose import
-writes the documentation of 300 functions (0.04 s).
+"""Modules that a process does not import: pyarrow imports pandas for the first list it converts (0.2 s, 30 MB), and numpy
+(0.05 s). Importing pyarrow.compute writes the documentation of 300 functions (0.04 s), and a check calls none of them.
 
-Only Spark's ``mapInArrow`` needs pandas, so a run whose queries are all Arrow does without, and so does every other
-command.
+Only Spark's ``mapInArrow`` needs pandas: a run whose queries are all Arrow works without, and so does every other command.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ _NAME = "SLUICE_WITHOUT"
 
 
 class _Without(MetaPathFinder):
-    """Says that packages are not installed."""
+    """Reports packages as not installed."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -31,20 +29,20 @@ class _Without(MetaPathFinder):
 
 
 def forbid(*names: str) -> None:
-    """This process, and Spark's workers that it starts, do without these packages."""
+    """Forbid these packages to this process and to Spark's workers that it starts."""
     os.environ[_NAME] = " ".join(names)
     obey()
 
 
 def obey() -> None:
-    """Do without what the process that started this one said."""
+    """Forbid the packages that the process which started this one forbids."""
     names = frozenset(os.environ.get(_NAME, "").split())
     if names:
         sys.meta_path.insert(0, _Without(names))
 
 
 class _Deferred(ModuleType):
-    """A module of functions that is loaded when one of them is first called; until then it gives functions that load it."""
+    """A module of functions that is loaded when one of them is first called; until then its attributes load it when called."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""What a task reports of one split: counts, staged output, times. The only thing that comes back to the driver."""
+"""A task's report about one split: counts, staged output, times. Nothing else returns to the driver."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from etl.api import Counted, Staged
 
 OTHERS = "(others)"
-"""The name under which small amounts of a measure go together."""
+"""The name for the sum of small amounts of a measure."""
 
 LONGEST_EXAMPLE = 4096
-"""Characters kept of an event that became a dead letter."""
+"""Most characters of a dead letter's event in a report."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Counts:
     filtered: int = 0
     dead: int = 0
     made: int = 0
-    """Those that left beside the first, where one that came became several."""
+    """Further events, where one event became several."""
 
     def add(self, other: Counts) -> None:
         """Sum in place."""
@@ -58,7 +58,7 @@ class Delivered:
 
 @dataclass(slots=True)
 class Rejected:
-    """Dead letters of one code at one place: how many, and the first."""
+    """Dead letters of one code at one node: how many, and the first."""
 
     events: int = 0
     reason: str = ""
@@ -112,30 +112,30 @@ class Receipt:
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)
     counted: dict[int, Counted] = field(default_factory=dict)
-    """What steps told beside, by their place in ``steps``."""
+    """Further counts of steps, by their index in ``steps``."""
     sinks: list[Delivered] = field(default_factory=list)
     rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
-    """Dead letters by where and code."""
+    """Dead letters by node and code."""
     emitted: int = 0
     untimed: int = 0
     """Events for Spark without an event time; they are dead letters."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
     spooled: dict[str, list[Spooled]] = field(default_factory=dict)
     event_time: int | None = None
-    """Largest event time seen, microseconds since the epoch."""
+    """Largest event time, microseconds since the epoch."""
     began: float = 0.0
-    """When its reading began, seconds since the epoch."""
+    """Start of reading, seconds since the epoch."""
     seconds: float = 0.0
     found: float | None = None
-    """When the planner saw the events, seconds since the epoch."""
+    """Time at which the planner found the events, seconds since the epoch."""
 
     def encode(self) -> bytes:
-        """For the way through Spark, inside one run."""
+        """Bytes that travel through Spark, inside one run."""
         return pickle.dumps(self)
 
     @staticmethod
     def decode(data: bytes) -> Receipt:
-        """What `encode` wrote."""
+        """The receipt that `encode` wrote."""
         receipt = pickle.loads(data)
         assert isinstance(receipt, Receipt)
         return receipt

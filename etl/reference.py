@@ -1,4 +1,4 @@
-"""What the component classes say about themselves, as tables and pages.
+"""Reference pages of the component classes.
 
 ``python -m etl.reference docs/reference`` writes a page a component and one with all codes of problems.
 """
@@ -48,7 +48,7 @@ class Page:
 
 
 def page(component: type[Component]) -> Page:
-    """Everything a reference says about a component."""
+    """The parts of a component's page."""
     doc = inspect.getdoc(component) or ""
     example = _EXAMPLE.search(doc)
     return Page(

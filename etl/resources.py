@@ -10,7 +10,7 @@ _CHECKOUT = _PACKAGE.parent
 
 
 def folder(name: Literal["pipelines", "schemas", "samples"]) -> Path:
-    """Where the files are: the checkout's folder, else the one inside the package."""
+    """The checkout's folder of these files, else the one inside the package."""
     in_checkout = _CHECKOUT / name
     return in_checkout if (_CHECKOUT / "pyproject.toml").is_file() and in_checkout.is_dir() else _PACKAGE / "share" / name
 

@@ -1,6 +1,6 @@
 """Spark SQL type names ↔ Arrow types: ``array<string>``, ``decimal(10,2)``, ``struct<a: int, b: string>``.
 
-Source of the names: Spark SQL reference, "Data Types". A timestamp is microseconds in UTC, as Spark keeps it.
+Source of the names: Spark SQL reference, "Data Types". A timestamp is microseconds in UTC, as in Spark.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BY_NAME = {
     "binary": pa.binary(),
     "void": pa.null(),
 }
-_MEANT = {
+_OTHER_NAMES = {
     **dict.fromkeys(("str", "text", "varchar", "char", "keyword", "utf8", "object"), "string"),
     **dict.fromkeys(("int64", "uint32", "serial", "bigserial"), "bigint"),
     **dict.fromkeys(("int32", "int16", "uint16"), "int"),
@@ -46,13 +46,13 @@ _MEANT = {
     **dict.fromkeys(("ip", "inet"), "string"),
     **dict.fromkeys(("bytes", "blob"), "binary"),
 }
-"""What other systems call types → what is written here."""
+"""Type names of other systems → type names here."""
 _NAMES = {type_: name for name, type_ in reversed(_BY_NAME.items())}
 _TOKEN = re.compile(r"\s*([A-Za-z_@][\w@.\-]*|\d+|[<>(),:])")
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Type name → Arrow type. Raises ValueError that says what is accepted."""
+    """Type name → Arrow type. Raises ValueError that names the accepted types."""
     tokens = list(_tokens(text))
     type_ = _take(tokens, text)
     if tokens:
@@ -107,7 +107,7 @@ def _take(tokens: list[str], text: str) -> pa.DataType:
         return _struct(tokens, text)
     from difflib import get_close_matches
 
-    if meant := _MEANT.get(name):
+    if meant := _OTHER_NAMES.get(name):
         raise ValueError(f"{name!r} is not a type; write {meant}")
     accepted = ", ".join(sorted([*_BY_NAME, "decimal(p,s)", "array<…>", "map<…,…>", "struct<name: …>"]))
     close = get_close_matches(name, _BY_NAME, n=1, cutoff=0.7)

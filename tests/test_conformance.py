@@ -20,7 +20,7 @@ import etl.steps.components
 import parsers.components
 from etl.api import Component, FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, family_of
-from etl.config.document import read
+from etl.config.document.parser import read
 from etl.contract.components import type_name
 
 ENTRIES = (*etl.steps.components.COMPONENTS, *connectors.components.COMPONENTS, *parsers.components.COMPONENTS)

@@ -18,7 +18,7 @@ import etl.steps.components
 import parsers.components
 from etl.cli.main import COMMANDS, LazyGroup
 from etl.config import check
-from etl.config.document import read
+from etl.config.document.parser import read
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))

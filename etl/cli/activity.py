@@ -1,4 +1,4 @@
-"""What a command is doing, on stderr, whenever it has said nothing for a second or two."""
+"""Progress messages on stderr, for commands that print nothing for more than a second or two."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from etl.columns import compile_events
 
 QUIET_SECONDS = 1.5
-"""Silence after which a line is written."""
+"""Seconds without output after which a line is written."""
 
 Doing = Callable[[str], None]
 
 
 @contextmanager
 def activity(first: str) -> Iterator[Doing]:
-    """Say what is done while the context lasts; what is given is called with what is done next.
+    """Write what the command does until the context ends; call the given function with the next activity.
 
     A terminal has one line, which is removed at the end; elsewhere a line is written at most every `QUIET_SECONDS`.
     """
@@ -46,15 +46,15 @@ class _Line:
         self._is_shown = False
 
     def do(self, what: str) -> None:
-        """Something else is done from now on."""
+        """Set the activity."""
         self._doing = what
 
     def compile(self, kernel: str | None) -> None:
-        """A kernel is compiled from now on, or no longer."""
+        """Set the kernel that is being compiled; None at its end."""
         self._kernel, self._since = kernel or "", time.monotonic()
 
     def run(self) -> None:
-        """Write until the end."""
+        """Write lines until the context ends."""
         while not self.ended.wait(QUIET_SECONDS):
             kernel = self._kernel
             seconds = f", {time.monotonic() - self._since:.0f} s"

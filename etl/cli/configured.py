@@ -1,4 +1,4 @@
-"""How a command line names a pipeline file, and what it may say about its values."""
+"""Arguments and options of commands that read pipeline files: the file, `--set`, `--env-file`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PipelineFile(click.Path):
-    """A file's path, or the name of a recipe where no file is called so."""
+    """A file's path, or the name of a recipe if there is no file of that name."""
 
     def __init__(self, exists: bool = False, dir_okay: bool = True) -> None:
         super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)

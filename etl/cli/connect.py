@@ -1,4 +1,4 @@
-"""Asking what a pipeline reads and writes whether it is there: `etl lint --connect` and `etl run --require-healthy`."""
+"""Probes of the systems that a pipeline uses: `etl lint --connect` and `etl run --require-healthy`."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 
 from etl.api import ComponentError, Finding, LookupTable, Schema, Sink, Source
 from etl.config.build import secrets
-from etl.config.document import read
+from etl.config.document.parser import read
 from etl.config.environment import substitute
 from etl.config.layout import Layout, Part, lay_out
 from etl.config.model import OptionPath, Pipeline
 from etl.config.overrides import override
 from etl.config.problems import Problem
 from etl.config.report import Report
-from etl.config.schemas import merge, schemas_of
+from etl.config.stream_schemas import merge, schemas_of
 from etl.delivery.dead_letters import SCHEMA
 
 LIMIT_SECONDS = 10.0
-"""How long all probes together may take; they run side by side."""
+"""Seconds that all probes together may take; they run in parallel."""
 
 Probe = Callable[[], Iterable[Finding]]
 
 
 @dataclass
-class _Asked(threading.Thread):
-    """One probe in a thread of its own, which may be left behind when its time is up."""
+class _ProbeThread(threading.Thread):
+    """One probe in a daemon thread, which may still run when its time is up."""
 
     path: OptionPath
     probe: Probe
@@ -40,19 +40,19 @@ class _Asked(threading.Thread):
     __hash__ = threading.Thread.__hash__
 
     def run(self) -> None:
-        self.findings = _answer(self.probe)
+        self.findings = _run_probe(self.probe)
 
 
 def probed(
     pipeline: Pipeline, env: Mapping[str, str], overrides: Sequence[str] = (), seconds: float = LIMIT_SECONDS
 ) -> list[Problem]:
-    """What the tables, sources and sinks of a checked pipeline find wrong with their systems, in file order. Writes nothing."""
+    """Findings of the tables, sources and sinks of a checked pipeline about their systems, in file order. Writes nothing."""
     report = Report(pipeline.file, read(Path(pipeline.file).read_bytes()))
-    asked = [_Asked(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
-    for one in asked:
+    threads = [_ProbeThread(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
+    for one in threads:
         one.start()
     end = time.monotonic() + seconds
-    for one in asked:
+    for one in threads:
         one.join(max(0.0, end - time.monotonic()))
         late = [Finding("no-answer", f"no answer within {seconds:g} s")]
         for finding in late if one.findings is None else one.findings:
@@ -61,7 +61,7 @@ def probed(
 
 
 def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) -> Layout:
-    """Where everything stands in the file, with the values that it has in this run."""
+    """The parts of the file, with the values of this run."""
     root = report.document.value
     assert isinstance(root, dict)
     root = substitute({key: value for key, value in root.items() if key != "tests"}, env, report)
@@ -70,7 +70,7 @@ def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) ->
 
 
 def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[OptionPath, Probe]]:
-    """Every part with its probe; what is secret in its options is hidden from the report."""
+    """Every part with its probe; secrets in its options are masked in the report."""
     for part, component, probe in _parts(pipeline, layout):
         for _, secret in secrets(type(component), part.options):
             report.hide(secret, "***")
@@ -96,7 +96,7 @@ def _of_sink(sink: Sink, fields: Schema) -> Probe:
     return lambda: sink.probe(fields)
 
 
-def _answer(probe: Probe) -> list[Finding]:
+def _run_probe(probe: Probe) -> list[Finding]:
     try:
         return list(probe())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``--max-dead``, and what a run prints at its end about events of which too many became dead letters."""
+"""``--max-dead``, and the warning at the end of a run with many dead letters."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from etl.segment.kernel_warmup import step_nodes
 from etl.spark.run import PipelineRun
 
 MOST_REASONS = 3
-"""Reasons that are listed."""
+"""Most reasons that are listed."""
 
 MOST_PATTERNS = 3
-"""Patterns of a step of which is said where they stop to match."""
+"""Most patterns of a step for which the warning shows where they stop matching."""
 
 
 class Share(click.ParamType[float]):
@@ -40,7 +40,7 @@ class Share(click.ParamType[float]):
 
 
 def dead_summary(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
-    """Lines for a run of which a tenth or more became dead letters; none for another."""
+    """Lines for a run of which a tenth of the events or more became dead letters; none for other runs."""
     if not one.totals.dead or (watch.share < WARNING_SHARE and not watch.exceeded):
         return
     yield f"{watch.description}:"
@@ -64,12 +64,12 @@ def _position(plan: Plan, at: str) -> str:
 
 
 def _stops(plan: Plan, at: str, example: str) -> Iterator[str]:
-    """Where the patterns of a step stop to match the example."""
+    """Where the patterns of a step stop matching the example."""
     node = _node(plan, at)
     patterns = getattr(node.step, "patterns", None) if node else None
     if node is None or not isinstance(patterns, list):
         return
-    with suppress(Exception):  # a hint: what it does not know is not said
+    with suppress(Exception):  # only a hint: an error leaves it out
         text = _text(example, getattr(node.step, "field", "message"))
         found = [(stop.column, stop) for pattern in patterns[:MOST_PATTERNS] for stop in _grok(node, pattern).stops([text])]
         column, stop = max(found, key=lambda one: one[0])
@@ -85,7 +85,7 @@ def _grok(node: StepNode, pattern: str) -> Any:
 
 
 def _text(example: str, field: str) -> str:
-    """The field's text in the example, which is the text itself or JSON of the whole event."""
+    """The field's text in the example, which is that text or JSON of the whole event."""
     with suppress(ValueError):
         event: Any = json.loads(example)
         if isinstance(event, dict):

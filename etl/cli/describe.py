@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
 from etl.api import nearest
-from etl.catalogue import installed, type_name
-from etl.cli import pattern_page
+from etl.catalogue import NamedPattern, installed, type_name
 from etl.reference import Option, Page, page
 
 _WIDTH = 100
+
+MOST_SHOWN = 300
+"""Most characters of an expanded pattern that are shown: whole ones have thousands."""
 
 
 @click.command()
@@ -26,7 +30,7 @@ def command(name: str) -> None:
       etl describe SYSLOGBASE
     """
     pages = [_text(page(component)) for component in dict.fromkeys(installed().find(name))]
-    pages = pages or [pattern_page.text(pattern) for pattern in installed().patterns if pattern.name == name]
+    pages = pages or [_pattern_text(pattern) for pattern in installed().patterns if pattern.name == name]
     if not pages:
         raise click.UsageError(f"there is no component or pattern {name!r}; {_hint(name)}")
     click.echo("\n\n".join(pages))
@@ -52,3 +56,40 @@ def _option(option: Option) -> list[str]:
     default = "required" if option.default is None else f"default {option.default}"
     head = f"  {click.style(option.name, fg='cyan')}  {option.type}; {default}"
     return [head, *textwrap.wrap(option.description, _WIDTH, initial_indent="      ", subsequent_indent="      ")]
+
+
+def _pattern_text(pattern: NamedPattern) -> str:
+    """The page of a named pattern: definition, expanded form, fields, example."""
+    return "\n".join(_pattern_lines(pattern))
+
+
+def _pattern_lines(pattern: NamedPattern) -> Iterator[str]:
+    sets = f"set{'s' if len(pattern.sets) > 1 else ''} {' and '.join(pattern.sets)}"
+    yield click.style(f"{pattern.name} (pattern, {sets}, file {pattern.file})", bold=True)
+    yield from _section("Definition", [f"  {pattern.definition}"])
+    if pattern.expanded != pattern.definition:
+        yield from _section("Expanded", [f"  {_short(pattern.expanded)}"])
+    example = pattern.example
+    if pattern.fields:
+        yield from _section("Fields", _fields(pattern.fields, example.fields if example else {}))
+    if example:
+        yield from _section("Example", [f"  {line}" for line in example.line.split("\n")])
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    yield ""
+    yield click.style(title, bold=True)
+    yield from lines
+
+
+def _short(expression: str) -> str:
+    if len(expression) <= MOST_SHOWN:
+        return expression
+    return f"{expression[:MOST_SHOWN]}… ({len(expression):,} characters)"
+
+
+def _fields(types: Mapping[str, str], found: Mapping[str, Any]) -> list[str]:
+    """Name, type, and what the example gives."""
+    names, kinds = max(map(len, types)), max(map(len, types.values()))
+    values = {name: repr(value) for name, value in found.items()}
+    return [f"  {name:<{names}}  {kind:<{kinds}}  {values.get(name, '')}".rstrip() for name, kind in types.items()]

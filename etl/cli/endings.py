@@ -1,4 +1,4 @@
-"""What a run says when it has ended: sums, dead letters, what waits; and whether that is a failure."""
+"""Messages at the end of a run: totals, dead letters, spooled events; and whether the command fails."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from etl.running.planning import RunRequest
 from etl.spark.run import PipelineRun
 
 
-def sum_up(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbose: bool) -> None:
-    """The sums of each pipeline; ``whole`` is how long the command took, in seconds."""
+def print_totals(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbose: bool) -> None:
+    """Print the totals of each pipeline; ``whole`` is the duration of the command in seconds."""
     for one in runs:
         lines = "\n".join([*summary(one.plan, one.totals, verbose), *silent_sources(one)])
         progress.say(
@@ -30,8 +30,8 @@ def sum_up(runs: Sequence[PipelineRun], progress: Progress, whole: float, verbos
         )
 
 
-def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], progress: Progress) -> None:
-    """Loudly, of each pipeline of which a tenth of the events or more became dead letters."""
+def print_dead_letters(runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], progress: Progress) -> None:
+    """Print a warning for each pipeline of which a tenth of the events or more became dead letters."""
     for one, share in zip(runs, shares, strict=True):
         share.check_end()
         lines = list(dead_summary(share, one))
@@ -39,7 +39,7 @@ def say_what_died(runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare]
             progress.say("dead_letters", "\n".join(lines), "warning", one.plan.pipeline, share=round(share.share, 4))
 
 
-def end_for_dead_letters(
+def fail_for_dead_letters(
     runs: Sequence[PipelineRun], shares: Sequence[DeadLetterShare], request: RunRequest, several: bool
 ) -> None:
     """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
@@ -52,8 +52,8 @@ def end_for_dead_letters(
                 )
 
 
-def say_what_waits(runs: Sequence[PipelineRun], progress: Progress, several: bool) -> None:
-    """Raises EtlError when events wait in a spool, unless the run was told to end."""
+def report_spooled(runs: Sequence[PipelineRun], progress: Progress, several: bool) -> None:
+    """Report events in a spool. Raises EtlError, except for a run that a signal stopped."""
     waiting = [
         f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"
         for one in runs

@@ -1,4 +1,4 @@
-"""``etl explain``: what a pipeline file becomes, without starting anything."""
+"""``etl explain``: the plan of a pipeline, without starting anything."""
 
 from __future__ import annotations
 

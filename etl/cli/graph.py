@@ -1,4 +1,4 @@
-"""``etl graph``: a pipeline as a picture."""
+"""``etl graph``: a pipeline as a tree or chart."""
 
 from __future__ import annotations
 

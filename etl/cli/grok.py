@@ -23,16 +23,16 @@ Examples:
 """
 
 WIDTH = 100
-"""Characters of a line that are shown around the place where it stops to match."""
+"""Characters of a line that are shown around the column where it stops matching."""
 
 MOST_UNMATCHED = 1_000
-"""Lines that do not match and are looked into."""
+"""Most lines that do not match and are examined."""
 
 LONGEST_BEGINNING = 80
 """Characters of a pattern's beginning that are shown: its last ones."""
 
 MOST_KINDS = 10
-"""Places of the pattern at which lines stop that are listed."""
+"""Most parts of the pattern at which lines stop matching that are listed."""
 
 
 @click.command("grok", epilog=EXAMPLES)
@@ -46,7 +46,7 @@ MOST_KINDS = 10
 def command(
     pattern: str, file: Path, definitions: tuple[str, ...], files: tuple[str, ...], pattern_set: str, show: int, lines: int
 ) -> None:
-    """Try a grok PATTERN on the lines of FILE: what it captures, and where a line that does not match stops to.
+    """Try a grok PATTERN on the lines of FILE: what it captures, and where other lines stop matching.
 
     The exit status is 1 when no line matches.
     """
@@ -76,7 +76,7 @@ def _wrong(pattern: str, finding: Finding) -> str:
 
 
 def _report(grok: Grok, lines: Sequence[str], file: Path, show: int) -> int:
-    """Print what happened; the number of lines that match."""
+    """Print matches and stops; returns the number of lines that match."""
     parsed = grok.parse(lines)
     failed = [False] * len(lines) if parsed.failed is None else parsed.failed.to_pylist()
     bad = [number for number, no in enumerate(failed) if no]
@@ -96,7 +96,7 @@ def _report(grok: Grok, lines: Sequence[str], file: Path, show: int) -> int:
 def _report_stops(grok: Grok, lines: Sequence[str], bad: Sequence[int], all_bad: int, show: int) -> None:
     stops = dict(zip(bad, grok.stops([lines[number] for number in bad]), strict=True))
     kinds = Counter((stop.beginning, stop.wants, stop.within) for stop in stops.values())
-    more = f", of which the first {len(bad):,} were looked into" if len(bad) < all_bad else ""
+    more = f", of which the first {len(bad):,} were examined" if len(bad) < all_bad else ""
     click.echo(click.style(f"\n{all_bad:,} do not{more}:", bold=True))
     for kind, count in kinds.most_common(MOST_KINDS):
         within = f" in {', '.join(kind[2])}" if kind[2] else ""

@@ -1,4 +1,4 @@
-"""``etl infer``: what reads a file."""
+"""``etl infer``: the recipe or parser that reads a file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Examples:
 """
 
 MOST_ROWS = 12
-"""Lines of the table."""
+"""Most lines of the table."""
 MOST_EXAMPLES, MOST_PATTERN = 3, 120
-"""Lines that are shown of those which do not fit, and their characters."""
+"""Most unread lines that are shown, and most characters of each."""
 
 
 @click.command("infer", epilog=EXAMPLES)
@@ -53,7 +53,7 @@ def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
 
 
 def nothing_reads(sample: Sample) -> str:
-    """What to say, and to do, when no candidate reads any line."""
+    """The message if no candidate reads any line, with what to try next."""
     return (
         f"no recipe and no parser reads a line of {sample.origin}, such as {sample.lines[0][:120]!r}; "
         f"write a pattern and try it: etl grok '%{{WORD:first}}' {sample.origin}"
@@ -104,7 +104,7 @@ def _print_patterns(best: Match) -> None:
 
 
 def _print_unread(best: Match) -> None:
-    """Examples of what does not fit, where that is much."""
+    """Print examples of unread lines, if there are many."""
     if best.rate >= ENOUGH:
         return
     click.echo(f"\n{best.candidate.name} reads only {percent(best.rate)} of the events; it does not read, for example:")

@@ -73,7 +73,7 @@ def _write(target: Path, text: str, then: str = "lint") -> None:
 
 
 def _init_for(origin: Path) -> None:
-    """The recipe or parser that reads the beginning of a file best, as a pipeline that reads that file."""
+    """Write a pipeline that reads a file with the recipe or parser that reads its beginning best."""
     from etl.cli.activity import activity
 
     with activity(f"reading {origin}") as doing:
@@ -84,7 +84,7 @@ def _init_for(origin: Path) -> None:
 
 
 def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
-    """What reads a file best, and the pipeline that does, with a test."""
+    """The best match for a file, and a pipeline with a test that uses it."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads
     from etl.finding.generated_test import add_test
@@ -103,12 +103,12 @@ def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
 def _reads(match: Match) -> str:
     """``reads 98 of the first 100 events, rejects 2``."""
     others = {"rejects": match.rejected, "passes over": match.events - match.read - match.rejected}
-    told = "".join(f", {word} {number:,}" for word, number in others.items() if number)
-    return f"reads {match.read:,} of the first {match.events:,} events{told}"
+    counts = "".join(f", {word} {number:,}" for word, number in others.items() if number)
+    return f"reads {match.read:,} of the first {match.events:,} events{counts}"
 
 
 def _file_name(origin: Path) -> str:
-    """``access`` for ``access.log.1.gz``; what is no name of a pipeline is left out."""
+    """``access`` for ``access.log.1.gz``; without characters that names of pipelines must not have."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", origin.name.partition(".")[0]).strip("-_")
     return name if name[:1].isalpha() else f"pipeline-{name}".rstrip("-")
 

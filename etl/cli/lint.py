@@ -54,8 +54,8 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
         raise click.UsageError("no pipeline files found; name one, such as: etl lint pipeline.yaml")
     alternatives = any(path.is_dir() for path in paths)  # a folder may hold them
     as_command: Severity | None = None if not paths else "warning" if alternatives else "error"
-    with _sprint():
-        if not connect:  # which asks several systems at once
+    with _without_pauses():
+        if not connect:  # --connect probes in several threads, and two must not load a module at once
             defer("pyarrow.compute")
         from etl.config import check
 
@@ -69,7 +69,7 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
 
 
 def _connected(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
-    """With what the pipelines' systems say."""
+    """The problems with the findings of the pipelines' probes."""
     from etl.cli.connect import probed
     from etl.config.loader import inspect, is_test_file
     from etl.config.problems import in_file_order
@@ -79,16 +79,16 @@ def _connected(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[
 
 
 @contextmanager
-def _sprint() -> Iterator[None]:
-    """Imports and checks make objects that stay: looking for garbage would be a tenth of the time, and threads of BLAS
-    that wait for work another."""
+def _without_pauses() -> Iterator[None]:
+    """Without garbage collection and BLAS threads, which each take a tenth of the time: imports and checks make objects that
+    stay."""
     collecting = gc.isenabled()
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         yield
     finally:
-        gc.freeze()  # counts what was made as old: enabling would look through it at once
+        gc.freeze()  # moves new objects to the oldest generation: gc.enable() would collect them at once
         gc.unfreeze()
         if collecting:
             gc.enable()
@@ -112,10 +112,10 @@ def summary(files: int, problems: Sequence[Problem]) -> str:
 def print_text(problems: Sequence[Problem], err: bool = False) -> None:
     """Problems as lines, coloured on a terminal."""
     for problem in problems:
-        place, _, rest = str(problem).partition(f" {problem.code}: ")
+        location, _, rest = str(problem).partition(f" {problem.code}: ")
         code = click.style(problem.code, fg=_COLOURS[problem.severity], bold=True)
         rest, hint_word, hint = rest.partition("\n  hint: ")
-        text = f"{click.style(place, bold=True)} {code}: {rest}"
+        text = f"{click.style(location, bold=True)} {code}: {rest}"
         click.echo(text + (f"\n  {click.style('hint:', fg='cyan')} {hint}" if hint_word else ""), err=err)
 
 
@@ -128,9 +128,9 @@ def _print_json(problems: Sequence[Problem]) -> None:
 def _print_github(problems: Sequence[Problem]) -> None:
     """Workflow commands, which GitHub shows beside the changed line."""
     for problem in problems:
-        place = f"file={_property(problem.file)},line={problem.line},col={problem.column},title={_property(problem.code)}"
+        location = f"file={_property(problem.file)},line={problem.line},col={problem.column},title={_property(problem.code)}"
         text = f"{problem.path}: {problem.message}" + (f"\nhint: {problem.hint}" if problem.hint else "")
-        click.echo(f"::{problem.severity} {place}::{_data(text)}")
+        click.echo(f"::{problem.severity} {location}::{_data(text)}")
 
 
 _PRINTERS: Mapping[str, Callable[[Sequence[Problem]], None]] = {
@@ -165,8 +165,8 @@ def _walk(folder: Path) -> list[Path]:
 
 
 def _is_pipeline(path: Path) -> bool:
-    """Whether a file says ``source:`` or ``sources:`` at the beginning of a line, or is named as one with tests is. One that
-    cannot be read counts."""
+    """Whether a file has a line that begins with ``source:`` or ``sources:``, or the name and key of a file of tests. A file
+    that cannot be read counts."""
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
     try:

@@ -1,4 +1,4 @@
-"""``etl list``: what there is to build pipelines of."""
+"""``etl list``: the installed components and patterns."""
 
 from __future__ import annotations
 

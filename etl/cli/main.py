@@ -28,7 +28,7 @@ class Lazy(NamedTuple):
 
 COMMANDS: Mapping[str, Lazy] = {
     "run": Lazy("etl.cli.run", "Run pipelines until they end or are stopped."),
-    "lint": Lazy("etl.cli.lint", "Check pipeline files; say every problem with its line."),
+    "lint": Lazy("etl.cli.lint", "Check pipeline files; print every problem with its line."),
     "test": Lazy("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
     "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
     "graph": Lazy("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Lazy] = {
 }
 
 WITH_NUMPY = {"run", "explain", "test", "rules", "infer", "grok", "init"}
-"""Commands that run steps, or look at how they would run."""
+"""Commands that run or plan steps."""
 
 
 class LazyGroup(click.Group):
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = 
     if arguments is None:
         if not WITH_NUMPY & set(line[:1]):
             forbid("pandas", "numpy")
-        _take_all_letters()
+        _escape_unknown_letters()
     out = sys.stdout
     try:
         status = cli.main(line, prog_name="etl", standalone_mode=False, obj=shared)
@@ -113,19 +113,19 @@ def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = 
             raise
         status = 0 if sys.stdout is not out else _status(error)  # click replaces it when the reader of a pipe has gone
     if arguments is None:
-        gc.freeze()  # the process ends: a look at all that it loaded, to take it apart, is a tenth of a second for nothing
+        gc.freeze()  # the process ends: collecting all its objects would take a tenth of a second for nothing
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _take_all_letters() -> None:
-    """A terminal that lacks a letter gets its number."""
+def _escape_unknown_letters() -> None:
+    """Write letters that the terminal's charset lacks as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _status(error: BaseException) -> Any:
-    """Tell the user what happened; the exit status."""
+    """Print the error; returns the exit status."""
     if isinstance(error, SystemExit):
         return error.code
     if isinstance(error, click.ClickException):
@@ -136,12 +136,12 @@ def _status(error: BaseException) -> Any:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    _tell(error)
+    _print_error(error)
     return 1
 
 
-def _tell(error: BaseException) -> None:
-    """Problems of a file as lint prints them, anything else as one message."""
+def _print_error(error: BaseException) -> None:
+    """Print problems of a file as lint does, any other error as one message."""
     from etl.cli.lint import print_text
     from etl.config.problems import ConfigError
 
@@ -152,7 +152,7 @@ def _tell(error: BaseException) -> None:
 
 
 def _words(error: BaseException) -> str:
-    """Our own errors speak for themselves; others are a defect, or the machine's."""
+    """The message of an error: our own messages as they are; any other error is a defect, or the machine's."""
     from etl.api import EtlError
 
     if isinstance(error, OSError) and error.errno == errno.EMFILE:

@@ -1,4 +1,4 @@
-"""What a run shows while it works: a live line on a terminal, a line now and then elsewhere, JSON for machines."""
+"""Progress of a run: a live line on a terminal, a line every ten seconds elsewhere, JSON for machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from etl.running.messages import Message, count
 from etl.spark.reports.totals import Totals
 
 EVERY_SECONDS = 10.0
-"""Between two progress lines where there is no terminal."""
+"""Seconds between two progress lines without a terminal."""
 
 COLOURS = {"warning": "yellow", "error": "red"}
 
@@ -28,7 +28,7 @@ LIVE_LINES = 10
 
 @dataclass
 class Snapshot:
-    """Sums over all pipelines of a run at one moment."""
+    """Totals over all pipelines of a run at one moment."""
 
     read: int = 0
     delivered: int = 0
@@ -38,7 +38,7 @@ class Snapshot:
 
     @staticmethod
     def of(totals: Mapping[str, Totals]) -> Snapshot:
-        """Add up what the pipelines did."""
+        """Add up the pipelines' totals."""
         snapshot = Snapshot()
         for total in totals.values():
             snapshot.read += sum(counts.came for counts in list(total.read.values()))
@@ -54,18 +54,18 @@ class Rate:
     """Events a second over the last few seconds."""
 
     clock: Callable[[], float] = time.monotonic
-    _seen: list[tuple[float, int]] = field(default_factory=list)
+    _sums: list[tuple[float, int]] = field(default_factory=list)
 
     def at(self, events: int) -> float:
-        """Note a sum, and return its growth."""
+        """Add a sum; returns its growth in events a second."""
         now = self.clock()
-        self._seen = [(at, was) for at, was in self._seen if now - at <= 5.0] + [(now, events)]
-        (first, was), (last, now_events) = self._seen[0], self._seen[-1]
-        return (now_events - was) / (last - first) if last > first else 0.0
+        self._sums = [(at, sum_) for at, sum_ in self._sums if now - at <= 5.0] + [(now, events)]
+        (first, first_sum), (last, last_sum) = self._sums[0], self._sums[-1]
+        return (last_sum - first_sum) / (last - first) if last > first else 0.0
 
 
 class Progress:
-    """Takes totals several times a second and shows them as the situation asks."""
+    """Shows totals and messages: on a terminal, in a log, or as JSON."""
 
     def __init__(self, form: str, quiet: bool, live: bool, out: IO[str] | None = None, several: bool = False) -> None:
         self._out = out or sys.stderr
@@ -108,7 +108,7 @@ class Progress:
     def _say_progress(self, pipeline: str, snapshot: Snapshot, rate: float) -> None:
         now = (snapshot.read, snapshot.delivered, snapshot.dead)
         if now == self._shown.get(pipeline, (0, 0, 0)) and self._form == "text":
-            return  # a silent source needs no lines
+            return  # nothing has changed
         self._shown[pipeline] = now
         values = {**vars(snapshot), "events_per_second": round(rate)}
         self.say("progress", f"{_plain(snapshot, rate)}", pipeline=pipeline, **values)
@@ -130,7 +130,7 @@ class Progress:
         self._print(text, COLOURS.get(level) if event in LOUD_EVENTS and self._form == "text" else None)
 
     def _print(self, text: str, colour: str | None) -> None:
-        """With its first line in colour, on a terminal."""
+        """Print a message; on a terminal with its first line in colour."""
         first, line_end, rest = text.partition("\n")
         if self._live is not None:
             from rich.text import Text
@@ -142,7 +142,7 @@ class Progress:
             print(f"{head}{line_end}{rest}", file=self._out, flush=True)
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self._live is not None:
             self._live.stop()
             self._live = None

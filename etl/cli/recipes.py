@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from etl.config.document import parse, plain
+from etl.config.document.parser import parse
+from etl.config.nested_values import as_mapping
 from etl.resources import recipes
 
 
@@ -29,6 +30,7 @@ def command() -> None:
 def purpose(path: Path) -> str:
     """A pipeline's description, else its first comment."""
     text = path.read_text("utf-8")
-    said = plain(parse(text).value).get("description")
+    description = as_mapping(parse(text).value).get("description")
     comments = (line.lstrip("# ").rstrip() for line in text.splitlines() if line.startswith("#"))
-    return str(said) if said else next((line for line in comments if line and not line.startswith("yaml-language-server")), "")
+    first = (line for line in comments if line and not line.startswith("yaml-language-server"))
+    return str(description) if description else next(first, "")

@@ -1,4 +1,4 @@
-"""What the paths of ``etl rules`` stand for: files of rules, and pipelines with steps that go by rules."""
+"""The rules that the paths of ``etl rules`` name: files of rules, and steps of pipelines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from etl.rules.sigma.taxonomy import Taxonomy
     from etl.steps.rule_sources import RuleSources
 
-    Placed = TypeVar("Placed", Rule, Problem, Correlation)
+    Located = TypeVar("Located", Rule, Problem, Correlation)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that go together, and what the stream calls their fields."""
+    """Rules that are loaded together, and the stream's names for their fields."""
 
     taxonomy: Taxonomy
     rules: RuleSet
     step: str = ""
-    """The step of a pipeline that they are those of."""
+    """The step of a pipeline whose rules they are."""
     tables: tuple[str, ...] = ()
-    """Tables that the step has further rules from."""
+    """Tables with further rules of the step."""
     columns: tuple[str, ...] | None = None
-    """The stream's fields, where they are known."""
+    """The stream's fields, if they are known."""
 
 
 def groups(paths: Sequence[str], names: str | None, columns: str | None = None) -> Iterator[Group]:
@@ -99,16 +99,16 @@ def _group(pipeline: Pipeline, at: tuple[str, int], step: RuleSources, incoming:
     }
     rules = replace(
         read,
-        rules=_placed(read.rules, pipeline.file, lines),
-        problems=tuple(sorted(_placed(read.problems, pipeline.file, lines), key=lambda one: (one.file, one.line))),
-        correlations=_placed(read.correlations, pipeline.file, lines),
+        rules=_with_lines(read.rules, pipeline.file, lines),
+        problems=tuple(sorted(_with_lines(read.problems, pipeline.file, lines), key=lambda one: (one.file, one.line))),
+        correlations=_with_lines(read.correlations, pipeline.file, lines),
     )
-    place = f"{stream}[{index}] {step.type}"
-    return Group(taxonomy, rules, place, tuple(step.tables), tuple(visible(incoming).names))
+    name = f"{stream}[{index}] {step.type}"
+    return Group(taxonomy, rules, name, tuple(step.tables), tuple(visible(incoming).names))
 
 
-def _placed(ones: Iterable[Placed], file: str, lines: Mapping[tuple[str, int], int]) -> tuple[Placed, ...]:
-    """Those that the step itself holds, which are numbered, by their lines."""
+def _with_lines(ones: Iterable[Located], file: str, lines: Mapping[tuple[str, int], int]) -> tuple[Located, ...]:
+    """Rules of the step itself, whose lines are numbers so far, with their lines in the pipeline file."""
     return tuple(
         replace(one, file=file, line=lines[one.file, one.line]) if (one.file, one.line) in lines else one for one in ones
     )

@@ -1,4 +1,4 @@
-"""``etl rules``: what files of rules hold, and whether rules fire for their own test events."""
+"""``etl rules``: checks of files of rules, and the rules' own tests."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def command() -> None:
 @command.command()
 @_PATHS
 @_FIELDS
-@click.option("--columns", help="The stream's fields, with commas between: says which ones rules ask for in vain.")
+@click.option("--columns", help="The stream's fields, with commas between: lists those that rules need and the stream lacks.")
 @click.option("--strict", is_flag=True, hidden=True, help="Does what is done without it.")
 def check(paths: Sequence[str], names: str | None, columns: str | None, strict: bool) -> None:
     """List what is loaded, what is not and why, which fields are needed, and what costs most.
 
     Ends with status 1 when a rule cannot be loaded.
 
-    PATHS are files of rules, folders of them, and pipelines. Of a pipeline the rules of its steps are told, in front of the
-    fields that reach them and with the `fields` they name.
+    PATHS are files of rules, folders of them, and pipelines. The rules of a pipeline's steps are checked against the fields
+    that reach the steps, with the `fields` that they name.
     """
     from etl.rules.compiled_rules import drop_bad_sql
     from etl.rules.problem_locations import locate_problems

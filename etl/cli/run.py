@@ -1,13 +1,16 @@
-"""``etl run``: pipelines at work, until they end or are told to."""
+"""``etl run``: runs pipelines until they end or a signal stops them."""
 
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import click
@@ -15,10 +18,9 @@ import click
 from etl.api import NOTICE
 from etl.cli.configured import PipelineFile, configured, environment
 from etl.cli.dead_share import Share
-from etl.cli.endings import end_for_dead_letters, say_what_died, say_what_waits, sum_up
+from etl.cli.endings import fail_for_dead_letters, print_dead_letters, print_totals, report_spooled
 from etl.cli.progress import Progress
 from etl.cli.several import chosen_files, load_all
-from etl.cli.signals import signals
 from etl.config.model import Pipeline
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
@@ -97,7 +99,7 @@ class Output(NamedTuple):
 
 
 def _require_healthy(pipelines: Sequence[Pipeline], env_file: str | None, overrides: Sequence[str]) -> None:
-    """Raises ConfigError with what the pipelines' systems say is wrong."""
+    """Raise ConfigError with the findings of the pipelines' probes."""
     from etl.cli.connect import probed
     from etl.config.problems import ConfigError
 
@@ -120,8 +122,8 @@ def run(
     several: bool = False,
     shared: SharedSession | None = None,
 ) -> None:
-    """Run, print what is reported, sum up. Raises EtlError for the first failure. ``several``: messages and state folders are
-    named after the pipelines. ``shared``: the session to run on; else Spark is started."""
+    """Run pipelines, print messages and totals. Raises EtlError for the first failure. ``several``: messages and state folders
+    are named after the pipelines. ``shared``: the session to run on; else the run starts Spark."""
     began = time.monotonic()
     if not MASTER.fullmatch(request.master):
         raise click.UsageError(
@@ -132,12 +134,33 @@ def run(
     progress = Progress(output.form, output.quiet, live, several=several)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        stack.enter_context(signals(service, progress))
+        stack.enter_context(_stopped_by_signals(service, progress))
         service.work(progress.report, progress.show)
-    sum_up(service.runs, progress, time.monotonic() - began, output.verbose)
-    say_what_died(service.runs, service.shares, progress)
-    say_what_waits(service.runs, progress, several)
-    end_for_dead_letters(service.runs, service.shares, request, several)
+
+    print_totals(service.runs, progress, time.monotonic() - began, output.verbose)
+    print_dead_letters(service.runs, service.shares, progress)
+    report_spooled(service.runs, progress, several)
+    fail_for_dead_letters(service.runs, service.shares, request, several)
+
+
+@contextmanager
+def _stopped_by_signals(service: RunService, progress: Progress) -> Iterator[None]:
+    """Stop the run after the micro-batch on the first SIGINT or SIGTERM, and end the process on the second."""
+    received: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if received:
+            os._exit(128 + number)  # the JVM ends with our pipe; the next run repeats what was not committed
+        received.append(number)
+        progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
+        service.stop()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _prints(one: PipelineRun) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from etl.catalogue import installed
-from etl.config.case_schema import file_schema
+from etl.config.cases.case_schema import file_schema
 from etl.config.schema import pipeline_schema
 
 

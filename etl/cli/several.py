@@ -1,4 +1,4 @@
-"""Several pipelines in one command: which files, and what goes together."""
+"""Several pipelines in one command: their files, and conflicts between them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from etl.cli.lint import pipeline_files
+from etl.config.checks.targets import together
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, in_file_order
-from etl.config.targets import together
 
 
 def chosen_files(paths: Sequence[Path]) -> list[Path]:

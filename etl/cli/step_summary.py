@@ -1,4 +1,4 @@
-"""What a run prints at its end of steps that count: the rules that matched most, the tables that were looked into."""
+"""Lines at the end of a run about steps that count: rules that matched most, tables of look-ups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_RULES = 10
 """Rules that are listed; the others are added up."""
 
 SLOW, MOST_SLOW = 0.1, 3
-"""Rules named for the part of the time that they take."""
+"""Least share of the time of a slow rule, and most slow rules that are named."""
 
 _WIDTH = 9
 
@@ -25,7 +25,7 @@ def step_summary(totals: Totals) -> Iterator[str]:
         if "matches" in measured.sums:
             yield from _rules(step, measured, totals)
         elif "found" in measured.sums:
-            yield from _looked(step, measured, totals)
+            yield from _look_ups(step, measured, totals)
 
 
 def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
@@ -68,13 +68,13 @@ def _matched(measured: StepMeasures, whole: float) -> Iterator[str]:
 
 
 def _shares(measured: StepMeasures) -> dict[str, float]:
-    """The part of the step's time that each rule took, where it was more than a hundredth in a split."""
+    """Share of the step's time that each rule took, of rules with more than a hundredth in a split."""
     seconds = measured.sums.get("seconds", {})
     whole = sum(seconds.values())
     return {name: amount / whole for name, amount in seconds.items()} if whole else {}
 
 
-def _looked(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
+def _look_ups(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
     for name, found in measured.sums["found"].items():
         events = found + measured.sums.get("missed", {}).get(name, 0)
         line = f"  {step}: {found:,.0f} of {_of(events, 'event')} found in table {name!r}"

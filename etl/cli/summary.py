@@ -1,4 +1,4 @@
-"""What a run prints at its end: the way of every event, balanced."""
+"""Totals at the end of a run: for each sink, the counts of events in and out balance."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
-    """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then what deserves a look; ``verbose``:
-    also how often and why each sink was written."""
+    """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then steps that count and dead letters;
+    ``verbose``: also how often and why each sink was written."""
     read, seconds = sum(counts.came for counts in totals.read.values()), totals.seconds
     rate = f", {count(read / seconds)} events/s" if read and seconds else ""
     yield f"{plan.pipeline}: {_of(read, 'event')}, {_bytes(totals.bytes)} in {seconds:.1f} s{rate}"
@@ -41,12 +41,12 @@ def _writes(sink: SinkTotals) -> str:
 
 
 def _made(events: int) -> str:
-    """What steps added that make several events of one."""
+    """Events added by steps that make several events of one."""
     return f" + {count(events)} made" if events else ""
 
 
 def _spooled(events: int) -> str:
-    """What waits; events that an earlier run left and this one delivered are taken off."""
+    """Events in the spool, minus those of earlier runs that this run delivered."""
     return f" {'+' if events > 0 else '-'} {count(abs(events))} spooled" if events else ""
 
 

@@ -11,8 +11,8 @@ import click
 from etl.cli.activity import activity
 from etl.cli.configured import configured, environment
 from etl.cli.lint import TESTS, pipeline_files, print_text
-from etl.config.case_file import Suite, inspect_tests
-from etl.config.cases import Case
+from etl.config.cases.case import Case
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.config.problems import Problem
 from etl.lean import forbid
 from etl.resources import recipes
@@ -24,10 +24,10 @@ from etl.testing.trial import LETTERS, Found, OnSpark, wants_spark
 from etl.testing.written import flow
 
 MOST_SHOWN = 50
-"""Events at one place that a test without expectations prints."""
+"""Most events of one output that a test without expectations prints."""
 
 MOST_NAMES = 12
-"""Names of tests that are listed when none was found."""
+"""Most names of tests that are listed when none was selected."""
 
 _SUFFIXES = (".yaml", ".yml")
 _USUAL = (".", "pipelines", "tests")
@@ -184,5 +184,5 @@ def _summary(results: Sequence[Result], seconds: float) -> str:
         "updated": sum(one.updated for one in results),
         "shown": sum(one.shows and one.passed and not one.updated for one in results),
     }
-    told = [f"{number} {word}" for word, number in counts.items() if number] or ["no test ran"]
-    return f"{', '.join(told)} in {seconds:.1f} s"
+    parts = [f"{number} {word}" for word, number in counts.items() if number] or ["no test ran"]
+    return f"{', '.join(parts)} in {seconds:.1f} s"

@@ -3,7 +3,7 @@
 from etl.config.loader import Checked, check, inspect, load
 from etl.config.model import Output, Pipeline, RunOptions, Stream
 from etl.config.problems import ConfigError, Problem
-from etl.config.schemas import schemas_of, step_schemas
+from etl.config.stream_schemas import schemas_of, step_schemas
 
 __all__ = [
     "Checked",

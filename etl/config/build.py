@@ -1,10 +1,10 @@
-"""Options → components, and what is wrong with the options."""
+"""Options → components, and the faults of options."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -13,23 +13,24 @@ from etl.api import Component
 from etl.catalogue import Catalogue
 from etl.config.layout import Layout, Part
 from etl.config.model import OptionPath, RunOptions
+from etl.config.options.fault import Fault
+from etl.config.options.variants import Built, attributes, free_options, texts_in, variants
 from etl.config.report import Report
-from etl.config.validation import Fault
-from etl.config.variants import Built, attributes, free_options, variants
 
 Json = Mapping[str, Any]
 
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _OWN_WORDS = ("value_error", "assertion_error")
 _SECRET = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
-"""Names of what is surely secret: all headers are kept out of sight, and few need to be kept out of the file."""
+"""Names of options that are surely secrets: all headers are masked in messages, but only few must not stand in the file."""
 
-_SAID_BY_SCHEMA = ("missing", "extra_forbidden")
+
+_REPORTED_BY_SCHEMA = ("missing", "extra_forbidden")
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a model does not take a value; ``own_words`` were written for the option's type."""
+    """Why a model refuses a value; ``own_words``: the message is that of the option's own type."""
 
     message: str
     own_words: bool
@@ -67,7 +68,9 @@ def _build(part: Part, catalogue: Catalogue, schema: Json, report: Report) -> Bu
     if not made:
         return None
     wrong = attributes(cls, {str(path[0]) for path in bad})
-    return Built(made[0], tuple(made[1:]), wrong, attributes(cls, free_options(made, bad)))
+    unknown = [part.options[name] for name in wrong - cls.model_fields.keys() if name in part.options]
+    mentioned = frozenset(text for value in unknown for text in texts_in(value))
+    return Built(made[0], tuple(made[1:]), wrong, attributes(cls, free_options(made, bad)), mentioned)
 
 
 def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOptions:
@@ -79,22 +82,22 @@ def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOp
 
 
 def _refusals(cls: type[BaseModel] | None, options: object, path: OptionPath) -> dict[OptionPath, Refusal]:
-    """OptionPath → what the model says against the options there."""
+    """Path → the model's message against the value there."""
     if cls is None or not isinstance(options, dict):
         return {}
     try:
         cls.model_validate(options)
     except ValidationError as error:
-        found = [item for item in error.errors(include_url=False) if item["type"] not in _SAID_BY_SCHEMA]
+        found = [item for item in error.errors(include_url=False) if item["type"] not in _REPORTED_BY_SCHEMA]
         found.sort(key=lambda item: item["type"] in _OWN_WORDS)
         return {
-            (*path, *_place(options, item["loc"])): Refusal(_message(item["msg"]), item["type"] in _OWN_WORDS) for item in found
+            (*path, *_path_of(options, item["loc"])): Refusal(_message(item["msg"]), item["type"] in _OWN_WORDS) for item in found
         }
     return {}
 
 
 def _warn_of_secret(path: OptionPath, secret: str, report: Report) -> None:
-    """A secret that stands in the file itself is seen by all who read it, and kept where the file is kept."""
+    """Warn of a secret in the file itself, which everyone can read who can read the file."""
     outside = path in report.substituted or any(path[: len(part)] == part for part in report.overridden)
     if secret and not outside and _SECRET.search(str(path[-1])):
         hint = "write ${NAME}, and set NAME in the environment or in a file given by --env-file"
@@ -102,7 +105,7 @@ def _warn_of_secret(path: OptionPath, secret: str, report: Report) -> None:
 
 
 def secrets(cls: type[BaseModel], options: Mapping[str, Any], path: OptionPath = ()) -> Iterator[tuple[OptionPath, str]]:
-    """Texts given for secret options, and where."""
+    """Texts of secret options, with their paths."""
     for name, field in cls.model_fields.items():
         key = field.alias or name
         value, here = options.get(key), (*path, key)
@@ -125,8 +128,8 @@ def _members(annotation: Any) -> Iterator[Any]:
         yield from _members(inner)
 
 
-def _place(options: Any, loc: Iterable[str | int]) -> OptionPath:
-    """Pydantic's location without the names of union members, which are no part of the file."""
+def _path_of(options: Any, loc: Iterable[str | int]) -> OptionPath:
+    """Pydantic's location without the names of union members, which the file does not have."""
     found: list[str | int] = []
     for part in loc:
         known = range(len(options)) if isinstance(options, list) else options if isinstance(options, dict) else ()
@@ -137,33 +140,47 @@ def _place(options: Any, loc: Iterable[str | int]) -> OptionPath:
 
 
 def _message(text: str) -> str:
-    """The model's words: of the option's own type, or pydantic's."""
+    """The message of the option's own type, or pydantic's."""
     own = next((text.removeprefix(prefix) for prefix in _PREFIXES if text.startswith(prefix)), None)
     return own or f"{text[:1].lower()}{text[1:]}"
 
 
 def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], report: Report) -> None:
-    """The schema's faults, in the words of the option's own type where it has some; then what the schema lets pass."""
-    said = set()
+    """Report the schema's faults, with the message of the option's own type if it has one, and refusals of the models."""
+    reported = set()
     for fault in faults:
         own = refused.get(fault.path) if fault.soft else None
         message, code = (own.message, "invalid-value") if own and own.own_words else (fault.message, fault.code)
-        if fault.silent:
-            pass
-        elif fault.key:
-            location = report.location(fault.path)
-            report.put(location.key or location.value, fault.path[:-1], code, message, fault.hint)
-        else:
-            report.add(fault.path, code, message, fault.hint)
+        if not fault.silent and not (_is_of_value(fault) and report.extend_hint(fault.path, message, fault.hint)):
+            _report_fault(replace(fault, message=message, code=code), report)
         if fault.code != "missing-option":
-            said.add(fault.path)
+            reported.add(fault.path)
             report.broken.add(fault.path)
         else:
             report.broken.add((*fault.path, fault.option))
     for path, refusal in refused.items():
-        if not _covered(path, said) and not report.is_broken(path):
-            report.fail(path, "invalid-value", refusal.message)
+        is_consequence = not refusal.own_words and report.broken_below(
+            path
+        )  # such as a list that is empty without its wrong items
+        if not (_covered(path, reported) or report.is_broken(path) or is_consequence):
+            if report.extend_hint(path, refusal.message, None):
+                report.broken.add(path)
+            else:
+                report.fail(path, "invalid-value", refusal.message)
 
 
-def _covered(path: OptionPath, said: set[OptionPath]) -> bool:
-    return any(path[: len(other)] == other or other[: len(path)] == path for other in said)
+def _is_of_value(fault: Fault) -> bool:
+    """Whether a fault is about a value itself, not about a key in it or one that it lacks."""
+    return not fault.key and fault.code != "missing-option"
+
+
+def _report_fault(fault: Fault, report: Report) -> None:
+    if fault.key:
+        location = report.location(fault.path)
+        report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)
+    else:
+        report.add(fault.path, fault.code, fault.message, fault.hint)
+
+
+def _covered(path: OptionPath, reported: set[OptionPath]) -> bool:
+    return any(path[: len(other)] == other or other[: len(path)] == path for other in reported)

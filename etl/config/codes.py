@@ -1,4 +1,4 @@
-"""What every code of a problem means, for the reference."""
+"""The meaning of every problem code, for the reference."""
 
 from collections.abc import Mapping
 

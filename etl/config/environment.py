@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError, nearest
-from etl.config.locate import location_at
+from etl.config.document.text_locations import location_at
 from etl.config.model import OptionPath
 from etl.config.report import Report
 
@@ -28,7 +28,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
 
 def substitute(value: Any, env: Mapping[str, str], report: Report, path: OptionPath = ()) -> Any:
-    """The value with the names in its texts replaced; undefined ones are reported. What comes in is never read as YAML."""
+    """The value with variables in its texts replaced; undefined ones are reported. Their values are never read as YAML."""
     if isinstance(value, dict):
         return {key: substitute(item, env, report, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -69,7 +69,7 @@ def _fail(report: Report, path: OptionPath, found: re.Match[str], code: str, mes
 
 
 def read_env_file(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Names and values of a file with a ``NAME=value`` a line; ``#`` comments, quotes and ``export`` are known.
+    """Names and values of a file with a ``NAME=value`` a line; ``#`` comments, quotes and ``export`` are allowed.
 
     Raises EtlError that names the line, without its value, and OSError.
     """

@@ -1,4 +1,4 @@
-"""The parts of a pipeline file, whichever form it has: what is a source, a stream, a sink, and where it stands."""
+"""The parts of a pipeline file in either form: sources, streams, sinks and tables, with their paths."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from etl.api import Family, nearest
 from etl.catalogue import Catalogue
-from etl.config.document import plain
 from etl.config.model import OptionPath
+from etl.config.nested_values import as_mapping
+from etl.config.options.type_names import advice
 from etl.config.report import Report
 from etl.config.schema import NAME_PATTERN
-from etl.config.type_names import advice
 
 MAIN = "main"
-"""What the source and the sink of the short form are called; its stream is called ``steps``, as in the file."""
+"""Name of the source and the sink in the short form; its stream is called ``steps``, as in the file."""
 _STEPS = "steps"
 _NAME = re.compile(NAME_PATTERN)
 _SHORT = ("source", "steps", "sink")
@@ -30,11 +30,13 @@ class Part:
     family: Family
     path: OptionPath
     options: Mapping[str, Any]
+    is_mapping: bool = True
+    """Whether it has options at all; a step that is a text or nothing has none."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """A name behind ``from`` and its place; the place of what it feeds when ``from`` is left out."""
+    """A name behind ``from`` and its path; the path of the reader if ``from`` is left out."""
 
     name: str
     path: OptionPath
@@ -59,7 +61,7 @@ class SinkPart:
 
 @dataclass
 class Layout:
-    """All parts by name. What has the wrong shape is left out: the schema's findings tell of it."""
+    """All parts by name, without parts of the wrong shape, which the schema reports."""
 
     short: bool
     sources: dict[str, Part] = field(default_factory=dict)
@@ -67,6 +69,8 @@ class Layout:
     sinks: dict[str, SinkPart] = field(default_factory=dict)
     tables: dict[str, Part] = field(default_factory=dict)
     dead_letters: Part | None = None
+    table_names: frozenset[str] = frozenset()
+    """Names of all tables in the file, also of those of the wrong shape."""
     meant: dict[str, str] = field(default_factory=dict)
     """Unknown names behind ``from`` → the names that they most likely mean."""
 
@@ -81,7 +85,7 @@ class Layout:
             yield self.dead_letters
 
     def model_path(self, path: OptionPath) -> OptionPath:
-        """A path of the file → the same place in the long form."""
+        """A path of the file → the path in the long form."""
         if not self.short or not path or path[0] not in _SHORT:
             return path
         long: Mapping[Any, OptionPath] = {
@@ -97,7 +101,8 @@ def lay_out(root: Mapping[str, Any], report: Report) -> Layout:
     short = _is_short(root, report)
     layout = _short(root) if short else _long(root, report)
     layout.dead_letters = _part("sink", ("dead_letters",), root.get("dead_letters"))
-    for name, value in plain(root.get("tables")).items():
+    layout.table_names = frozenset(as_mapping(root.get("tables")))
+    for name, value in as_mapping(root.get("tables")).items():
         _check_name(name, ("tables", name), None, report)
         if part := _part("table", ("tables", name), value):
             layout.tables[name] = part
@@ -110,7 +115,7 @@ _BRANCHES = "`filter` passes events by a condition; branches are streams of thei
 def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:
     """Report parts without a type, or with one that their family does not have."""
     for part in layout.parts():
-        if report.is_broken(part.path):
+        if report.is_broken(part.path) or not part.is_mapping:
             continue
         if "type" not in part.options:
             report.fail(
@@ -189,13 +194,13 @@ def _short(root: Mapping[str, Any]) -> Layout:
 
 def _long(root: Mapping[str, Any], report: Report) -> Layout:
     layout = Layout(short=False)
-    for name, value in plain(root.get("sources")).items():
+    for name, value in as_mapping(root.get("sources")).items():
         _check_name(name, ("sources", name), layout, report)
         part = _part("source", ("sources", name), value)
         if part:
             layout.sources[name] = part
-    only = next(iter(layout.sources)) if len(plain(root.get("sources"))) == 1 and layout.sources else None
-    for name, value in plain(root.get("streams")).items():
+    only = next(iter(layout.sources)) if len(as_mapping(root.get("sources"))) == 1 and layout.sources else None
+    for name, value in as_mapping(root.get("streams")).items():
         path: OptionPath = ("streams", name)
         _check_name(name, path, layout, report)
         if not isinstance(value, dict):
@@ -203,7 +208,7 @@ def _long(root: Mapping[str, Any], report: Report) -> Layout:
         feeds = _feeds((*path, "from"), value.get("from")) if "from" in value else _default_feed(only, path, report)
         free = name if name not in layout.sources else f"{name} (stream)"  # its steps are checked, too
         layout.streams[free] = StreamPart(path, feeds, _steps((*path, "steps"), value.get("steps")))
-    for name, value in plain(root.get("sinks")).items():
+    for name, value in as_mapping(root.get("sinks")).items():
         _check_name(name, ("sinks", name), None, report)
         part = _part("sink", ("sinks", name), value)
         if part:
@@ -233,8 +238,9 @@ def _part(family: Family, path: OptionPath, value: object) -> Part | None:
 
 
 def _steps(path: OptionPath, value: object) -> tuple[Part, ...]:
-    found = [_part("step", (*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else []
-    return tuple(part for part in found if part)
+    items = value if isinstance(value, list) else []
+    paths: list[OptionPath] = [(*path, index) for index in range(len(items))]
+    return tuple(_part("step", *one) or Part("step", one[0], {}, is_mapping=False) for one in zip(paths, items, strict=True))
 
 
 def _feeds(path: OptionPath, value: object) -> tuple[Feed, ...]:

@@ -11,24 +11,26 @@ from typing import Any
 from etl.api import FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, installed
 from etl.config.build import build
-from etl.config.case_check import checked_cases
-from etl.config.document import Document, Flaw, plain, versions
+from etl.config.cases.case_check import checked_cases
+from etl.config.checks.flow import check_flow
+from etl.config.checks.network import check_network, leaves
+from etl.config.checks.state_order import check_state_order
+from etl.config.checks.tables import give_tables
+from etl.config.checks.targets import check_targets, together
+from etl.config.document.other_tools import other_tool
+from etl.config.document.parser import read_versions
+from etl.config.document.yaml_document import Document, Flaw
 from etl.config.environment import substitute
-from etl.config.flow import check_flow
-from etl.config.home_paths import with_home_folders
 from etl.config.layout import Layout, check_types, lay_out
 from etl.config.model import OptionPath, Output, Pipeline, RunOptions, Stream, YamlLocation
-from etl.config.network import check_network, leaves
-from etl.config.other_tools import other_tool
+from etl.config.nested_values import as_mapping
+from etl.config.options.faults import coerce, faults, validator
+from etl.config.options.home_paths import with_home_folders
+from etl.config.options.repair import repaired, used_components
+from etl.config.options.variants import Built
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
-from etl.config.repair import repaired, used_components
 from etl.config.report import Report
-from etl.config.state_order import check_state_order
-from etl.config.tables import give_tables
-from etl.config.targets import check_targets, together
-from etl.config.validation import coerce, faults, validator
-from etl.config.variants import Built
 
 _CONSOLE = "console"
 TESTS = "tests"
@@ -53,13 +55,13 @@ def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, over
 def check(
     paths: Iterable[str | os.PathLike[str]], env: Mapping[str, str] = os.environ, as_command: Severity | None = None
 ) -> list[Problem]:
-    """All problems of all files, in file order; ``as_command``: also those that they have when one command runs them, at most
-    this severe."""
+    """All problems of all files, in file order. ``as_command``: also problems of running them in one command, at most this
+    severe."""
     problems: list[Problem] = []
     pipelines: list[Pipeline] = []
     for path in paths:
         if is_test_file(path):
-            from etl.config.case_file import inspect_tests
+            from etl.config.cases.case_file import inspect_tests
 
             problems += inspect_tests(path, env).problems
         else:
@@ -70,7 +72,7 @@ def check(
 
 
 def is_test_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's name says that it holds tests of another."""
+    """Whether a file holds tests of another, by its name."""
     return Path(path).stem.endswith("_test")
 
 
@@ -86,12 +88,12 @@ def inspect(
     except OSError as error:
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
         return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
-    found = [(document, _inspect(str(path), document, env, overrides, catalogue)) for document in versions(data)]
+    found = [(document, _inspect(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
     return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
 
 
 def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]:
-    """Problems of a file with keys that stand twice: those that are there whichever value is taken, if it is not another."""
+    """Problems of a file with repeated keys: those that do not depend on which of the values is used."""
     same = [{replace(problem, hint=None) for problem in checked.problems} for _, checked in found]
     for problem in {replace(problem, hint=None): problem for _, checked in found for problem in checked.problems}.values():
         location = problem.line, problem.column
@@ -123,7 +125,7 @@ def _inspect(
 
 
 def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeline | None:
-    """Forms, types, schema, construction, names, fields, targets: each step reports, and the next goes on with the rest."""
+    """Check forms, types, schema, construction, names, fields and targets in turn: each check reports, and the next continues."""
     root = repaired(root, catalogue, report)
     layout = lay_out(root, report)
     check_types(layout, catalogue, report)
@@ -133,7 +135,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
         root = coerced
         layout = lay_out(root, Report(report.file, report.document))
     built, run = build(layout, root, catalogue, validator(used)[1], faults(root, used, report), report)
-    declared = {**plain(root.get("sources")), **plain(root.get("streams"))}
+    declared = {**as_mapping(root.get("sources")), **as_mapping(root.get("streams"))}
     give_tables(layout, built, report)
     order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
@@ -185,7 +187,7 @@ def _stream(name: str, layout: Layout, built: Mapping[OptionPath, Built]) -> Str
 
 
 def _default_sinks(layout: Layout, catalogue: Catalogue) -> dict[str, Output]:
-    """A file without sinks shows what leaves it on the console."""
+    """The console, for a file without sinks."""
     console = catalogue.families["sink"].get(_CONSOLE)
     sink = console.model_validate({}) if console else None
     return {_CONSOLE: Output(_CONSOLE, leaves(layout), sink)} if isinstance(sink, Sink) else {}

@@ -1,4 +1,4 @@
-"""A pipeline as data: what a valid file says, with typed components and the place of everything in the file."""
+"""A pipeline as data: what a valid file says, with typed components and the location of everything in the file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from etl.api import Duration, FrameSource, LookupTable, Sink, Size, Source, Step
 
 if TYPE_CHECKING:
-    from etl.config.cases import Case
+    from etl.config.cases.case import Case
 
 OptionPath: TypeAlias = tuple[str | int, ...]
-"""Where a value stands in a pipeline of the long form: ``("streams", "parsed", "steps", 0)``."""
+"""Keys and indexes that lead to a value, in the long form: ``("streams", "parsed", "steps", 0)``."""
 
 YamlLocation: TypeAlias = tuple[int, int]
 """Line and column, counted from one."""
@@ -43,7 +43,7 @@ class RunOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Stream:
-    """Steps done to the events of its inputs: names of sources and streams, more than one is a union by field name."""
+    """Steps, and the sources and streams whose events they process; several inputs are a union by field name."""
 
     name: str
     inputs: tuple[str, ...]
@@ -71,8 +71,8 @@ class Pipeline:
     run: RunOptions = field(default_factory=RunOptions)
     description: str | None = None
     locations: Mapping[OptionPath, YamlLocation] = field(default_factory=dict, compare=False, repr=False)
-    """Where each key stands in the file, short forms under their long paths; a list item stands at its value."""
+    """The location of each key, short forms under their long paths; of a list item, the location of its value."""
     file: str = ""
     tests: tuple[Case, ...] = ()
     tables: Mapping[str, LookupTable] = field(default_factory=dict)
-    """What steps look up; each step that names one has it already."""
+    """Tables for look-ups; the steps that name them hold them already."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from etl.api import nearest
-from etl.config.document import parse
+from etl.config.document.parser import parse
 from etl.config.model import OptionPath
 from etl.config.report import Report
 
@@ -22,7 +22,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def override(root: dict[str, Any], overrides: Iterable[str], report: Report) -> None:
-    """Put each ``path=value`` into the document; what does not fit is reported.
+    """Put each ``path=value`` into the document; paths that lead nowhere are reported.
 
     A path leads over keys and list indexes: ``sources.auth.path``, ``steps.0.where``, ``steps[0].where``.
     """
@@ -37,7 +37,7 @@ def override(root: dict[str, Any], overrides: Iterable[str], report: Report) -> 
 
 
 def _value(text: str) -> Any:
-    """Lists and mappings as YAML; a scalar stays text and is coerced by what the option wants."""
+    """Lists and mappings as YAML; a scalar stays text and is converted to the option's type."""
     document = parse(text)
     if document.flaws or (isinstance(document.value, dict) and not text.lstrip().startswith("{")):
         return text

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline file, where, and what to do about it."""
+"""Problems of a pipeline file: location, code, message and hint."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from etl.api import EtlError
 Severity = Literal["error", "warning"]
 
 _PREDICATES = ("has no ", "needs ")
-"""How a message begins that says something of the path in front of it."""
+"""Beginnings of messages that continue the path in front of them."""
 _NUMBER = re.compile(r"([0-9]{1,18})")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend; ``path`` is a JSON path such as ``$.sources.auth.path``."""
+    """One thing to correct; ``path`` is a JSON path such as ``$.sources.auth.path``."""
 
     file: str
     line: int
@@ -42,7 +42,7 @@ class Problem:
 
 
 class ConfigError(EtlError):
-    """The file is not a pipeline; ``problems`` says why, in file order."""
+    """The file is not a pipeline; ``problems`` lists the reasons in file order."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -58,13 +58,13 @@ def json_path(path: Iterable[str | int]) -> str:
 
 
 def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Sorted by place, each said once; those of one place by their messages, of which many begin with a file and a line."""
+    """Sorted by location, without repetitions; at one location by messages, of which many begin with a file and a line."""
     return sorted(set(problems), key=lambda p: (p.file, p.line, p.column, p.code, _with_numbers(p.message)))
 
 
 def _with_numbers(text: str) -> list[str | int]:
     """Texts and numbers by turns: as a key for sorting it puts `:9` in front of `:10`."""
-    return [int(part) if place % 2 else part for place, part in enumerate(_NUMBER.split(text))]
+    return [int(part) if index % 2 else part for index, part in enumerate(_NUMBER.split(text))]
 
 
 def _segment(part: str | int) -> str:

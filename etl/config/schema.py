@@ -12,12 +12,12 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 
 from etl.api import Component, Family, format_duration
 from etl.catalogue import FAMILIES, Catalogue
-from etl.config.case_schema import definitions as case_definitions
+from etl.config.cases.case_schema import definitions as case_definitions
 from etl.config.model import RunOptions
-from etl.config.pattern_words import WORDS
+from etl.config.options.pattern_words import WORDS
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]*$"
-"""What a source, stream or sink may be called."""
+"""Names of sources, streams and sinks."""
 
 _NAME_WORDS = "is no name: a name is a letter, then letters, digits, '_' and '-'"
 
@@ -149,15 +149,15 @@ def _definitions(catalogue: Catalogue) -> Json:
         for name, component in catalogue.families[family].items():
             defs[f"{family}.{name}"] = _component(family, name, component, _resolved(refs[component, "validation"], defs))
     used_once = {refs[model, mode]["$ref"].rpartition("/")[2] for model, mode in models if model is not RunOptions}
-    kept = {name: schema for name, schema in defs.items() if name not in used_once}
-    for schema in kept.values():
+    shared = {name: schema for name, schema in defs.items() if name not in used_once}
+    for schema in shared.values():
         schema.pop("title", None)
         _close_keys(schema)
-    return kept
+    return shared
 
 
 def _close_keys(schema: Any) -> None:
-    """Where keys have a pattern, pydantic lets other keys pass in the schema and refuses them itself."""
+    """Forbid keys that do not match a pattern: pydantic's schema allows them, its models do not."""
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
         _close_keys(part)
     if isinstance(schema, dict) and "patternProperties" in schema:

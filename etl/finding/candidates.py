@@ -17,7 +17,7 @@ from etl.catalogue import installed, type_name
 from etl.config.loader import inspect
 from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
-from etl.config.schemas import step_schemas
+from etl.config.stream_schemas import step_schemas
 from etl.finding.csv_columns import CsvTable
 from etl.finding.grok_proposal import Proposal
 from etl.plan.model import runs_on_arrow

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from etl.config.case_file import inspect_tests
+from etl.config.cases.case_file import inspect_tests
 from etl.finding.match import Match
 from etl.finding.sample import Sample
 from etl.plan.model import Plan

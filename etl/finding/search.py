@@ -13,11 +13,11 @@ from etl.finding.grok_proposal import propose_grok
 from etl.finding.made_candidate import NAME as MADE
 from etl.finding.made_candidate import candidate_of_proposal
 from etl.finding.match import Match, reads_nonsense, try_candidate
-from etl.finding.name_checks import misreads
 from etl.finding.ranking import rank_matches
 from etl.finding.sample import Sample
 from etl.finding.signatures import Signature, own_words_share, rank_by_likeness, signatures
 from etl.finding.time_kernel import compiling_time_kernel
+from etl.finding.tokens import LEVELS
 from etl.resources import recipes
 
 LIKE_LINES = 100
@@ -48,6 +48,11 @@ LEAST_FIELDS = 0.5
 
 LEAST_LIKENESS = 0.1
 """Least likeness of a sample to a recipe's lines for the recipe to be tried."""
+
+MOST_WRONG = 0.05
+"""Most share of events in which the name of a host or program may be a level by chance."""
+
+NAMES = ("host.hostname", "host.name", "process.name", "log.syslog.appname")
 
 
 def find_matches(sample: Sample, wanted: str | None = None, doing: Callable[[str], None] = lambda _: None) -> list[Match]:
@@ -162,4 +167,12 @@ def _try_candidates(
 
 def _is_sound(one: Match) -> bool:
     """Whether a parser alone parses something, and does not take another word for a host or program name."""
-    return not reads_nonsense(one) and not misreads(one)
+    levels = (_count_levels(one, name) for name in NAMES)
+    return not reads_nonsense(one) and not any(count > MOST_WRONG * one.events for count in levels)
+
+
+def _count_levels(one: Match, name: str) -> int:
+    """The number of events in which a field is a level: ``Info``, ``[DBG]``."""
+    columns = (batch.column(name) for batch in one.batches if name in batch.schema.names)
+    texts = (value for column in columns for value in column.to_pylist() if isinstance(value, str))
+    return sum(text.strip("[](){}<>|:").lower() in LEVELS for text in texts)

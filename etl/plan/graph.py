@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from etl.api import FrameSource, Schema, Source
 from etl.config.model import OptionPath, Pipeline, YamlLocation
-from etl.config.schemas import merge
+from etl.config.stream_schemas import merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
 
 EMPTY = pa.schema([])

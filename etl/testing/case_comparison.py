@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from etl.config.case_file import Suite
-from etl.config.cases import Case, Expected, flat_event
+from etl.config.cases.case import Case, Expected, flat_event
+from etl.config.cases.case_file import Suite
 from etl.config.model import OptionPath
 from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
 from etl.testing.trial import LETTERS, Found, Outcome

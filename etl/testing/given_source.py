@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, format_type, visible
 from etl.catalogue import installed
-from etl.config.case_check import beside
-from etl.config.cases import Event, Given, flat_event
+from etl.config.cases.case import Event, Given, flat_event
+from etl.config.cases.case_check import beside
 
 _EVERYTHING = Limit(1 << 62, None, bounded=True)
 _LINE_OPTIONS = ("charset", "max_line_bytes", "multiline")

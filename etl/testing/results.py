@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from etl.api import EtlError
-from etl.config.case_file import Suite
-from etl.config.cases import Case
+from etl.config.cases.case import Case
+from etl.config.cases.case_file import Suite
 from etl.testing.case_comparison import Difference, differences
 from etl.testing.trial import OnSpark, Outcome, run_case
 

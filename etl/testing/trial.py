@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from etl.api import OFFSET, LookupTable, Parser, Schema, Sink, Step
 from etl.catalogue import installed
-from etl.config.case_check import output_schemas
-from etl.config.case_file import Suite
-from etl.config.cases import Case
+from etl.config.cases.case import Case
+from etl.config.cases.case_check import output_schemas
+from etl.config.cases.case_file import Suite
 from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan

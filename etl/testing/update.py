@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError
-from etl.config.case_file import Suite
-from etl.config.cases import Case, Expected
-from etl.config.document import parse
+from etl.config.cases.case import Case, Expected
+from etl.config.cases.case_file import Suite
+from etl.config.document.parser import parse
 from etl.testing.case_comparison import comparable_rows, event_path, with_letter_fields
 from etl.testing.edits import Edit, apply_edits
 from etl.testing.event_pairs import find_unequal_pairs

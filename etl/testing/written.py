@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from etl.config.document import scalar_value
+from etl.config.document.scalars import scalar_value
 
 LONGEST = 120
 """Most characters of an event on one line; longer events get one line for each field."""

@@ -22,7 +22,7 @@ def wait_for(capsys: pytest.CaptureFixture[str], text: str) -> str:
     return written
 
 
-def test_what_is_done_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_activity_is_written_repeatedly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(activity, "QUIET_SECONDS", 0.01)
 
     with activity.activity("reading x.log") as doing:
@@ -37,7 +37,7 @@ def test_what_is_done_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, c
     assert compile_events.watchers == []
 
 
-def test_a_command_that_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_command_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with activity.activity("reading x.log"):
         pass
 

@@ -280,7 +280,7 @@ def test_a_terminal_that_lacks_a_letter_gets_its_number(folder: Path) -> None:
 CODES = ("utf-8", "latin-1")
 
 
-def test_a_recipe_stands_where_a_file_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_name_of_a_recipe_replaces_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("explain", "ssh-failed-logins") == 0
     assert "pipeline ssh-failed-logins" in capsys.readouterr().out
 

@@ -96,7 +96,7 @@ def test_all_is_well(problems: Any) -> None:
     assert any("reason" in names for names in SEEN)  # the dead letters
 
 
-def test_findings_stand_where_the_option_does(problems: Any) -> None:
+def test_findings_have_the_location_of_the_option(problems: Any) -> None:
     ANSWERS["here"] = [Finding("unknown-topic", "there is no topic 'x'", ("place",), "topics are: y")]
     ANSWERS["there"] = ConnectionRefusedError("localhost:9200 refused the connection")
     ANSWERS["grave"] = ComponentError("localhost:9200: wrong password for 'etl'")
@@ -108,7 +108,7 @@ def test_findings_stand_where_the_option_does(problems: Any) -> None:
     ]
 
 
-def test_tables_are_asked_too(tmp_path: Path) -> None:
+def test_tables_are_probed(tmp_path: Path) -> None:
     # given
     file = tmp_path / "p.yaml"
     file.write_text(f"""tables:

@@ -12,7 +12,7 @@ from fakes import Lines, made
 from etl.api import EtlError
 from etl.catalogue import installed
 from etl.cli.dead_share import Share, dead_summary
-from etl.cli.endings import end_for_dead_letters
+from etl.cli.endings import fail_for_dead_letters
 from etl.cli.progress import Progress
 from etl.receipts import Counts, Rejected
 from etl.running.dead_letter_share import DeadLetterShare
@@ -42,7 +42,7 @@ def said(watch: DeadLetterShare) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_a_run_says_once_that_a_tenth_of_its_events_died(one: PipelineRun) -> None:
+def test_a_run_warns_once_that_a_tenth_of_its_events_are_dead_letters(one: PipelineRun) -> None:
     watch = DeadLetterShare(one, None)
     add(one, 1000, 99)
     assert said(watch) == []
@@ -85,16 +85,16 @@ def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceed
     assert watch.check_end() == exceeds
     if exceeds:
         with pytest.raises(EtlError, match=r"^pipeline .*: 5 of 10 events became dead letters \(50%\), more than --max-dead"):
-            end_for_dead_letters([one], [watch], request, several=True)
+            fail_for_dead_letters([one], [watch], request, several=True)
     else:
-        end_for_dead_letters([one], [watch], request, several=True)
+        fail_for_dead_letters([one], [watch], request, several=True)
 
 
 def test_a_run_without_events_has_no_share(one: PipelineRun) -> None:
     assert not DeadLetterShare(one, 0.0).check_end()
 
 
-def test_the_summary_says_why_with_an_example_and_where_it_stops_to_match(one: PipelineRun) -> None:
+def test_the_summary_has_reason_example_and_where_matching_stops(one: PipelineRun) -> None:
     add(one, 20, 15)
     one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
 
@@ -122,12 +122,12 @@ def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["10", "-1%", "a tenth", "nan", "110%"])
-def test_what_is_no_share_is_said(text: str) -> None:
+def test_a_wrong_share_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.UsageError, match="is no share of events: write a number from 0 to 1, or a percentage"):
         Share().convert(text, None, None)
 
 
-def test_it_is_said_in_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_warning_has_a_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
 

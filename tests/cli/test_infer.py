@@ -55,7 +55,7 @@ def test_fields_of_the_best_and_of_another(folder: Path, capsys: pytest.CaptureF
     assert "did you mean 'ssh-failed-logins'?" in err
 
 
-def test_what_nothing_reads_is_said_with_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_nothing_reads_is_an_error_with_a_hint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("one.txt").write_text("Ishmael\n")
 
     status = etl("infer", "one.txt")
@@ -65,7 +65,7 @@ def test_what_nothing_reads_is_said_with_what_to_do(folder: Path, capsys: pytest
     assert "etl grok" in err
 
 
-def test_init_for_a_file_writes_a_sound_pipeline_and_says_how_much_it_reads(
+def test_init_for_a_file_writes_a_valid_pipeline_and_its_share_of_events(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert etl("init", "--for", "app.json") == 0
@@ -108,7 +108,7 @@ def test_grok_without_a_match_is_a_finding(folder: Path, capsys: pytest.CaptureF
     assert etl("grok", "%{IP}", "prose.txt") == 1
 
 
-def test_grok_takes_definitions_and_tells_bad_patterns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grok_takes_definitions_and_reports_bad_patterns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("grok", "-d", "NAME=[A-Z][a-z]+", "%{NAME:n}", "prose.txt") == 0
     assert etl("grok", "-d", "NAME", "x", "prose.txt") == 2
     assert etl("grok", "a %{USERNAM:n}", "prose.txt") == 1

@@ -59,6 +59,6 @@ def test_describe_of_what_all_sets_share_is_one_page(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == expected
 
 
-def test_describe_of_an_unknown_name_looks_among_patterns_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_describe_of_an_unknown_name_suggests_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("describe", "SYSLOGBAS") == 2
     assert "did you mean 'SYSLOGBASE'?" in capsys.readouterr().err

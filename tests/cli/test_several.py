@@ -30,7 +30,7 @@ def write(folder: Path, name: str, text: str = GOOD) -> Path:
     return path
 
 
-def test_a_folder_stands_for_its_pipelines_and_no_file_is_taken_twice(tmp_path: Path) -> None:
+def test_a_folder_means_its_pipelines_and_each_file_counts_once(tmp_path: Path) -> None:
     two, one = write(tmp_path / "p", "two"), write(tmp_path / "p", "one")
     (tmp_path / "p" / "one_test.yaml").write_text("pipeline: one.yaml\ntests: {}\n")
     (tmp_path / "p" / "rules.yaml").write_text("title: no pipeline\n")
@@ -43,7 +43,7 @@ def test_a_folder_without_pipelines_is_named(tmp_path: Path) -> None:
         chosen_files([tmp_path])
 
 
-def test_the_problems_of_all_files_are_said(tmp_path: Path) -> None:
+def test_the_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     files = [write(tmp_path, "one", BAD), write(tmp_path, "two"), write(tmp_path, "three", BAD)]
 
     with pytest.raises(ConfigError) as raised:
@@ -77,7 +77,7 @@ def test_a_pipeline_keeps_its_state_alone_and_with_others(tmp_path: Path, has_ru
     assert _state_folder("ssh", str(tmp_path / "state"), several) == str(tmp_path / chosen)
 
 
-def test_the_state_of_one_pipeline_is_no_place_for_several(tmp_path: Path) -> None:
+def test_several_pipelines_do_not_take_the_state_folder_of_one(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
 
     with pytest.raises(EtlError, match=f"move its content to {tmp_path}/NAME"):

@@ -42,7 +42,7 @@ def test_nothing_matched() -> None:
     ]
 
 
-def test_what_is_not_in_force_is_told() -> None:
+def test_rules_that_are_not_loaded_are_counted() -> None:
     state = {**STATE, "left_out": 3, "refused": 1, "refused_because": "a.yml:1: 'a': no"}
 
     assert lines(Counted({"matches": {}}, state))[1:] == [
@@ -51,7 +51,7 @@ def test_what_is_not_in_force_is_told() -> None:
     ]
 
 
-def test_a_table_is_told_with_its_age() -> None:
+def test_a_table_is_listed_with_its_age() -> None:
     counted = Counted({"found": {"intel": 1500}, "missed": {"intel": 500}})
     table = TableInUse("7", 20, built=time.time() - 130, checked=time.time(), failed=1, error="no such file")
 
@@ -62,7 +62,7 @@ def test_a_table_is_told_with_its_age() -> None:
     ]
 
 
-def test_rules_that_went_while_it_ran_are_told_apart() -> None:
+def test_rules_removed_during_the_run_are_counted() -> None:
     assert lines(Counted({"matches": {"a": 1, "b": 2}}, {**STATE, "rules": 1}))[0] == (
         "  main[1] x: 5,000 events, 3 matches by 2 rules, more than the 1 at the end, version abc"
     )

@@ -40,14 +40,14 @@ def test_events_that_a_sink_took_and_that_wait_nevertheless_are_put_back() -> No
     assert (totals.sinks["out"].taken, totals.sinks["out"].spooled, totals.sinks["out"].balanced) == (5, 4, True)
 
 
-def test_what_a_receiver_dropped_is_told_with_its_reason() -> None:
+def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:
     totals = Totals(dropped={"log": {"the journal was full": 1200}})
 
     assert lines(totals) == ["  log: 1,200 events dropped by its receiver: the journal was full"]
     assert totals.as_numbers()["dropped"] == {"log": {"the journal was full": 1200}}
 
 
-def test_verbose_says_why_sinks_were_written() -> None:
+def test_verbose_lists_why_sinks_were_written() -> None:
     totals = Totals(sinks={"out": SinkTotals(came=9, taken=9, retries=2, flushes={"end_of_batch": 1, "count": 4})})
 
     assert lines(totals, verbose=True)[1] == "       written 5 times: 4 by count, 1 by end_of_batch; 2 tries again"

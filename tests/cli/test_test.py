@@ -46,7 +46,7 @@ def test_all_is_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("1 passed in ")
 
 
-def test_failures_are_told_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_printed_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(PIPELINE + GOOD + BAD)
 
     assert etl("test", "p.yaml", "--junit", "out/results.xml") == 1
@@ -77,7 +77,7 @@ def test_update_writes_what_came_out_and_nothing_else(folder: Path, capsys: pyte
     assert capsys.readouterr().err.startswith("3 passed in ")
 
 
-def test_a_test_without_expectation_shows_what_comes_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_without_expectation_prints_its_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(PIPELINE + "tests:\n" + SHOWN)
 
     assert etl("test") == 0
@@ -118,7 +118,7 @@ def test_nothing_to_test_is_wrong_use(folder: Path, capsys: pytest.CaptureFixtur
     assert "no tests found" in capsys.readouterr().err
 
 
-def test_problems_of_a_file_are_told_as_lint_tells_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_of_a_file_are_printed_as_lint_prints_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(PIPELINE.replace("regex", "regx") + GOOD)
 
     assert etl("test", "p.yaml") == 1

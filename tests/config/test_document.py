@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from etl.config.document import MAX_BYTES, parse, read, scalar_value
+from etl.config.document.parser import MAX_BYTES, parse, read
+from etl.config.document.scalars import scalar_value
 
 
 def test_scalars_follow_yaml_1_2() -> None:
@@ -19,7 +20,7 @@ def test_keys_are_text() -> None:
     assert parse("on: 1\n5: 2\n").value == {"on": 1, "5": 2}
 
 
-def test_places_count_from_one() -> None:
+def test_locations_count_from_one() -> None:
     document = parse("a:\n  - b: 1\n    c: 'x'\n")
 
     assert document.locations["a", 0].value == (2, 5)
@@ -27,7 +28,7 @@ def test_places_count_from_one() -> None:
     assert document.locations["a", 0, "c"].value == (3, 8)
 
 
-def test_an_empty_value_stands_at_its_key() -> None:
+def test_an_empty_value_has_the_location_of_its_key() -> None:
     assert parse("a:\nb: 1\n").locations[("a",)].value == (1, 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from etl.api import EtlError
-from etl.config.document import parse
+from etl.config.document.parser import parse
 from etl.config.environment import read_env_file, substitute
 from etl.config.report import Report
 

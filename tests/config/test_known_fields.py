@@ -9,11 +9,11 @@ import pytest
 
 from etl.api import Component, FrameSource, Source, Step
 from etl.catalogue import Catalogue, installed, kind, type_name
-from etl.config.candidates import TEXTS
-from etl.config.document import parse
-from etl.config.known_fields import Fields, outgoing, source_fields
-from etl.config.validation import validator
-from etl.config.variants import Built, attributes, free_options, variants
+from etl.config.checks.known_fields import Fields, outgoing, source_fields
+from etl.config.document.parser import parse
+from etl.config.options.candidates import TEXTS
+from etl.config.options.faults import validator
+from etl.config.options.variants import Built, attributes, free_options, variants
 from etl.reference import page
 
 INCOMING = pa.schema([("message", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])

@@ -10,7 +10,7 @@ from fake_components import CATALOGUE, Lines, Out
 
 from etl.config import ConfigError, Pipeline, load
 from etl.config.loader import Checked, inspect
-from etl.config.schemas import schemas_of, step_schemas
+from etl.config.stream_schemas import schemas_of, step_schemas
 
 LONG = """\
 name: demo

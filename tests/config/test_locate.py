@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from etl.config.document import parse
-from etl.config.locate import location_at
+from etl.config.document.parser import parse
+from etl.config.document.text_locations import location_at
 
 
 @pytest.mark.parametrize(

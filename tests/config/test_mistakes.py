@@ -21,7 +21,7 @@ def said(case: Path) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_lint_says(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lint_prints_the_recorded_problems(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
 
     assert said(case) == case.with_suffix(".txt").read_text("utf-8")

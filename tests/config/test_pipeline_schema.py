@@ -11,8 +11,8 @@ from fake_components import CATALOGUE, Out
 
 from etl.catalogue import installed
 from etl.cli.schema import text
+from etl.config.options.faults import validator
 from etl.config.schema import option_schemas, pipeline_schema
-from etl.config.validation import validator
 
 GOLDEN = Path(__file__).parents[2] / "schemas" / "pipeline.schema.json"
 

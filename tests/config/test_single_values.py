@@ -8,7 +8,7 @@ import pytest
 
 from etl.api import Component
 from etl.catalogue import installed, kind, type_name
-from etl.config.candidates import candidates
+from etl.config.options.candidates import candidates
 from etl.config.schema import option_schemas
 from etl.contract.lists import with_lists
 from etl.reference import page

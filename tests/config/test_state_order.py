@@ -45,14 +45,14 @@ def test_a_window_behind_a_window_by_its_start_is_good(tmp_path: Path) -> None:
     assert problems(tmp_path, f"{FRONT}  - {{type: window, time: window_start, size: 1h, aggregates: {{m: sum(n)}}}}\n") == []
 
 
-def test_correlate_stands_behind_nothing_that_keeps_state(tmp_path: Path) -> None:
+def test_correlate_behind_a_stateful_step_is_an_error(tmp_path: Path) -> None:
     ((line, code, message),) = problems(tmp_path, FRONT + CORRELATE)
 
     assert (line, code) == (4, "state-order")
     assert "correlate keeps state, which Spark does not allow after $.steps[0]" in message
 
 
-def test_nothing_that_keeps_state_stands_behind_correlate(tmp_path: Path) -> None:
+def test_a_stateful_step_behind_correlate_is_an_error(tmp_path: Path) -> None:
     behind = "  - {type: window, time: window_start, size: 1h, aggregates: {m: count(*)}}\n"
 
     front = "source: {type: generate}\nsteps:\n  - {type: set, fields: {n: '7', window_start: current_timestamp()}}\n"

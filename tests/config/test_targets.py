@@ -20,7 +20,7 @@ from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import Sink, Source
 from etl.config import check
-from etl.config.targets import read_target
+from etl.config.checks.targets import read_target
 
 COPY = "source: {type: file, path: PATH}\nsink: {type: file, path: OUT}\n"
 
@@ -151,7 +151,7 @@ def test_pipelines_of_one_name_share_a_state_folder() -> None:
     assert found(*texts) == [("b.yaml", 1, 1, "same-pipeline-name", "warning")]
 
 
-def test_standard_input_and_addresses_are_read_by_one() -> None:
+def test_standard_input_and_addresses_have_one_reader() -> None:
     stdin = "source: {type: stdin}\n"
     syslog = 'source: {type: syslog, listen: ["udp://127.0.0.1:5514", "tcp://127.0.0.1:5514"]}\n'
 
@@ -209,7 +209,7 @@ def test_the_example_of_a_folder_is_a_part() -> None:
     assert target == f"{os.getcwd()}/out/x/2026-01/part-20260101T000000Z-000000.json"
 
 
-def test_two_stars_stand_for_any_number_of_folders() -> None:
+def test_two_stars_match_any_number_of_folders() -> None:
     assert is_matched("/a/b/c.log", "/a/**/c.log")
     assert is_matched("/a/c.log", "/a/**/c.log")
     assert not is_matched("/a/.b/c.log", "/a/**/c.log")

@@ -44,14 +44,14 @@ EXPECTED = [
 """Line, column, code, path, and what stands there."""
 
 
-def test_all_are_found_at_their_places() -> None:
+def test_all_are_found_at_their_locations() -> None:
     found = inspect(FILE, {"HOME": "/root"}, (), CATALOGUE).problems
 
     assert [(p.line, p.column, p.code, p.path) for p in found] == [row[:4] for row in EXPECTED]
     assert len({row[2] for row in EXPECTED}) >= 20
 
 
-def test_the_places_are_where_the_text_is() -> None:
+def test_locations_lead_to_the_wrong_text() -> None:
     lines = FILE.read_text().splitlines()
 
     assert [lines[line - 1][column - 1 :].startswith(text) for line, column, _, _, text in EXPECTED] == [True] * len(EXPECTED)

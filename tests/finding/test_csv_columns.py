@@ -42,7 +42,7 @@ def test_columns_get_names_and_types_by_what_is_in_them() -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters_are_told_apart(delimiter: str) -> None:
+def test_delimiters_are_distinguished(delimiter: str) -> None:
     table = find_csv_table([f"x{n}{delimiter}{n}{delimiter}10.0.0.{n}{delimiter}" for n in range(9)])
 
     assert table is not None

@@ -211,7 +211,7 @@ def test_windows_servicing_of_loghub_is_read(acceptance: Path) -> None:
     assert {event["log.logger"] for event in events(one)} == {"CBS", "CSI"}
 
 
-def test_a_time_of_day_is_said_to_be_no_timestamp(tmp_path: Path) -> None:
+def test_a_time_of_day_gives_a_note_and_no_timestamp(tmp_path: Path) -> None:
     found = best(written(tmp_path / "a.log", lambda n: f"06:25:{n:02} {level(n)} worker-{n % 3}: {message(n)}"))
 
     assert found.candidate.proposal is not None

@@ -124,7 +124,7 @@ def test_any_bytes_are_tried(tmp_path: Path, data: bytes) -> None:
     assert all(0 <= one.rate <= 1 for one in found(path))
 
 
-def test_a_file_without_lines_is_said(tmp_path: Path) -> None:
+def test_a_file_without_lines_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"")
 
     with pytest.raises(EtlError, match="no lines"), open_sample(tmp_path / "x"):

@@ -46,7 +46,7 @@ def test_an_anchor_that_fails_is_what_is_wanted() -> None:
     assert stop("b$", "bc").wants == "`$`"
 
 
-def test_lines_that_stop_in_different_places_are_told_apart() -> None:
+def test_stops_at_different_parts_are_separate() -> None:
     stops = Grok("%{WORD} %{INT} %{IP}", {}).stops(["a", "a 1", "a 1 x", "a b"])
 
     assert [one.column for one in stops] == [2, 4, 5, 3]

@@ -63,7 +63,7 @@ def test_a_system_s_own_recipe_is_named_first(path: Path) -> None:
 @pytest.mark.parametrize(
     ("parser", "line"), [(parser, line) for parser, lines in UNKNOWN.items() for line in lines], ids=lambda text: text[:24]
 )
-def test_what_no_recipe_knows_is_left_to_the_parser(tmp_path: Path, parser: str, line: str) -> None:
+def test_lines_of_no_recipe_are_left_to_the_parser(tmp_path: Path, parser: str, line: str) -> None:
     path = tmp_path / "app.log"
     path.write_text(f"{line}\n" * 3)
 

@@ -26,7 +26,7 @@ tests:
 """
 
 
-def test_lines_that_say_different_things_in_one_form_share_their_shape() -> None:
+def test_lines_with_different_words_in_one_format_share_their_shape() -> None:
     one, other = terms("[20/Nov/2026] GET /a"), terms("[1/Dec/2025] POST /bbb")
 
     shapes = {term for term in one if isinstance(term, bytes)}

@@ -17,7 +17,7 @@ from random_expressions import condition, expression
 from etl.api import Schema, visible
 from etl.catalogue import Catalogue
 from etl.config.schema import pipeline_schema
-from etl.config.schemas import merge
+from etl.config.stream_schemas import merge
 
 Options = dict[str, Any]
 

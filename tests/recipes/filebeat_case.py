@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import OFFSET
-from etl.config.case_file import Suite, inspect_tests
-from etl.config.cases import Case, Expected, Given, Lines
+from etl.config.cases.case import Case, Expected, Given, Lines
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.resources import recipes
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, needs_spark, run_without_spark

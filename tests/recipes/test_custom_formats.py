@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from etl.config.case_file import inspect_tests
-from etl.config.cases import Given
+from etl.config.cases.case import Given
+from etl.config.cases.case_file import inspect_tests
 from etl.plan.model import Plan
 from etl.resources import recipes
 from etl.testing.trial import run_case

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from running import ROOT
 
-from etl.config.case_file import Suite, inspect_tests
-from etl.config.cases import Given
+from etl.config.cases.case import Given
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.resources import recipes
 from etl.testing.trial import run_case

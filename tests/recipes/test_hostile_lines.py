@@ -16,7 +16,7 @@ import pytest
 from filebeat_case import suite
 from running import ROOT
 
-from etl.config.cases import Case, Expected, Given
+from etl.config.cases.case import Case, Expected, Given
 from etl.config.model import Pipeline
 from etl.resources import recipes
 from etl.testing.capture import read_captured

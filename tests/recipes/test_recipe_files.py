@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from running import ROOT
 
-from etl.config.case_file import Suite, inspect_tests
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.config.loader import check
 from etl.resources import recipes
 

@@ -19,7 +19,7 @@ import yaml
 from filebeat_case import suite
 
 from etl.api import OFFSET
-from etl.config.cases import Case, Expected, Given, Lines
+from etl.config.cases.case import Case, Expected, Given, Lines
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, run_without_spark
 from etl.testing.values import plain

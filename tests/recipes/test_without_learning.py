@@ -13,7 +13,7 @@ import pytest
 from test_recipe_lines import FOLDER, differing, events_of, lines_of
 
 from etl.columns.texts import Texts
-from etl.config.case_file import inspect_tests
+from etl.config.cases.case_file import inspect_tests
 from etl.resources import recipes
 from etl.scanner.learning import Learner, MatchArrays
 from etl.testing.results import result

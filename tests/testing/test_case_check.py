@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from etl.config import check, inspect
-from etl.config.case_check import LETTER
-from etl.config.case_file import inspect_tests
-from etl.config.cases import Case, flat_event
+from etl.config.cases.case import Case, flat_event
+from etl.config.cases.case_check import LETTER
+from etl.config.cases.case_file import inspect_tests
 from etl.delivery.dead_letters import SCHEMA
 
 PIPELINE = """\
@@ -108,7 +108,7 @@ def test_lines_keep_what_looks_like_variables(tmp_path: Path) -> None:
         ("    input: [{massage: x}]\n", "12:5 unknown-field: there is no field 'massage' here (did you mean 'message'?)"),
     ],
 )
-def test_what_is_wrong_has_a_place_and_a_hint(tmp_path: Path, tests: str, found: str) -> None:
+def test_problems_have_a_location_and_a_hint(tmp_path: Path, tests: str, found: str) -> None:
     assert problems(tmp_path, tests) == [found]
 
 
@@ -170,7 +170,7 @@ def test_problems_of_the_pipeline_are_those_of_its_tests(tmp_path: Path) -> None
     assert [(Path(problem.file).name, problem.code) for problem in check([path])] == [("p.yaml", "unknown-type")]
 
 
-def test_dead_letters_have_the_fields_that_lint_knows() -> None:
+def test_dead_letters_have_the_fields_that_lint_checks() -> None:
     assert set(LETTER.names) == set(SCHEMA.names) - {"time", "pipeline"}
 
 

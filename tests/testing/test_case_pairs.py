@@ -21,7 +21,7 @@ def test_the_same_events_do_not_differ(rows: list[dict[str, int]], random: objec
 
 @settings(deadline=None)
 @given(events, events, st.booleans())
-def test_every_event_is_equal_to_one_or_told(expected: list[dict[str, int]], found: list[dict[str, int]], ordered: bool) -> None:
+def test_every_event_is_equal_or_reported(expected: list[dict[str, int]], found: list[dict[str, int]], ordered: bool) -> None:
     pairs = find_unequal_pairs(expected, found, ordered)
 
     wanted = [pair.expected for pair in pairs if pair.expected is not None]

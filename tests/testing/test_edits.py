@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from etl.config.document import parse
+from etl.config.document.parser import parse
 from etl.config.model import OptionPath
 from etl.testing.edits import Edit, apply_edits
 

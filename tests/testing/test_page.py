@@ -12,7 +12,7 @@ import yaml
 from running import ROOT, Etl
 
 from etl.config import check
-from etl.config.case_file import inspect_tests
+from etl.config.cases.case_file import inspect_tests
 from etl.testing.on_spark import run_on
 from etl.testing.results import result
 
@@ -68,7 +68,7 @@ def test_all_files_of_the_page_are_sound_and_its_test_file_passes(page: Etl) -> 
 
 
 @pytest.mark.spark
-def test_the_window_of_the_page_is_as_it_says(page: Etl, shared_session: SharedSession) -> None:
+def test_the_window_of_the_page_gives_the_documented_events(page: Etl, shared_session: SharedSession) -> None:
     suite = inspect_tests(page.folder / "attackers.yaml").suite
     assert suite
     shared = partial(run_on, shared_session)
@@ -79,7 +79,7 @@ def test_the_window_of_the_page_is_as_it_says(page: Etl, shared_session: SharedS
 
 
 def test_the_forms_of_the_page_are_those_of_the_schema() -> None:
-    from etl.config.case_schema import definitions
+    from etl.config.cases.case_schema import definitions
 
     known = definitions()["test"]["properties"]
 

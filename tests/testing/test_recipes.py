@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from etl.config.case_file import Suite, inspect_tests
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.resources import recipes
 from etl.testing.results import result
@@ -33,13 +33,13 @@ def no_spark(plan: Plan, state: Path, drain: bool) -> None:
 
 
 @each_recipe
-def test_what_needs_no_spark_comes_out_as_expected(path: Path) -> None:
+def test_tests_without_spark_pass(path: Path) -> None:
     assert failures(suite(path), no_spark, spark=False) == []
 
 
 @pytest.mark.spark
 @each_recipe
-def test_what_comes_out_of_spark_is_as_expected(path: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_tests_on_spark_pass(path: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     tests = suite(path)
     if not any(wants_spark(tests, case) for case in tests.cases):
         return  # a session takes seconds: one that nothing needs is not started

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from etl.config.case_file import Suite, inspect_tests
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.testing.on_spark import run_on
 from etl.testing.results import Result, result
@@ -74,7 +74,7 @@ def test_real_steps_run_and_only_those_that_lead_to_what_is_expected(tmp_path: P
     ]
 
 
-def test_spark_is_wanted_only_for_what_comes_out_of_it(tmp_path: Path) -> None:
+def test_spark_starts_only_for_outputs_that_it_computes(tmp_path: Path) -> None:
     row_wise = suite(tmp_path, f"{LINES}    expect: {{kept: 1}}\n")
     assert not wants_spark(row_wise, row_wise.cases[0])
 
@@ -183,7 +183,7 @@ def test_events_of_a_source_with_fields(tmp_path: Path) -> None:
     assert [row.get("log.path") for row in found.events["failed"].rows] == ["/a", None, None]
 
 
-def test_a_value_that_does_not_fit_its_field_is_said(tmp_path: Path) -> None:
+def test_a_value_that_does_not_fit_its_field_is_an_error(tmp_path: Path) -> None:
     ran = verdict(tmp_path, "    input: {auth: [{message: [1]}]}\n    expect: {failed: 2}\n")
 
     assert "gives field 'message' a value that is no string" in str(ran.error)
@@ -192,7 +192,7 @@ def test_a_value_that_does_not_fit_its_field_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("now", "year"), [("2026-11-20", 2025), ("2026-12-31T23:00Z", 2026), ("2020-01-01T00:00:00+01:00", 2019)]
 )
-def test_dates_without_a_year_go_by_the_tests_clock(tmp_path: Path, now: str, year: int) -> None:
+def test_dates_without_a_year_use_the_tests_clock(tmp_path: Path, now: str, year: int) -> None:
     pipeline = """\
 source: {type: file, path: /nowhere/x.log}
 steps:

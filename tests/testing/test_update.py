@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import EtlError
-from etl.config.case_file import Suite, inspect_tests
+from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.testing import update
 from etl.testing.results import Result, result

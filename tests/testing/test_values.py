@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.config.document import parse
+from etl.config.document.parser import parse
 from etl.testing.values import is_equal, plain, rows
 from etl.testing.written import flow, item, scalar
 

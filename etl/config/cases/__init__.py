@@ -1,0 +1,1 @@
+"""Tests of pipelines: their schema, their values, what is wrong with them."""

@@ -1,0 +1,151 @@
+"""Tests of a pipeline as data: input and expected output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from etl.config.model import OptionPath
+from etl.config.nested_values import as_mapping
+
+Json: TypeAlias = dict[str, Any]
+
+Event: TypeAlias = str | Mapping[str, Any]
+"""A line, or the fields of an event by name."""
+
+NONE = "none"
+"""The word of a file for an expected output without events."""
+
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a file, beside the file that names it."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one source reads: the events of each micro-batch, or a file."""
+
+    path: OptionPath
+    batches: tuple[tuple[Event, ...], ...] = ()
+    lines: Lines | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expected events of one stream or sink; what is None is not compared.
+
+    ``events`` are all events, in order where the output has one; each with all of its fields, or ``fields`` only.
+    ``contains`` are some of the events, each with these fields and maybe others.
+    """
+
+    path: OptionPath
+    count: int | None = None
+    events: tuple[Mapping[str, Any], ...] | None = None
+    fields: tuple[str, ...] | None = None
+    contains: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test. ``expected`` is by stream or sink. Without ``expected`` and ``dead_letters`` it shows its output."""
+
+    name: str
+    path: OptionPath
+    given: Mapping[str, Given]
+    expected: Mapping[str, Expected]
+    dead_letters: Expected | None = None
+    now: str | None = None
+    drain: bool = True
+    tables: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """Rows that stand in for those of a table, by its name."""
+
+    @property
+    def shows(self) -> bool:
+        """Whether it has no expectations, and its output is printed."""
+        return not self.expected and self.dead_letters is None
+
+
+def cases_of(tests: object, sources: Sequence[str], leaves: Sequence[str]) -> list[Case]:
+    """The tests of a file that fits the schema. ``leaves`` are the sinks that an ``expect`` without a name may mean."""
+    return [_case(name, test, sources, leaves) for name, test in as_mapping(tests).items()]
+
+
+def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) -> Case:
+    path: OptionPath = ("tests", name)
+    letters = test.get("dead_letters")
+    return Case(
+        name,
+        path,
+        dict(_given(test["input"], (*path, "input"), sources)),
+        dict(_expected(test.get("expect"), (*path, "expect"), leaves)),
+        None if letters is None else _expectation(letters, (*path, "dead_letters")),
+        test.get("now"),
+        test.get("drain", True),
+        {name: tuple(rows) for name, rows in as_mapping(test.get("tables")).items()},
+    )
+
+
+def _given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
+    if not isinstance(value, dict):
+        yield (sources[0] if sources else ""), Given(path, _batches(value))
+        return
+    for name, item in value.items():
+        at = (*path, name)
+        yield name, Given(at, lines=Lines(item[FILE])) if isinstance(item, dict) else Given(at, _batches(item))
+
+
+def _batches(value: Any) -> tuple[tuple[Event, ...], ...]:
+    """The micro-batches of an input: a text is its lines; inner lists are micro-batches, and so are the items between them."""
+    items = value.splitlines() if isinstance(value, str) else value
+    batches: list[list[Event]] = []
+    open_ = False
+    for item in items:
+        if isinstance(item, list):
+            batches.append(list(item))
+        elif open_:
+            batches[-1].append(item)
+        else:
+            batches.append([item])
+        open_ = not isinstance(item, list)
+    return tuple(map(tuple, batches))
+
+
+def _expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
+    if isinstance(value, dict):
+        yield from ((name, _expectation(item, (*path, name))) for name, item in value.items())
+    elif value is not None:
+        yield (leaves[0] if leaves else ""), _expectation(value, path)
+
+
+def _expectation(value: Any, path: OptionPath) -> Expected:
+    if value == NONE or isinstance(value, int):
+        return Expected(path, count=0 if value == NONE else value)
+    if isinstance(value, list):
+        return Expected(path, events=tuple(value))
+    events, fields = value.get("events"), value.get("fields")
+    return Expected(
+        path,
+        value.get("count"),
+        None if events is None else tuple(events),
+        None if fields is None else tuple(fields),
+        tuple(value.get("contains", ())),
+    )
+
+
+def flat_event(event: Mapping[str, Any], names: Iterable[str], prefix: str = "") -> dict[str, Any]:
+    """Dotted or nested members → values by field, as deep as the fields are: a struct inside a list stays a struct."""
+    known = set(names)
+    found: dict[str, Any] = {}
+    for key, value in event.items():
+        name = f"{prefix}{key}"
+        if name in known or not isinstance(value, dict):
+            found[name] = value
+        else:
+            found |= flat_event(value, known, f"{name}.")
+    return found

@@ -1,0 +1,114 @@
+"""The components' own checks, each with its input fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from etl.api import Finding, FrameSource, Sink, Source, Step
+from etl.config.checks.known_fields import (
+    ABOUT_OTHERS,
+    NOTHING_KNOWN,
+    Fields,
+    common_findings,
+    missed_field,
+    outgoing,
+    source_fields,
+)
+from etl.config.layout import Feed, Layout
+from etl.config.model import OptionPath
+from etl.config.options.variants import Built
+from etl.config.report import Report
+from etl.config.stream_schemas import case_findings, merge, nesting_findings, union_findings
+
+T = TypeVar("T")
+
+
+def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
+    """Report the findings of every component, sources first."""
+    known: dict[str, Fields] = {}
+    for name, part in layout.sources.items():
+        known[name] = _source(built.get(part.path), part.path, report)
+    for name in order:
+        stream = layout.streams[name]
+        fields = _joined(stream.feeds, known, layout.meant, stream.path, report)
+        for part in stream.steps:
+            fields = _step(built.get(part.path), part.path, fields, report)
+        known[name] = fields
+    for sink in layout.sinks.values():
+        made = built.get(sink.part.path)
+        fields = _joined(sink.feeds, known, layout.meant, sink.part.path, report)
+        if made and isinstance(made.component, Sink):
+            _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
+
+
+def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
+    if made is None or not isinstance(made.component, (Source, FrameSource)):
+        return _caused(NOTHING_KNOWN, path)
+    _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
+    given = _guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
+    return _caused(given, path)
+
+
+def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
+    if made is None or not isinstance(made.component, Step):
+        return _caused(NOTHING_KNOWN, path, incoming)
+    findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
+    given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
+    for finding in nesting_findings(incoming.schema, given.schema):
+        report.find(path, finding)
+    for finding in case_findings(made.component, incoming.schema):
+        if all(problem.message != finding.message for problem in report.problems):  # only the first of several steps reports it
+            report.find(path, finding)
+    return _caused(given, path, incoming)
+
+
+def _caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
+    """Add to fields that are partly unknown the components that cause this: those in front, else the one at ``path``."""
+    causes = incoming.causes if incoming and incoming.causes else frozenset({path})
+    return replace(fields, causes=causes) if fields.open or fields.possible else fields
+
+
+def _joined(
+    feeds: Sequence[Feed], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
+) -> Fields:
+    inputs = {feed.name: known.get(meant.get(feed.name, feed.name), NOTHING_KNOWN) for feed in feeds}
+    if len(inputs) > 1:
+        for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
+            report.find((*path, "from"), finding)
+    is_open = not inputs or any(fields.open for fields in inputs.values())
+    causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
+    possible = frozenset[str]().union(*(fields.possible for fields in inputs.values()))
+    return Fields(merge(fields.schema for fields in inputs.values()), is_open, causes, possible)
+
+
+def _ask(
+    made: Built, path: OptionPath, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
+) -> Sequence[Finding]:
+    """Report a component's findings, except consequences of reported errors; returns all findings."""
+    nothing: list[Finding] = []
+    found = _guarded(path, lambda: common_findings(made, check), nothing, report)
+    for finding in found:
+        at = (*path, *finding.path)
+        consequence = report.is_broken(at) if finding.path else not made.whole
+        if made.has_unknown and finding.path:  # an unknown option may be the one whose default is checked
+            consequence = consequence or (*path, finding.path[0]) not in report.document.locations
+        if not made.whole and finding.code in ABOUT_OTHERS:
+            consequence = consequence or finding.code != "bad-rule" or bool(report.broken_below(at))
+        if (name := missed_field(finding)) and incoming.may_have(name):
+            report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
+        elif not consequence and not (incoming.open and finding.code == "no-fields"):
+            report.find(path, finding)
+    return found
+
+
+def _guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, report: Report) -> T:
+    """The result of ``compute``; an exception in a component's check is reported, and the check of the file continues."""
+    try:
+        return compute()
+    except Exception as error:
+        report.fail(path, "check-failed", f"the check of this component failed: {type(error).__name__}: {error}")
+        return otherwise

@@ -1,0 +1,122 @@
+"""The component that an unknown `type` means, and what replaces components of other tools.
+
+The names are those of components in Vector, Logstash, Fluent Bit, Benthos, Flink SQL, Kafka Connect and Telegraf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from etl.api import Family
+from etl.catalogue import Catalogue
+
+_CLOSE_ENOUGH = 0.75
+"""Of difflib's measure, from 0 to 1: `fiel` and `file` have 0.75, `dedupe` and `decode` 0.67."""
+
+_BRANCHES = "give several streams the same `from`, each with a filter of its own"
+_PARSERS = "a parser for the format: json, key_value, csv, grok, regex, dissect, syslog, timestamp …"
+
+_STEPS = {
+    "dedupe deduplicate dedup distinct unique fingerprint": "there is no such step yet; `window` with `group_by` gives one event "
+    "a key and time, and the sinks database (mode: upsert) and elasticsearch (id) write a key once",
+    "join merge_streams temporal_join": "there is no join of two streams yet; `lookup` adds columns of a table",
+    "union merge concat": "a stream reads several inputs: from: [a, b]",
+    "route switch if case branch split_stream clone fork tee exclusive_route swimlanes": _BRANCHES,
+    "limit take head first sample throttle sampling rate_limit": "there is no such step; `filter` passes events by a condition, "
+    "and `etl run --once` ends when all is read",
+    "sort order order_by orderby": "a stream has no end to sort towards; sort where the events are stored",
+    "mutate": "set (values), rename, convert (types), drop and keep (fields)",
+    "remap vrl mapping map bloblang transform eval compute calculate assign add_fields add_field add update modify "
+    "record_modifier derive withcolumn with_column": "`set` gives fields the values of "
+    "expressions: {type: set, fields: {name: expression}}",
+    "parse parser decode_json parse_json json_parser": _PARSERS,
+    "aggregate aggregation group group_by groupby reduce count sum metrics log_to_metric tumble hop session tumbling_window "
+    "sliding_window collect": "`window` groups events by time and fields: {type: window, time: …, size: 10m, "
+    "aggregates: {n: count(*)}}",
+    "where condition grep having": "`filter` passes the events a condition is true for: {type: filter, where: …}",
+    "select project projection columns pick": "`keep` keeps fields, `set` computes them, `sql` does both: SELECT … FROM events",
+    "remove remove_field remove_fields delete prune exclude": "`drop` drops fields; `filter` drops events",
+    "cast astype coerce typecast": "`convert` gives fields other types",
+    "date parse_date parse_timestamp strptime datetime": "`timestamp` reads times",
+    "kv parse_key_value keyvalue logfmt": "`key_value` reads pairs",
+    "explode flatten flat_map flatmap split unroll": "`unnest` makes an event of each element of an array",
+    "translate enrich enrichment enrichment_tables enrichment_table dictionary lookup_table": "`lookup` adds columns of a table",
+    "useragent ua": "`user_agent` reads texts of web clients",
+    "geo geo_ip geolocation maxmind": "`geoip` looks up places of addresses",
+    "nginx apache httpd access_log combined clf": "`weblog` reads access and error logs of web servers",
+    "rfc5424 rfc3164": "`syslog` reads lines of RFC 5424 and 3164",
+    "python script lua ruby javascript js exec wasm code udf": "no step runs code; `set` and `sql` take Spark SQL",
+    "sigma detect detection alert alerts": "`rules` matches Sigma rules and conditions in Spark SQL",
+    "correlation": "`correlate` gives an alert for each burst of matches",
+    "print log stdout debug": "`console` is a sink: sink: {type: console}",
+    "multiline": "`multiline` is an option of the sources file and stdin",
+    "regexp parse_regex re": "`regex` reads named groups",
+    "tokenize": "`dissect` cuts texts at delimiters",
+}
+_SOURCES = {
+    "tail files logfile log filebeat fs filesystem folder directory": "`file` follows text files: {type: file, path: …}",
+    "beats logstash_beats fluent forward http http_server tcp udp socket webhook": "there is none; `syslog` receives over TCP, "
+    "TLS and UDP, and agents can write to files or Kafka",
+    "journald journal systemd": "there is none; `journalctl -o json -f | etl run …` with {type: stdin}",
+    "mysql postgres postgresql mariadb sqlite jdbc sql cdc": "`database` reads tables: {type: database, url: …}",
+    "es opensearch elastic": "`elasticsearch` reads OpenSearch, too",
+    "s3 aws_s3 gcs parquet delta csv json iceberg": "`spark` reads what Spark reads: {type: spark, format: parquet, path: …}; "
+    "lines of text files are read by `file`",
+    "demo demo_logs random dummy faker datagen": "`generate` makes up events",
+    "exec command": "there is none; pipe its output to {type: stdin}",
+    "redis nats pulsar mqtt amqp rabbitmq kinesis pubsub": "there is none yet; kafka and rocketmq are the queues that are read",
+}
+_SINKS = {
+    "stdout print debug show": "`console` prints events",
+    "null blackhole drop devnull dev_null none": "`discard` counts events and forgets them",
+    "mysql postgres postgresql mariadb sqlite jdbc sql": "`database` writes rows: {type: database, url: …, table: …}",
+    "es opensearch elastic opensearch_sink": "`elasticsearch` writes to OpenSearch, too",
+    "webhook http_client rest slack splunk splunk_hec loki": "`http` sends events to a web server",
+    "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
+    "{type: file, path: …, format: …}",
+    "clickhouse redis nats pulsar mqtt amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
+    "database and elasticsearch reach other systems",
+    "email smtp": "there is none; `http` calls a web hook",
+}
+
+
+_TABLES = {
+    "csv json jsonl parquet yaml": "`file` reads CSV, JSON lines and Parquet: {type: file, path: …, key: …}",
+    "mysql postgres postgresql mariadb sqlite jdbc sql": "`database` reads a table: {type: database, url: …, table: …, key: …}",
+    "static values map dict list": "`inline` holds rows in the file itself",
+    "url rest api web": "`http` fetches a table from a web server",
+}
+
+
+def _by_name(table: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: advice for names, advice in table.items() for name in names.split()}
+
+
+_ADVICE: Mapping[Family, Mapping[str, str]] = {
+    "step": _by_name(_STEPS),
+    "source": _by_name(_SOURCES),
+    "sink": _by_name(_SINKS),
+    "table": _by_name(_TABLES),
+}
+
+
+def advice(family: Family, name: str) -> str | None:
+    """What to use instead of a component of another tool, or None."""
+    return _ADVICE[family].get(_plain(name))
+
+
+def meant_type(family: Family, name: str, catalogue: Catalogue) -> str | None:
+    """The component whose name is misspelt so, or None."""
+    known = list(catalogue.families[family])
+    if _plain(name) in known:
+        return _plain(name)
+    if advice(family, name) or any(name in members for members in catalogue.families.values()):
+        return None
+    from difflib import get_close_matches  # 8 ms, for files with a misspelt name only
+
+    close = get_close_matches(_plain(name), known, n=1, cutoff=_CLOSE_ENOUGH)
+    return close[0] if close else None
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")

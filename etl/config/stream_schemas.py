@@ -1,0 +1,100 @@
+"""The fields of every stream, computed from the sources through each step before the first event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from etl.api import ArrowStep, Finding, Schema, SparkStep, Step, nested_schema, visible
+from etl.config.model import Pipeline
+from etl.types import format_type
+
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+def schemas_of(pipeline: Pipeline) -> Mapping[str, Schema]:
+    """Name of a source or stream → the fields that leave it."""
+    found: dict[str, Schema] = {name: source.fields() for name, source in pipeline.sources.items()}
+    for stream in pipeline.streams.values():
+        schema = merge([found[name] for name in stream.inputs])
+        for step in stream.steps:
+            schema = step.fields(schema)
+        found[stream.name] = schema
+    return found
+
+
+def step_schemas(pipeline: Pipeline, stream: str) -> Sequence[Schema]:
+    """The fields in front of each step of a stream, and last those that leave it."""
+    known = schemas_of(pipeline)
+    schemas = [merge([known[name] for name in pipeline.streams[stream].inputs])]
+    for step in pipeline.streams[stream].steps:
+        schemas.append(step.fields(schemas[-1]))
+    return schemas
+
+
+def merge(schemas: Iterable[Schema]) -> Schema:
+    """Fields of all schemas by name, in order of appearance; the wider type of a field counts, else the first."""
+    types: dict[str, pa.DataType] = {}
+    for schema in schemas:
+        for field in schema:
+            known = types.get(field.name, field.type)
+            types[field.name] = wider(known, field.type) or known
+    return pa.schema(list(types.items()))
+
+
+def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type that holds both, or None: whole numbers widen, mixed numbers are doubles, an unknown type gives way."""
+    if left.equals(right) or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
+        return left if left.bit_width >= right.bit_width else right
+    return pa.float64() if left in _NUMBERS and right in _NUMBERS else None
+
+
+def union_findings(inputs: Mapping[str, Schema]) -> Iterable[Finding]:
+    """Fields that two inputs of a union have with incompatible types."""
+    first: dict[str, tuple[str, pa.DataType]] = {}
+    for name, schema in inputs.items():
+        for field in visible(schema):
+            owner, known = first.setdefault(field.name, (name, field.type))
+            wide = wider(known, field.type)
+            if wide is None:
+                message = f"field {field.name!r} is {format_type(known)} in {owner!r} and {format_type(field.type)} in {name!r}"
+                yield Finding("union-type-conflict", message, hint="convert it in one of them with a convert step")
+            else:
+                first[field.name] = (owner, wide)
+
+
+def nesting_findings(incoming: Schema, outgoing: Schema) -> Iterable[Finding]:
+    """A field that would be a value and a struct at once because of the step."""
+    new = [name for name in outgoing.names if incoming.get_field_index(name) < 0]
+    if not new or not any("." in name for name in (*new, *outgoing.names)):
+        return
+    reason = _nesting_error(outgoing)
+    if reason and not _nesting_error(incoming):
+        yield Finding("field-conflict", reason, hint="rename or drop one of them")
+
+
+def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
+    """Fields whose names differ only in case, which Spark takes for one, where Spark computes the step."""
+    on_arrow = isinstance(step, ArrowStep) and step.spark_reason(incoming) is None
+    if not isinstance(step, SparkStep) or on_arrow or len({name.lower() for name in incoming.names}) == len(incoming.names):
+        return
+    needs = step.needs(incoming)
+    first: dict[str, str] = {}
+    for name in incoming.names if needs is None else [name for name in incoming.names if name in needs]:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            message = f"Spark computes this step, and does not tell the fields {other!r} and {name!r} apart"
+            yield Finding("field-conflict", message, hint="rename or drop one of them in front")
+
+
+def _nesting_error(schema: Schema) -> str | None:
+    try:
+        nested_schema(schema)
+    except ValueError as error:
+        return str(error)
+    return None
