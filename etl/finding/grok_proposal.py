@@ -123,8 +123,8 @@ class _Builder:
         found = next((name for column, name in zip(columns, names, strict=True) if column.form and not column.form.formats), None)
         if found and TIME not in names:
             self.notes.append(
-                f"{found!r} is a time of day: the lines do not tell the date, so there is no timestamp; for windows and dates "
-                "in paths let the program write the date, too"
+                f"{found!r} is a time of day: the lines do not tell the date, so there is no timestamp; for windows and dates in "
+                'paths let the program write the date, too, or give it one: {type: timestamp, formats: "HH:mm:ss", date: latest}'
             )
 
     def _with_format(self, column: Column) -> Column:

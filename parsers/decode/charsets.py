@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,13 +49,19 @@ def codec(name: str) -> str:
     return found.name
 
 
-def reader(name: str, replace: bool) -> ToTexts:
-    """How bytes in a character set become texts; ``replace``: with U+FFFD for bytes that it does not have.
+Invalid: TypeAlias = Literal["fail", "replace", "escape"]
+"""What becomes of bytes that a character set does not have: the text fails, U+FFFD, or ``\\x80``."""
+
+_ERRORS: dict[Invalid, str] = {"fail": "strict", "replace": "replace", "escape": "backslashreplace"}
+
+
+def reader(name: str, invalid: Invalid) -> ToTexts:
+    """How bytes in a character set become texts.
 
     Where all bytes are ASCII, or all are UTF-8 and should be, nothing is looked at one by one. Otherwise Python decodes
     each distinct value: no vectorised library knows these character sets.
     """
-    errors = "replace" if replace else "strict"
+    errors = _ERRORS[invalid]
     like_ascii = _ASCII.decode(name, "replace") == _ASCII.decode()
 
     def read(data: pa.LargeBinaryArray) -> pa.Array:

@@ -59,6 +59,7 @@ _TABLES: dict[str, tuple[str, Callable[[], Any]]] = {
     "form": ("percent", lambda: _hexadecimal(plus=" ")),
     "escapes": ("escapes", _hexadecimal),
     "latin1": ("latin1", _hexadecimal),
+    "byte_array": ("byte_array", _hexadecimal),
 }
 """Encoding → the name of its kernel, and its table."""
 

@@ -149,3 +149,42 @@ def latin1(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: An
             store_byte(target, byte)
             target, at = target + _ONE, at + 1
         ends[row], wrong[row] = np.int64(target - out), bad
+
+
+@kernel
+def byte_array(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: Any) -> None:
+    """A JSON array of the numbers of bytes: ``[72, 105]``."""
+    target = out
+    for row in range(address.shape[0]):
+        state, number, bad = _BEFORE, np.int64(0), np.int64(-1)
+        for at in range(length[row]):
+            byte = load_byte(address[row] + np.uint64(at))
+            digit = np.int64(byte) - np.int64(0x30)
+            if byte == _SPACE or byte == np.uint8(0x09) or byte == np.uint8(0x0A) or byte == np.uint8(0x0D):
+                state = _BEHIND if state == _INSIDE else state
+            elif 0 <= digit < 10 and _BEFORE < state <= _INSIDE:
+                number = digit + np.int64(10) * number if state == _INSIDE else digit
+                state = _INSIDE
+                if number > 0xFF:
+                    bad = np.int64(at)
+                    break
+            elif byte == np.uint8(0x2C) and _INSIDE <= state <= _BEHIND:
+                store_byte(target, np.uint8(number))
+                target, state = target + _ONE, _NEXT
+            elif byte == np.uint8(0x5D) and (state == _FIRST or _INSIDE <= state <= _BEHIND):
+                if state != _FIRST:
+                    store_byte(target, np.uint8(number))
+                    target += _ONE
+                state = _CLOSED
+            elif byte == np.uint8(0x5B) and state == _BEFORE:
+                state = _FIRST
+            else:
+                bad = np.int64(at)
+                break
+        if bad < 0 and state != _CLOSED and length[row] >= 0:
+            bad = length[row]
+        ends[row], wrong[row] = np.int64(target - out), bad
+
+
+_BEFORE, _FIRST, _NEXT, _INSIDE, _BEHIND, _CLOSED = range(6)
+"""Where a byte array is: before its bracket, before the first number, before a further one, in one, behind one, at its end."""

@@ -16,7 +16,7 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node, captures
-from parsers.decode.charsets import codec, reader
+from parsers.decode.charsets import Invalid, codec, reader
 from parsers.decode.encodings import decoder, decompress
 
 
@@ -26,7 +26,8 @@ class Decode(Parser):
     Encodings: ``base64`` and ``base64url`` (RFC 4648, with or without padding, white space passed over), ``hex`` (with
     or without ``0x``, blanks, colons and hyphens between bytes), ``percent`` (``%41``; RFC 3986) and ``form``
     (the same, and a plus is a blank), ``escapes`` (``\x41 \n \t \\ \"``, as nginx, Apache and systemd write bytes) and
-    ``latin1``: each character stands for the byte of its number. A percent sign or backslash that begins no escape stays.
+    ``latin1``: each character stands for the byte of its number; ``byte_array``: the numbers of the bytes as a JSON array,
+    ``[72,105]``, as journald writes what is no plain text. A percent sign or backslash that begins no escape stays.
 
     ``charset`` says how those bytes are to be read: any of Python's character sets, such as ``gbk``, ``shift_jis``,
     ``cp1252`` or ``utf-16-le``. Text in a pipeline is Unicode already, for the source decoded it (see the option
@@ -36,7 +37,7 @@ class Decode(Parser):
     ``within`` decodes parts of a text: what the pattern's one capture holds, wherever it matches. The rest, and a part
     that cannot be decoded, stay as they are. Such texts are read one by one.
 
-    A text that is not in its encoding, bytes that the character set does not have (unless ``invalid: replace``) and
+    A text that is not in its encoding, bytes that the character set does not have (unless ``invalid`` says otherwise) and
     what is longer than ``max_bytes`` fail; a null text gives null.
 
     ```yaml
@@ -50,7 +51,7 @@ class Decode(Parser):
     takes_views: ClassVar[bool] = True
 
     type: Literal["decode"] = "decode"
-    encoding: Literal["base64", "base64url", "hex", "percent", "form", "escapes", "latin1"] = Field(
+    encoding: Literal["base64", "base64url", "hex", "percent", "form", "escapes", "latin1", "byte_array"] = Field(
         description="How the text stands for bytes."
     )
     compression: Literal["none", "gzip", "zlib", "deflate"] = Field(default="none", description="How those bytes are compressed.")
@@ -60,8 +61,9 @@ class Decode(Parser):
         description="Character set of the bytes, by its name in Python.",
         examples=["gbk", "utf-16-le"],
     )
-    invalid: Literal["fail", "replace"] = Field(
-        default="fail", description="Whether bytes that the character set does not have fail or become U+FFFD."
+    invalid: Invalid = Field(
+        default="fail",
+        description="Whether bytes that the character set does not have fail, become U+FFFD, or are escaped (``\\xf0``).",
     )
     max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes that a compressed text may hold.", examples=["64KiB"])
     within: str | None = Field(
@@ -97,7 +99,7 @@ class Decode(Parser):
         return lambda texts: Parsed({self._target: replace(texts)})
 
     def _whole(self) -> Callable[[pa.StringArray], Parsed]:
-        decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid == "replace")
+        decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid)
 
         def parse(texts: pa.Array) -> Parsed:
             data, reasons = decode(texts)

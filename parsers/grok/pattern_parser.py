@@ -43,6 +43,12 @@ class PatternParser(Parser):
         examples=[["%{IP:source.ip}"]],
     )
     anchored: bool = Field(default=False, description="Whether a pattern must match the whole text, not a part of it.")
+    reason: str = Field(
+        default="does not match",
+        min_length=1,
+        description="What the dead letter of an event says that no pattern matches: for a recipe, what its user can do.",
+        examples=["is no line of the shop's log"],
+    )
     timeout: Duration = Field(
         default=timedelta(milliseconds=100),
         description="Longest time that a pattern which needs backtracking may take for one event.",
@@ -81,7 +87,7 @@ class PatternParser(Parser):
 
         def parse(text: pa.Array) -> Parsed:
             found = scanner.scan(text)
-            reasons: Any = "does not match"
+            reasons: Any = self.reason
             if found.timed_out is not None:
                 reasons = pc.if_else(pa.array(found.timed_out), late, reasons)
             return Parsed(gather(found.captures), found.unmatched, reasons)

@@ -42,6 +42,12 @@ class Syslog(Parser):
     ``Dec 31`` was last year. A time that does not exist, malformed structured data and a parameter that does not fit its
     type make the line fail; its text is then in ``message`` whole.
 
+    For those who come from syslog-ng: ``syslog-protocol`` is ``format: auto`` (with ``no-rfc3164-fallback``: ``rfc5424``),
+    its lines without ``expect-hostname`` are ``not_hosts: "."``, ``bad_hostname()`` is ``not_hosts``, any text as a message
+    of priority 13 is ``priority: 13``, and any first word as the program ``tag: word``. For ``no-parse`` leave this step
+    out; for ``store-legacy-msghdr`` copy the line with a step ``set`` in front; for ``sanitize-utf8`` let the source read
+    ``charset: latin-1`` and put ``{type: decode, encoding: latin1, invalid: escape}`` in front.
+
     ```yaml
     type: syslog
     timezone: Europe/Berlin

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import nearest
-from parsers.timestamp.instants import FIRST, LAST, to_micros
+from parsers.timestamp.instants import DAY, FIRST, HOUR, LAST, format_date, to_micros
 from parsers.timestamp.layouts import layout_reader, layouts_of, time_reader, unambiguous_layouts
 from parsers.timestamp.patterns import TimePatternError, parse_pattern
 from parsers.timestamp.regex_reader import read_regex
@@ -81,6 +81,51 @@ def readers(format_: str, context: TimeZoneContext) -> Iterator[Read]:
         return
     for pattern in NAMED.get(format_, (format_,)):
         yield _pattern_reader(pattern, context)
+
+
+_DATE = "yyyy-MM-dd "
+"""What makes the pattern of a time of day one of a time."""
+
+
+def is_time_of_day(text: str) -> bool:
+    """Whether a format is a pattern of a time of day without a date: ``HH:mm:ss``."""
+    if text in NAMED or text in EPOCHS:
+        return False
+    try:
+        parse_pattern(text)
+    except TimePatternError:
+        pass
+    else:
+        return False
+    try:
+        pattern = parse_pattern(_DATE + text)
+    except TimePatternError:
+        return False
+    return pattern.has("hour") or pattern.has("hour12")
+
+
+def time_of_day_reader(text: str, context: TimeZoneContext, date: str) -> Read:
+    """Reads a pattern of a time of day on one date, or (``latest``) on the last on which it is at most an hour past now."""
+    import numpy as np
+
+    (read,) = readers(_DATE + text, context)
+
+    def read_on(day: str, texts: pa.StringArray) -> tuple[Ints, Bools]:
+        return read(pc.binary_join_element_wise(day, texts, " "))
+
+    if date != "latest":
+        return lambda texts: read_on(date, texts)
+    last = context.now + HOUR
+    days = [format_date(moment, context.zone) for moment in (last, last - DAY)]
+
+    def read_latest(texts: pa.StringArray) -> tuple[Ints, Bools]:
+        micros, good = read_on(days[0], texts)
+        late = np.flatnonzero(good & (micros > last))
+        if len(late):
+            micros[late], good[late] = read_on(days[1], texts.take(pa.array(late)))
+        return micros, good
+
+    return read_latest
 
 
 def unambiguous_reader(formats: Sequence[str], context: TimeZoneContext) -> Read | None:

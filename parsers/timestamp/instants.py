@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 SECOND = 1_000_000
 """Microseconds."""
 
-DAY = 86_400 * SECOND
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
 FIRST = -62_135_596_800 * SECOND
 """0001-01-01, Spark's first instant."""
 
@@ -91,6 +92,13 @@ def _assume_zone(local: Ints, zone: str) -> pa.Array:
 def _wall_clock(now: int, zone: str) -> int:
     instant = pa.array([now], pa.int64()).cast(TIMESTAMP).cast(pa.timestamp("us", zone))
     return pc.local_timestamp(instant).cast(pa.int64())[0].as_py()
+
+
+def format_date(now: int, zone: str) -> str:
+    """The date on the wall clock of a zone."""
+    import numpy as np
+
+    return str(np.datetime64(_wall_clock(now, zone), "us").astype("datetime64[D]"))
 
 
 def _time_of_day(parts: dict[str, Ints]) -> tuple[Ints, Bools]:

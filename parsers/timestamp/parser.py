@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable, Iterable, Set
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +13,19 @@ from pydantic import Field
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, format_type, nearest, unknown_field, with_fields
 from etl.columns.texts import owned_array
 from parsers.timestamp.column_reader import is_number, read_column, read_numbers
-from parsers.timestamp.formats import EPOCHS, TimeZoneContext, check_format, readers, unambiguous_reader
+from parsers.timestamp.formats import (
+    EPOCHS,
+    TimeZoneContext,
+    check_format,
+    is_time_of_day,
+    readers,
+    time_of_day_reader,
+    unambiguous_reader,
+)
 from parsers.timestamp.patterns import TimePatternError
+
+if TYPE_CHECKING:
+    from parsers.timestamp.formats import Read
 
 SHOWN_CHARACTERS = 100
 """Of a text that is no time, in the reason."""
@@ -45,6 +56,10 @@ class Timestamp(Parser):
     ``Dec 31`` was last year. A text without a zone is local time in ``timezone``: a time that happens twice when clocks
     go back is the first one, a time that is skipped when they go forward is moved on by the length of the gap.
 
+    Times of day (``HH:mm:ss``) need ``date``: with ``latest`` each is on the last day on which it leads no further than an
+    hour past now, which is right for a log that is followed and wrong for one of last week. Where the file's name has the
+    date, put it in front: ``set: {time: "concat(regexp_extract(_path, '([0-9-]{10})', 1), ' ', time)"}``.
+
     ```yaml
     type: timestamp
     field: time
@@ -71,6 +86,13 @@ class Timestamp(Parser):
     year: int | None = Field(
         default=None, ge=1, le=9999, description="Year of dates without one; none means the nearest in the past."
     )
+    date: str | None = Field(
+        default=None,
+        pattern=r"^(?:latest|\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))$",
+        description="Date of times of day (``HH:mm:ss``): a day, or ``latest``, the last on which they are not past now.",
+        examples=["latest", "2026-11-20"],
+        json_schema_extra={"patternErrorMessage": "is no date: write latest, or a day as 2026-11-20"},
+    )
 
     def parsed(self) -> Schema:
         """The timestamp."""
@@ -89,7 +111,15 @@ class Timestamp(Parser):
             try:
                 check_format(text)
             except TimePatternError as error:
-                yield Finding("bad-time-format", f"{text!r}: {error}", ("formats", number), error.hint, at=error.at)
+                clock = is_time_of_day(text)
+                if clock and self.date is not None:
+                    continue
+                hint = (
+                    "a time of day needs the option date: latest, or a day; one with its date is yyyy-MM-dd HH:mm:ss"
+                    if clock
+                    else error.hint
+                )
+                yield Finding("bad-time-format", f"{text!r}: {error}", ("formats", number), hint, at=error.at)
         if not _zone_exists(self.timezone):
             yield Finding(
                 "unknown-timezone", f"there is no time zone {self.timezone!r}", ("timezone",), _nearest_zone(self.timezone)
@@ -123,8 +153,9 @@ class Timestamp(Parser):
     def compile_at(self, now: int) -> Callable[[pa.Array], Parsed]:
         """The same with another "now" in microseconds since 1970, for dates without a year."""
         context = TimeZoneContext(self.timezone, now, self.year)
-        reads = [read for text in self.formats for read in readers(text, context)]
-        unambiguous = unambiguous_reader(self.formats, context)
+        clocks = {text for text in self.formats if self.date is not None and is_time_of_day(text)}
+        reads = [read for text in self.formats for read in self._readers(text, context, clocks)]
+        unambiguous = unambiguous_reader([text for text in self.formats if text not in clocks], context)
         units = [EPOCHS[text] for text in self.formats if text in EPOCHS]
 
         def parse(column: pa.Array) -> Parsed:
@@ -135,6 +166,9 @@ class Timestamp(Parser):
             return self._parsed(read_column(column, unambiguous, reads), column)
 
         return parse
+
+    def _readers(self, text: str, context: TimeZoneContext, clocks: Set[str]) -> Iterable[Read]:
+        return [time_of_day_reader(text, context, self.date)] if self.date and text in clocks else readers(text, context)
 
     @property
     def _target(self) -> str:

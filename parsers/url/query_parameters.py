@@ -68,7 +68,7 @@ def decode_percent(texts: pa.StringArray, encoding: str = "percent") -> pa.Strin
     if not marked.true_count:
         return texts
     data, _ = decoder(encoding)(texts)
-    return text_reader("utf-8", True)(data).cast(pa.string())
+    return text_reader("utf-8", "replace")(data).cast(pa.string())
 
 
 def _column(pairs: QueryPairs, name: str, type_: pa.DataType, rows: int) -> pa.Array:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from parsers.decode.parser import Decode
 
-ENCODINGS = ["base64", "base64url", "hex", "percent", "form", "escapes", "latin1"]
+ENCODINGS = ["base64", "base64url", "hex", "percent", "form", "escapes", "latin1", "byte_array"]
 
 
 def run(step: Decode, *texts: str | None) -> tuple[list[str | None], list[str]]:
@@ -65,6 +65,19 @@ def decoded(text: str, **options: Any) -> str | None:
         ("latin1", "Ã¼", "ü"),
         ("latin1", "plain", "plain"),
         ("latin1", "€", None),
+        ("byte_array", "[83,108,117,105,99,101]", "Sluice"),
+        ("byte_array", " [ 195 , 188 ]\n", "ü"),
+        ("byte_array", "[]", ""),
+        ("byte_array", "[27,91,49,109]", "\x1b[1m"),
+        ("byte_array", "[256]", None),
+        ("byte_array", "[1,]", None),
+        ("byte_array", "[,1]", None),
+        ("byte_array", "[1 2]", None),
+        ("byte_array", "[-1]", None),
+        ("byte_array", "[1", None),
+        ("byte_array", "1", None),
+        ("byte_array", "[1]]", None),
+        ("byte_array", "", None),
     ],
 )
 def test_encodings(encoding: str, text: str, expected: str | None) -> None:
@@ -95,6 +108,7 @@ def test_bytes_kept_by_a_source_that_read_latin_1() -> None:
 def test_bytes_that_the_charset_lacks() -> None:
     assert run(Decode(encoding="hex"), "41", "ff", "42") == (["A", "B"], ["is not utf-8"])
     assert run(Decode(encoding="hex", invalid="replace"), "41ff", "42") == (["A\ufffd", "B"], [])
+    assert run(Decode(encoding="hex", invalid="escape"), "41ff", "42", "c3bc5c") == (["A\\xff", "B", "ü\\"], [])
     assert run(Decode(encoding="hex", charset="utf-16-le"), "4100", "41") == (["A"], ["is not utf-16-le"])
 
 

@@ -76,3 +76,11 @@ def test_a_back_reference_to_a_field_that_is_captured_twice() -> None:
 
     assert [finding.code for finding in parser.check(pa.schema({"message": pa.string()}))] == ["slow-pattern"]
     assert parse(r"(?<a>x)-(?<a>y)-\k<a>", "x-y-x") == [{"a": ["x", "y"]}]
+
+
+def test_the_reason_of_texts_that_no_pattern_matches() -> None:
+    batch = pa.record_batch({"message": ["n=1", "x"]})
+
+    _, (reject,) = Regex(patterns=["n=(?<n>.)"], reason="is no line of ours").open(batch.schema)(batch)
+
+    assert pa.array([reject.reasons] if isinstance(reject.reasons, str) else reject.reasons).to_pylist() == ["is no line of ours"]

@@ -311,3 +311,49 @@ def test_any_text_is_read_or_fails(texts: list[str | None]) -> None:
     parsed = Timestamp(formats=["iso8601", "syslog", "epoch", "rfc2822"]).compile()(pa.array(texts, pa.string()))
 
     assert len(parsed.columns["timestamp"]) == len(texts)
+
+
+# ── Times of day ──────────────────────────────────────────────────────────────────────────────────
+
+NOON = int(datetime(2026, 11, 20, 12, 30, tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def times_of_day(texts: list[str], now: int = NOON, **options: Any) -> list[str | None]:
+    step = Timestamp(**{"formats": ["HH:mm:ss[.SSS]"], "date": "latest", **options})
+    assert not list(step.check(pa.schema([("timestamp", pa.string())])))
+    found = step.compile_at(now)(pa.array(texts, pa.string())).columns["timestamp"]
+    return [None if value is None else value.strftime("%m-%d %H:%M:%S") for value in found.to_pylist()]
+
+
+def test_a_time_of_day_is_on_the_last_day_on_which_it_is_not_past_now() -> None:
+    texts = ["12:29:59", "13:30:00", "13:30:01", "23:59:59.999", "00:00:00", "24:00:00", "noon", ""]
+
+    found = times_of_day(texts)
+
+    assert found == ["11-20 12:29:59", "11-20 13:30:00", "11-19 13:30:01", "11-19 23:59:59", "11-20 00:00:00", None, None, None]
+
+
+def test_a_time_of_day_shortly_after_midnight_may_be_ahead_of_a_slow_clock() -> None:
+    now = int(datetime(2026, 11, 20, 23, 30, tzinfo=UTC).timestamp() * 1_000_000)
+
+    assert times_of_day(["00:10:00", "23:29:00", "00:40:00"], now) == ["11-21 00:10:00", "11-20 23:29:00", "11-20 00:40:00"]
+
+
+def test_a_time_of_day_is_on_the_wall_clock_of_its_zone() -> None:
+    now = int(datetime(2026, 11, 20, 23, 30, tzinfo=UTC).timestamp() * 1_000_000)
+
+    assert times_of_day(["00:10:00", "23:50:00"], now, timezone="Europe/Berlin") == ["11-20 23:10:00", "11-20 22:50:00"]
+
+
+def test_times_of_day_on_a_day_that_is_given_and_beside_other_formats() -> None:
+    options = {"date": "2026-03-01", "formats": ["yyyy-MM-dd HH:mm:ss", "HH:mm:ss", "h:mm a"]}
+
+    found = times_of_day(["06:25:03", "2026-11-20 06:25:03", "6:25 PM"], **options)
+
+    assert found == ["03-01 06:25:03", "11-20 06:25:03", "03-01 18:25:00"]
+
+
+@pytest.mark.parametrize("text", ["today", "2026-13-01", "20.11.2026"])
+def test_a_date_that_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="date"):
+        Timestamp(formats=["HH:mm:ss"], date=text)
