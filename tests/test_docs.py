@@ -125,6 +125,21 @@ def test_the_guide_names_every_command() -> None:
     assert [name for name in COMMANDS if f"etl {name}" not in text] == []
 
 
+def test_the_architecture_page_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([\w/]+/)` \| (.*) \|$", text, re.MULTILINE))
+    packages = [path.parent for top in ("etl", "connectors", "parsers") for path in (ROOT / top).rglob("__init__.py")]
+
+    def is_named(folder: str) -> bool:
+        return folder in rows or any(
+            folder.startswith(parent) and f"`{folder.removeprefix(parent)}`" in cell for parent, cell in rows.items()
+        )
+
+    folders = [f"{package.relative_to(ROOT).as_posix()}/" for package in packages]
+    assert len(folders) > 30
+    assert [folder for folder in folders if not is_named(folder)] == []
+
+
 def test_the_readme_lists_every_component() -> None:
     table = prose(ROOT / "README.md").partition("## Components")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ((?:`\w+` ?)+)\|", table, re.MULTILINE)

@@ -1,14 +1,15 @@
-"""The Python data source that Spark loads: it holds a pickled `SplitReader`, which is unpickled when a method is called.
+"""The Python data source that Spark loads: it holds a pickled `SplitPlanner` and a pickled `SplitReader`.
 
-Spark starts several Python processes for a data source, most of which need only the class. Leaving the reader pickled saves each
-of them a quarter second and 40 MB; for the same reason this module imports no other of ours at load time. The data source has no
-options, so that no plan and no secret appears in Spark's plans.
+Each is unpickled when one of its methods is called. Spark starts several Python processes for a data source, most of which need
+only the class: leaving the rest pickled saves each of them a quarter second and 40 MB. For the same reason this module imports no
+other of ours at load time. The data source has no options, so that no plan and no secret appears in Spark's plans.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -18,31 +19,33 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from etl.spark.split_planner import SplitPlanner
     from etl.spark.splits import SplitReader
 
 
 class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Passes Spark's calls on to the pickled `SplitReader`."""
+    """Passes Spark's calls on to the pickled `SplitPlanner` or `SplitReader`."""
 
-    def __init__(self, sealed: bytes) -> None:
-        self._sealed = sealed
-        self._opened: SplitReader | None = None
+    def __init__(self, planner: bytes, reader: bytes) -> None:
+        self._sealed = planner, reader
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_sealed": self._sealed, "_opened": None}
+        return {"_sealed": self._sealed}
 
-    @property
+    @cached_property
+    def _planner(self) -> SplitPlanner:
+        return pickle.loads(self._sealed[0])
+
+    @cached_property
     def _reader(self) -> SplitReader:
-        if self._opened is None:
-            self._opened = pickle.loads(self._sealed)
-        return self._opened
+        return pickle.loads(self._sealed[1])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """The first offset of a new checkpoint."""
-        return self._reader.initial_offset()
+        return self._planner.initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """No limit of Spark's: `SplitReader` limits micro-batches."""
+        """No limit of Spark's: `SplitPlanner` limits micro-batches."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -50,23 +53,23 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end offset of the micro-batch; ``start`` itself when there is nothing to read."""
-        return self._reader.latest_offset(start)
+        return self._planner.latest_offset(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The splits between two offsets."""
-        return [InputPartition(part) for part in self._reader.plan_tasks(start, end)]
+        return [InputPartition(task) for task in self._planner.plan_tasks(start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """All sinks have the events before ``end``."""
-        self._reader.commit(end)
+        self._planner.commit(end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One split, in a worker."""
         return self._reader.read(partition.value)
 
 
-def data_source(name: str, sealed: bytes, fields: StructType | str) -> type[DataSource]:
-    """Make a data source class that contains its pickled reader, so that no option shows it."""
+def data_source(name: str, planner: bytes, reader: bytes, fields: StructType | str) -> type[DataSource]:
+    """Make a data source class that contains its pickled planner and reader, so that no option shows them."""
 
     class Splits(DataSource):
         @classmethod
@@ -77,6 +80,6 @@ def data_source(name: str, sealed: bytes, fields: StructType | str) -> type[Data
             return fields
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-            return SealedReader(sealed)
+            return SealedReader(planner, reader)
 
     return Splits

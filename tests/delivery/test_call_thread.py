@@ -15,9 +15,9 @@ from etl.api import Limit, Offset, Schema, Source
 from etl.delivery import call_thread
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
-from etl.plan.model import Output, Segment
+from etl.plan.model import Output
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import SplitReader
+from etl.spark.split_planner import SplitPlanner
 from etl.spark.state.folder import StateFolder
 
 
@@ -82,8 +82,8 @@ def test_planning_ends_with_the_run_although_the_source_does_not_answer(tmp_path
         max_batch_bytes=1 << 20,
         once=False,
     )
-    reader = SplitReader(query, {"log": Hanging()}, Segment({}, {}), None)
+    planner = SplitPlanner(query, {"log": Hanging()})
     start = {"sources": {"log": {}}, "parallelism": 1}
     threading.Timer(0.2, state.stopping.touch).start()
 
-    assert reader.latest_offset(start) == start
+    assert planner.latest_offset(start) == start

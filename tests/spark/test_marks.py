@@ -11,9 +11,9 @@ from pydantic import PrivateAttr
 
 from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
-from etl.plan.model import Output, Segment
+from etl.plan.model import Output
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import SplitReader
+from etl.spark.split_planner import SplitPlanner
 from etl.spark.state.folder import StateFolder
 
 
@@ -36,8 +36,8 @@ class Counted(Source):
         self._commits.append(sorted(end["at"] for end in ends))
 
 
-def reader(folder: Path, source: Source, query: str, number: int = 0) -> SplitReader:
-    state, nothing = StateFolder(folder), Segment({}, {})
+def planner(folder: Path, source: Source, query: str, number: int = 0) -> SplitPlanner:
+    state = StateFolder(folder)
     letters = Output("dead_letters", DiscardSink(), pa.schema([]))
     job = QueryContext(
         pipeline="p",
@@ -50,7 +50,7 @@ def reader(folder: Path, source: Source, query: str, number: int = 0) -> SplitRe
         once=False,
         readers={"numbers": 3},
     )
-    return SplitReader(job, {"numbers": source}, nothing, None, number)
+    return SplitPlanner(job, {"numbers": source}, number=number)
 
 
 def at(place: int) -> dict[str, object]:
@@ -59,7 +59,7 @@ def at(place: int) -> dict[str, object]:
 
 def test_a_source_commits_the_offsets_of_all_its_readers(tmp_path: Path) -> None:
     source = Counted()
-    one, two, three = reader(tmp_path, source, "a"), reader(tmp_path, source, "b"), reader(tmp_path, source, "b", 1)
+    one, two, three = planner(tmp_path, source, "a"), planner(tmp_path, source, "b"), planner(tmp_path, source, "b", 1)
 
     one.commit(at(50))
     two.commit(at(20))

@@ -1,0 +1,153 @@
+"""Planning micro-batches over the sources of a query: offsets, tasks, commits to sources.
+
+Spark logs each offset before its micro-batch runs, so that after a crash the same two offsets are planned again. An offset is
+``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?}``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from etl.api import Limit, Offset, Source
+from etl.delivery.backoff import RunStopping, StopFile
+from etl.delivery.call_thread import CallThread
+from etl.plan.model import Watermark
+from etl.spark import pace
+from etl.spark.query_context import QueryContext, SplitTask
+from etl.spark.reports.log_relay import relay_worker_logs
+from etl.spark.state.json_files import read_json, read_numbers, write_json
+
+T = TypeVar("T")
+
+UNLIMITED = 1 << 62
+"""Bytes of a micro-batch without limit."""
+
+
+class SplitPlanner:
+    """Plans micro-batches over several sources, in one long-lived process; ``number`` counts the reads of the query."""
+
+    def __init__(
+        self, query: QueryContext, sources: Mapping[str, Source], watermark: Watermark | None = None, number: int = 0
+    ) -> None:
+        self._query = query
+        self._sources = dict(sources)
+        self._watermark = watermark
+        self._number = number
+        self._target: dict[str, Offset] | None = None
+        self._moved = time.monotonic()
+        self._ticked = False
+        self._delivered: dict[str, Offset] = {}
+        self._calls: CallThread | None = None
+
+    def initial_offset(self) -> dict[str, Any]:
+        """The first offset of a new checkpoint."""
+        relay_worker_logs(self._query.pipeline)
+        offsets = {name: self._initial_offset(name) for name in self._sources}
+        return {"sources": offsets, "parallelism": self._query.parallelism}
+
+    def latest_offset(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The end offset of the next micro-batch; ``start`` when there is nothing to read."""
+        relay_worker_logs(self._query.pipeline)
+        try:
+            self.commit(start)  # Spark commits a batch only when the next has data, for which a full journal has no room
+            return self._next_offset(start)
+        except RunStopping:
+            return start
+
+    def _next_offset(self, start: dict[str, Any]) -> dict[str, Any]:
+        begun: dict[str, Offset] = start["sources"]
+        if (
+            begun.keys() != self._sources.keys()
+        ):  # sources were added or removed: an empty batch logs the first offset of a new one
+            offsets = {name: begun[name] if name in begun else self._initial_offset(name) for name in self._sources}
+            return {"sources": offsets, "parallelism": self._query.parallelism}
+        ends = self._end_offsets(begun)
+        if ends != begun:
+            self._moved, self._ticked = time.monotonic(), False
+            return {"sources": ends, "parallelism": self._query.parallelism, "found": time.time()}
+        all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
+        ticked = self._advance_clock(start, all_ended)
+        if all_ended and ticked == start:
+            write_json(self._query.state.ended(self._query.query), True)
+        return ticked
+
+    def _end_offsets(self, begun: dict[str, Offset]) -> dict[str, Offset]:
+        left = self._events_left()
+        if left == 0:
+            return begun
+        if self._query.once and self._target is None:
+            everything = Limit(UNLIMITED, None, bounded=True)
+            self._target = {n: self._call_source(n, s.latest, begun[n], everything) for n, s in self._sources.items()}
+        ends = dict(begun)
+        known = read_numbers(self._query.state.query(self._query.query) / "pace.json")
+        share = max(1, pace.batch_bytes(known.get("speed"), self._query.max_batch_bytes) // len(self._sources))
+        most = max(1, self._query.max_batch_bytes // len(self._sources))
+        for name, source in self._sources.items():
+            until = self._target[name] if self._target else None
+            limit = Limit(share, left, self._query.once, until, known.get("event_bytes"))
+            ends[name] = pace.end_of_batch(partial(self._call_source, name, source.latest, begun[name]), limit, most)
+            if left is not None and ends[name] != begun[name]:
+                break  # with a limit of events only one source a batch: the number read is known afterwards
+        return ends
+
+    def _initial_offset(self, name: str) -> Offset:
+        return self._call_source(name, self._sources[name].start)
+
+    def _call_source(self, name: str, ask: Callable[..., T], *given: Any) -> T:
+        """Call a method of a source; retry while the source is down. Raises RunStopping when the run stops first."""
+        if self._calls is None:
+            self._calls = CallThread(StopFile(self._query.state.stopping))
+        calls = self._calls
+        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
+
+    def _events_left(self) -> int | None:
+        if not self._query.limited:
+            return None
+        return int(read_json(self._query.state.query(self._query.query) / "limit.json"))
+
+    def _advance_clock(self, start: dict[str, Any], all_ended: bool) -> dict[str, Any]:
+        """Advance the event time of idle or ended sources past every open window, once for each idle time."""
+        clock = self._watermark
+        if clock is None or self._ticked:
+            return start
+        silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
+        if not (all_ended or (self._query.drain if self._query.once else silent)):
+            return start
+        known = read_numbers(self._query.state.query(self._query.query) / "clock.json")
+        if "event_time" not in known:
+            return start
+        self._ticked = True
+        tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
+        return start if start.get("tick") == tick else {**start, "tick": tick}
+
+    def plan_tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SplitTask]:
+        """The tasks between two offsets, in delivery order."""
+        parts: list[SplitTask] = []
+        if end.get("tick") is not None and end.get("tick") != start.get("tick"):
+            parts.append(SplitTask(0, "", None, end["tick"]))
+        for name, source in self._sources.items():
+            begun = start["sources"].get(name)
+            if begun is None or begun == end["sources"].get(name):
+                continue
+            for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
+                parts.append(SplitTask(len(parts), name, split, found=end.get("found")))
+        return parts
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Commit ``end`` to the sources: all sinks of this query have the events before it.
+
+        A source's `commit` is called once all queries that read it have an offset.
+        """
+        for name, source in self._sources.items():
+            known = end["sources"].get(name)
+            if type(source).commit is Source.commit or known is None or known == self._delivered.get(name):
+                continue
+            self._delivered[name] = known
+            marks = self._query.state.marks(name)
+            write_json(marks / f"{self._query.query}-{self._number}.json", known)
+            ends = [mark for path in sorted(marks.glob("*.json")) if (mark := read_json(path)) is not None]
+            if len(ends) == self._query.readers.get(name, 1):
+                self._call_source(name, source.commit, ends)
