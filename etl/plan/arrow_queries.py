@@ -26,8 +26,8 @@ def _components(graph: Graph) -> list[tuple[list[str], list[str]]]:
     """Groups of sources and the sinks that they reach without Spark; sources that share a sink are in one group."""
     groups: list[tuple[set[str], set[str]]] = []
     for output in graph.pipeline.sinks.values():
-        reached = set().union(*(graph.boundaries(graph.end(one)) for one in output.inputs))
-        sources = {node[0] for node in reached if not graph.on_spark(node)}
+        nodes = set().union(*(graph.boundaries(graph.end(one)) for one in output.inputs))
+        sources = {node[0] for node in nodes if not graph.on_spark(node)}
         if not sources:
             continue
         joined = [group for group in groups if group[0] & sources]

@@ -94,11 +94,11 @@ def _with_watermark(frame: Frame) -> Frame:
 def _pushed(frame: Frame, clock: Watermark | None, needs: frozenset[str] | None) -> Frame:
     match frame:
         case Apply(node=node, child=child) if isinstance(node.step, SparkStep):
-            wanted = node.step.event_time()
-            if wanted is not None:
+            event_time = node.step.event_time()
+            if event_time is not None:
                 idle = node.step.idle_after()
                 reach = node.step.reach().total_seconds() + (clock.reach_seconds if clock else 0)
-                clock = Watermark(wanted[0], wanted[1].total_seconds(), idle.total_seconds() if idle else None, reach)
+                clock = Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
             return Apply(node, _pushed(child, clock, node.step.needs(node.incoming)))
         case Map(branch=branch, child=child):
             return Map(branch, _pushed(child, clock, None))
@@ -122,5 +122,5 @@ def _read_clock(schema: Schema, clock: Watermark | None) -> Watermark | None:
 
 
 def _only(schema: Schema, needs: frozenset[str], clock: Watermark | None) -> Schema:
-    kept = needs | ({clock.field} if clock else set())
-    return pa.schema([field for field in schema if field.name in kept])
+    names = needs | ({clock.field} if clock else set())
+    return pa.schema([field for field in schema if field.name in names])

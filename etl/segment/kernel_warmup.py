@@ -41,8 +41,8 @@ SAMPLE_LINES = (
 
 def start_compiling(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
     """Start a process that compiles the kernels missing on this machine for these segments; None if there are none."""
-    wanted = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
-    missing = [(marker, node) for marker, node in wanted.items() if not marker.exists()]
+    markers = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
+    missing = [(marker, node) for marker, node in markers.items() if not marker.exists()]
     if not missing and warm_up.marker().exists():
         return None
     process = subprocess.Popen(
@@ -90,8 +90,8 @@ def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
             step.open(incoming)(pa.RecordBatch.from_pydict(columns))
 
 
-def _column(wanted: pa.DataType, text: pa.DataType) -> pa.Array:
-    return pa.array(SAMPLE_LINES, text) if wanted == pa.string() else pa.nulls(len(SAMPLE_LINES), wanted)
+def _column(type_: pa.DataType, text: pa.DataType) -> pa.Array:
+    return pa.array(SAMPLE_LINES, text) if type_ == pa.string() else pa.nulls(len(SAMPLE_LINES), type_)
 
 
 if __name__ == "__main__":

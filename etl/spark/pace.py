@@ -44,8 +44,8 @@ def speed(read: int, seconds: float) -> float | None:
 
 def batch_bytes(speed: float | None, most: int) -> int:
     """The size of the next micro-batch in bytes; ``most`` is the user's limit."""
-    wanted = INITIAL_BYTES if speed is None else max(MIN_BYTES, int(speed * TARGET_SECONDS))
-    return min(wanted, most)
+    size = INITIAL_BYTES if speed is None else max(MIN_BYTES, int(speed * TARGET_SECONDS))
+    return min(size, most)
 
 
 def end_of_batch(ask: Callable[[Limit], Offset], limit: Limit, most: int) -> Offset:

@@ -20,10 +20,10 @@ TOO_MANY = ("Too many open files", "error=24,")
 def allow_files(queries: int) -> None:
     """Raise the limit of this process and its children. Raises EtlError if it stays too small for a run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    raised = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < raised:
         with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     needed = NEEDED + EACH_QUERY * queries
     if limit != resource.RLIM_INFINITY and limit < needed:

@@ -143,7 +143,7 @@ def jvm_gone(status: int, log: Path) -> RunError:
         why = f"crashed ({name}); {f'its report is {report}' if report else f'what it printed is in {log}'}"
     else:
         why = f"ended with status {status}; what it printed is in {log}"
-    return RunError(f"Spark's JVM {why}. Nothing is lost: the next run goes on where this one was")
+    return RunError(f"Spark's JVM {why}. Nothing is lost: the next run continues where this one was")
 
 
 _STATE = re.compile(r"CANNOT_LOAD_STATE_STORE|STATE_STORE|FAILED_READ_DELTA|STATE_DATA_SOURCE|.*CHECKPOINT")
@@ -163,12 +163,12 @@ _WORKER_ENDED = "Python worker exited unexpectedly"
 
 _WORKER_ENDED_TEXT = (
     "a Python worker was killed or crashed; a system that runs out of memory kills processes, as its log shows (dmesg). "
-    "Nothing is lost: the next run goes on where this one was"
+    "Nothing is lost: the next run continues where this one was"
 )
 
 _NO_HEAP_TEXT = (
     "Spark's JVM has too little memory: give it more, such as --conf spark.driver.memory=1g. Nothing is lost: the next run "
-    "goes on where this one was"
+    "continues where this one was"
 )
 
 _NO_SPACE = "No space left on device"

@@ -46,11 +46,11 @@ def named_step(node: StepNode) -> str:
 
 def _same_line(line: str, steps: Sequence[StepNode]) -> list[_Option]:
     """The options whose expressions have this line, which Spark may have cut at both ends."""
-    wanted = line.strip().removeprefix("...").removesuffix("...").strip()
-    cut_short = wanted != line.strip()
+    quoted = line.strip().removeprefix("...").removesuffix("...").strip()
+    is_cut = quoted != line.strip()
     texts = _texts(steps)
     lines = ((option, one.strip()) for option, text in texts for one in text.split("\n"))
-    found = (option for option, one in lines if (wanted in one if cut_short else wanted == one))
+    found = (option for option, one in lines if (quoted in one if is_cut else quoted == one))
     return list({(option.node.id, option.path): option for option in found}.values())
 
 

@@ -199,13 +199,13 @@ class _Walk:
         self._sinks = iter(receipt.sinks)
         self.emitted = Counts()
         self.entered: defaultdict[str, Counts] = defaultdict(Counts)
-        """By union, what its branches made of the events that set out on the way to it."""
+        """Union → the counts of the paths that lead to it."""
         self.counted: Counted | None = None
         """The measures of the current step."""
 
     def step(self) -> Counts:
-        place, counts = next(self._steps)
-        self.counted = self._counted.get(place)
+        index, counts = next(self._steps)
+        self.counted = self._counted.get(index)
         return counts
 
     def sink(self) -> Delivered:

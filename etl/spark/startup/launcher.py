@@ -35,12 +35,12 @@ def _hand_over(zygote: str, arguments: list[str]) -> _socket.socket | None:
     connection.connect(zygote)
     if not connection.recv(1):
         return None
-    wanted = marshal.dumps((arguments, dict(posix.environ), posix.getcwd()))
+    request = marshal.dumps((arguments, dict(posix.environ), posix.getcwd()))
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in STREAMS)
-    connection.sendmsg([len(wanted).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.sendmsg([len(request).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     connection.settimeout(None)
-    while wanted:
-        wanted = wanted[connection.send(wanted) :]
+    while request:
+        request = request[connection.send(request) :]
     return connection
 
 

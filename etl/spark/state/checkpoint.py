@@ -166,8 +166,8 @@ def _checksums_match(data: bytes, checksums: bytes) -> bool:
     if not size:
         return True
     chunks = [data[at : at + size] for at in range(0, len(data), size)]
-    wanted = b"".join(zlib.crc32(chunk).to_bytes(4, "big") for chunk in chunks)
-    return checksums[_CHECKSUMS_HEAD:] == wanted
+    expected = b"".join(zlib.crc32(chunk).to_bytes(4, "big") for chunk in chunks)
+    return checksums[_CHECKSUMS_HEAD:] == expected
 
 
 def _is_metadata(text: str) -> bool:

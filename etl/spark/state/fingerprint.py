@@ -86,13 +86,13 @@ def _fields(schema: Any) -> dict[str, str]:
 def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
     """Name queries after the checkpoints that read their sources last; merging or splitting checkpoints is a change."""
     queries, changes = [], []
-    taken: set[str] = set()
+    used: set[str] = set()
     for query in plan.queries:
         names = _checkpoints_of(query, known)
-        if len(names) > 1 or taken & names:
+        if len(names) > 1 or used & names:
             changes.append(Change(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
         elif names:
-            taken |= names
+            used |= names
             query = replace(query, name=names.pop())
         queries.append(query)
     return tuple(queries), changes
