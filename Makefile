@@ -11,15 +11,18 @@ demo: $(READY)
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
 
+# Tests start hundreds of Python processes: each finds the modules compiled, also where the environment forbids to write them.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
 # Every test, in three processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each.
 WORKERS ?= 3
 SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD)
+	@$(PYTEST) -n $(WORKERS) $(SPREAD)
 
 # What needs neither Spark nor a server, without the longest files, for every commit; to be kept at a minute on two cores.
 test-quick: $(READY)
-	@$(BIN)/python -m pytest -q -n 2 $(SPREAD) -m "not (spark or servers or delivery or slow)"
+	@$(PYTEST) -q -n 2 $(SPREAD) -m "not (spark or servers or delivery or slow)"
 
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)

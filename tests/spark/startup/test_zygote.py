@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import wait_for
@@ -69,47 +72,87 @@ time.sleep(600)
 """
 
 
-class Python:
-    """What a driver's Spark would start as Python."""
+@dataclass(frozen=True)
+class Driver:
+    """A process that has a zygote, and the path of the Python that its Spark would start."""
 
-    def __init__(self, driver: subprocess.Popen[str], folder: Path) -> None:
-        assert driver.stdout is not None
-        self.driver, self._folder = driver, folder
-        self._started: list[subprocess.Popen[str]] = []
-        self.path = driver.stdout.readline().strip()
+    process: subprocess.Popen[str]
+    path: str
+
+    def kill(self) -> None:
+        """End it as the system does that runs out of memory."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def driver(*words: str, code: str = DRIVER, **options: Any) -> Iterator[Driver]:
+    """A driver that lives for the body."""
+    line = [sys.executable, "-c", code, *words]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options) as process:
+        assert process.stdout is not None
+        yield Driver(process, process.stdout.readline().strip())
+
+
+@dataclass
+class Python:
+    """Starts processes as the Spark of a driver would, in a folder."""
+
+    driver: Driver
+    folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, code: str, *words: str, module: str = "asked", **variables: str) -> subprocess.Popen[str]:
         """A process that runs a module, this one if no other."""
-        (self._folder / "asked.py").write_text(code)
+        (self.folder / "asked.py").write_text(code)
         started = subprocess.Popen(
-            [self.path, "-m", module, *words],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self._folder), **variables},
-            cwd=self._folder,
+            [self.driver.path, "-m", module, *words],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self.folder), **variables},
+            cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._started.append(started)
+        self.started.append(started)
         return started
 
     def end(self) -> None:
         """Leave no process."""
-        for process in self._started:
+        for process in self.started:
             process.kill()
             with process:
                 pass
-        assert self.driver.stdin is not None
-        self.driver.stdin.close()
 
 
-@pytest.fixture(params=[""])
-def python(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Python]:
-    words = [sys.executable, "-c", DRIVER, request.param]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
-        started = Python(driver, tmp_path)
+@contextmanager
+def processes_of(driver: Driver, folder: Path) -> Iterator[Python]:
+    """End the processes that the body starts."""
+    python = Python(driver, folder)
+    try:
+        yield python
+    finally:
+        python.end()
+
+
+@pytest.fixture(scope="module")
+def shared_driver() -> Iterator[Driver]:
+    """The driver of all tests that end neither it nor its zygote."""
+    with driver() as shared:
+        yield shared
+
+
+@pytest.fixture
+def python(shared_driver: Driver, tmp_path: Path) -> Iterator[Python]:
+    with processes_of(shared_driver, tmp_path) as started:
         yield started
-        started.end()
+
+
+@pytest.fixture
+def own_python(tmp_path: Path) -> Iterator[Python]:
+    """Of a driver that the test may kill."""
+    with driver() as own, processes_of(own, tmp_path) as started:
+        yield started
 
 
 @pytest.fixture
@@ -117,12 +160,12 @@ def opening(tmp_path: Path) -> Iterator[Python]:
     """Of a driver that left something to open."""
     (tmp_path / "opened").mkdir()
     (tmp_path / "slow.py").write_text(SLOW)
-    words = [sys.executable, "-c", LEAVE + DRIVER, str(tmp_path / "opened")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path) as driver:
-        started = Python(driver, tmp_path)
+    with (
+        driver(str(tmp_path / "opened"), code=LEAVE + DRIVER, env=env, cwd=tmp_path) as own,
+        processes_of(own, tmp_path) as started,
+    ):
         yield started
-        started.end()
 
 
 def the_one_that_opened(tmp_path: Path) -> int:
@@ -197,12 +240,14 @@ def test_a_fork_has_the_requested_arguments_variables_and_streams(python: Python
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(("python", "kernels"), [("", False), ("compiled", True)], indirect=["python"])
-def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, kernels: bool) -> None:
-    loaded = json.loads(python.start(LOOK).communicate("", timeout=120)[0])["modules"]
+def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, tmp_path: Path) -> None:
+    with driver("compiled") as compiled, processes_of(compiled, tmp_path) as with_kernels:
+        loaded, more = (json.loads(one.start(LOOK).communicate("", timeout=120)[0])["modules"] for one in (python, with_kernels))
 
     assert "connectors.file" in loaded
-    assert ("numba" in loaded) == kernels
+    assert "connectors.file" in more
+    assert "numba" not in loaded
+    assert "numba" in more
 
 
 @pytest.mark.parametrize(
@@ -236,23 +281,22 @@ def test_the_streams_are_closed_with_the_fork(python: Python) -> None:
     assert process.stdout.read() == "said\n"
 
 
-def test_without_the_zygote_python_is_started(python: Python) -> None:
-    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+def test_without_the_zygote_python_is_started(own_python: Python) -> None:
+    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
     os.kill(zygote, signal.SIGKILL)
     wait_for(lambda: ended(zygote), 30)
 
-    found = json.loads(python.start(LOOK, "word").communicate("", timeout=60)[0])
+    found = json.loads(own_python.start(LOOK, "word").communicate("", timeout=60)[0])
 
     assert not found["forked"]
     assert found["arguments"] == ["word"]
 
 
-def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(python: Python) -> None:
-    left = Path(python.path).parent
-    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_python: Python) -> None:
+    left = Path(own_python.driver.path).parent
+    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
     os.kill(zygote, signal.SIGKILL)
-    python.driver.kill()
-    python.driver.wait()
+    own_python.driver.kill()
 
     with subprocess.Popen([sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as following:
         other = Path(following.communicate("")[0].strip()).parent
@@ -262,16 +306,16 @@ def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(python:
     assert not left.exists()
 
 
-def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(python: Python) -> None:
-    process = python.start(SLEEP)
+def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(own_python: Python) -> None:
+    process = own_python.start(SLEEP)
     asleep = sleeper(process)
     zygote = int(Path(f"/proc/{asleep}/stat").read_text().rpartition(")")[2].split()[1])
 
-    python.driver.kill()
+    own_python.driver.kill()
 
     wait_for(lambda: ended(zygote), 30)
     assert process.wait(30) == 1  # Spark's JVM, which is gone too, is told that the process is no more
-    wait_for(lambda: not Path(python.path).parent.exists(), 30)
+    wait_for(lambda: not Path(own_python.driver.path).parent.exists(), 30)
     os.kill(asleep, signal.SIGKILL)  # Spark's own processes end when the JVM's end of their socket is closed
 
 
