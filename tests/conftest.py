@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import logging
 import mmap
 import os
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from running import ROOT, Engine, Etl
-from servers.fleet import asked
+from servers.fleet import BROKERS, asked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,42 +30,36 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
-LONG = {
-    "test_bad_rules",
-    "test_filebeat",
-    "test_grok_library_cases",
-    "test_hostile_lines",
-    "test_infer",
-    "test_learning",
-    "test_codegen",
-    "test_named_patterns",
-    "test_recipes",
-    "test_rules_step",
-    "test_scanner",
-    "test_scanner_grok",
-    "test_scanner_hostile",
-    "test_scanner_laws",
-    "test_times",
-    "test_without_learning",
-}
-"""Files of more than about ten CPU seconds that need no Spark: `make test-quick` leaves them out."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/delivery, and what takes long. Under `make test`, the tests of a file stay in one process, and
-    those with servers together, because a server is started once a process; what takes longest begins first."""
+    """Mark what lies in tests/delivery. Under `make test`, the tests of a file stay in one process, and those that share
+    servers, because a server is started once a process; what takes longest begins first, so that no process ends alone."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
-        if item.path.stem in LONG:
-            item.add_marker("slow")
     if config.getoption("dist", "no") != "loadgroup":
         return
-    runs = {item.path for item in items if item.get_closest_marker("spark")}
+    runs, long = ({item.path for item in items if has_marker(item, *names)} for names in (("spark", "servers"), ("slow",)))
+
+    def order(item: pytest.Item) -> int:
+        if names := asked(item):
+            return 1 if names <= BROKERS else 0
+        return 2 if item.path in runs else 3 if item.path in long else 4
+
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("servers" if asked(item) else str(item.path.relative_to(ROOT))))
-    items.sort(key=lambda item: 0 if asked(item) else 1 if item.path in runs else 2)
+        file = str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group({0: "servers", 1: "brokers"}.get(order(item), file)))
+    items.sort(key=order)
+
+
+def has_marker(item: pytest.Item, *names: str) -> bool:
+    return any(item.get_closest_marker(name) for name in names)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests live to the end: no collection of garbage looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,8 @@ from running import ROOT
 from etl.cli.main import main
 from etl.config import check
 
+pytestmark = pytest.mark.slow
+
 LOG = str(ROOT / "samples" / "ssh-auth.log")
 
 

@@ -20,6 +20,8 @@ from parsers.timestamp.parser import Timestamp
 from parsers.timestamp.patterns import parse_pattern
 from parsers.timestamp.regex_reader import read_regex
 
+pytestmark = pytest.mark.slow
+
 NOW = int(datetime(2026, 1, 1, 0, 30, tzinfo=UTC).timestamp()) * 1_000_000
 FORMATS = (
     *("iso8601", "rfc3339", "syslog", "httpdate", "rfc2822", "apache_error", "epoch", "epoch_millis"),

@@ -46,13 +46,23 @@ def name_of(pairs: Sequence[Pair]) -> str:
     return "+".join(pair.name for pair in pairs)
 
 
+def servers_of(pairs: Sequence[Pair]) -> list[str]:
+    return list(dict.fromkeys(name for pair in pairs for name in pair.servers))
+
+
+def shared_servers(pairs: Sequence[Pair]) -> Sequence[pytest.MarkDecorator]:
+    """Servers that the trial has in common with other tests."""
+    names = [name for name in servers_of(pairs) if name not in OWN]
+    return [pytest.mark.servers(*names)] if names else []
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("pairs", GROUPS, ids=name_of)
+@pytest.mark.parametrize("pairs", [pytest.param(pairs, id=name_of(pairs), marks=shared_servers(pairs)) for pairs in GROUPS])
 def test_a_killed_pipeline_delivers_as_its_guarantee_claims(
     pairs: Sequence[Pair], engine: Engine, own: Fleet, request: pytest.FixtureRequest
 ) -> None:
-    names = {name: None for pair in pairs for name in pair.servers}
+    names = servers_of(pairs)
     servers: dict[str, Any] = {name: started(own, name) if name in OWN else request.getfixturevalue(name) for name in names}
     with ExitStack() as cleanup:
         setup = KillSetup(Workspace(engine.etl.folder, servers, f"kill-{os.getpid()}-{next(_numbers)}", cleanup), pairs)

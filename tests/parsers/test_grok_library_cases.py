@@ -16,6 +16,8 @@ import pytest
 from etl.scanner.learning import Learner, MatchArrays
 from parsers.grok.parser import Grok
 
+pytestmark = pytest.mark.slow
+
 ROWS = [
     json.loads(line) for line in Path(__file__).with_name("grok_library_cases.jsonl").read_text(encoding="utf-8").splitlines()
 ]

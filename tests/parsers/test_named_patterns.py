@@ -20,6 +20,8 @@ from parsers.grok.library import NamedPattern, named_patterns
 from parsers.grok.parser import Grok
 from parsers.patterns import SETS, load
 
+pytestmark = pytest.mark.slow
+
 PATTERNS = list(named_patterns())
 FOLDER = Path(patterns.__file__).parent
 

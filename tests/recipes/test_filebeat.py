@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from filebeat_case import Compared, Row, compared
 
+pytestmark = pytest.mark.slow
+
 GROUPS = ("filebeat_rows_a", "filebeat_rows_b", "filebeat_rows_c")
 
 ONE_LINE_FLOOR = 0.90

@@ -22,6 +22,8 @@ from etl.resources import recipes
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, needs_spark, run_without_spark
 
+pytestmark = pytest.mark.slow
+
 PIECES = (
     '"',
     "\\",

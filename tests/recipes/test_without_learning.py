@@ -19,6 +19,8 @@ from etl.scanner.learning import Learner, MatchArrays
 from etl.testing.results import result
 from etl.testing.trial import wants_spark
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _no_learning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from etl.rules.search import backtracking
 from etl.rules.search import regex_search as regexes
 from etl.steps.rules import Rules
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
 EVENTS = pa.RecordBatch.from_pydict(
     {"process": ["sh", "word99999", "a" * 60 + "!", None], "n": [1, 2, 3, None], "_offset": [0, 1, 2, 3]}, schema=SCHEMA

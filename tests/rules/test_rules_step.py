@@ -17,6 +17,8 @@ from etl.rules.engine.batch_engine import Engine
 from etl.rules.predicates.text import Text
 from etl.steps.rules import Rules
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("process", pa.string()), ("user_name", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
 EVENTS = pa.RecordBatch.from_pydict(
     {

@@ -29,6 +29,8 @@ from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.program import compile_program
 from etl.scanner.transition_tables import TransitionTables, build_tables
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 law = settings(
     max_examples=-(-CASES // 40),  # compiling takes 20 to 100 ms

@@ -23,6 +23,8 @@ from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
 
+pytestmark = pytest.mark.slow
+
 PATTERN = r"(?P<key>[a-z]+)=(?:(?P<number>\d+)|(?P<word>\w+))"
 LINES = ["a=1", "key=value", "no", "x9=y", "=", "ab=12c"] * 250
 """More than `SAVE_AFTER`."""

@@ -18,6 +18,8 @@ from etl.scanner.learning import Learner
 from etl.scanner.scanner import NO_PATTERN, Scanner
 from etl.scanner.stages import EngineStage, _learner
 
+pytestmark = pytest.mark.slow
+
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LINE = r"(?P<key>\w+)=(?P<value>\S*)"
 

@@ -26,6 +26,8 @@ from parsers.grok.captures import with_distinct_names
 from parsers.grok.compiler import compile_pattern
 from parsers.patterns import load
 
+pytestmark = pytest.mark.slow
+
 PATIENT = timedelta(seconds=30)
 SETS = ("ecs-v1", "legacy")
 

@@ -18,6 +18,8 @@ from etl.scanner.program import MOST_INSTRUCTIONS, BeyondError, compile_program
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import EngineStage
 
+pytestmark = pytest.mark.slow
+
 MILLION = 1_000_000
 GIB = 1 << 30
 

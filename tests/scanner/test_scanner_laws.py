@@ -31,6 +31,8 @@ from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
 from etl.scanner.transition_tables import TooLargeError, build_tables
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("SLUICE_FUZZ", "2000"))
 """Of all laws together; a case is a list of patterns and a text."""
 

@@ -48,6 +48,7 @@ def _names() -> list[str]:
 
 def _serve(fleet: Fleet) -> int:
     began = time.monotonic()
+    fleet.launch(fleet.wanted)
     servers = {name: fleet.start(name) for name in fleet.wanted}
     print(table([HEAD, *(row(name, server) for name, server in servers.items())]), flush=True)
     say(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends them and deletes their data")

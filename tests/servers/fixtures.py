@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
 
 import pytest
 from servers.cache import MissingError
@@ -16,6 +15,7 @@ from servers.fleet import Fleet, asked
 from servers.server import Server
 
 WANTED = pytest.StashKey[Iterable[str]]()
+FLEET = pytest.StashKey[Fleet]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,9 +34,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """All servers of the run."""
-    servers = Fleet(request.config.stash[WANTED])
+    servers = request.config.stash[FLEET] = Fleet(request.config.stash[WANTED])
     yield servers
     servers.discard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Under `make test` servers end with the last test of their group: an idle broker takes a fourteenth of a core."""
+    yield
+    if nextitem is not None and _group(item) != _group(nextitem) and FLEET in item.config.stash:
+        item.config.stash[FLEET].discard()
+
+
+def _group(item: pytest.Item) -> object:
+    marker = item.get_closest_marker("xdist_group")
+    return marker and marker.args
 
 
 @pytest.fixture(scope="session")
@@ -55,13 +68,13 @@ def started(fleet: Fleet, name: str) -> Server:
         pytest.skip(f"{name}: {error}")
 
 
-def _fixture(name: str, scope: Literal["session", "module"] = "session") -> Callable[[Fleet], Iterator[Server]]:
-    """With the scope ``module`` it is ended where others do not need it: an idle broker takes a fourteenth of a core."""
+def _fixture(name: str, *, ends_with_module: bool = False) -> Callable[[Fleet], Iterator[Server]]:
+    """The server of the fleet, which outlives the module unless few others ask for it."""
 
-    @pytest.fixture(scope=scope, name=name)
+    @pytest.fixture(scope="module", name=name)
     def server(fleet: Fleet) -> Iterator[Server]:
         yield started(fleet, name)
-        if scope == "module":
+        if ends_with_module:
             fleet.servers.pop(name).discard()
 
     return server
@@ -69,7 +82,7 @@ def _fixture(name: str, scope: Literal["session", "module"] = "session") -> Call
 
 kafka = _fixture("kafka")
 rocketmq = _fixture("rocketmq")
-rocketmq_acl = _fixture("rocketmq_acl", "module")
+rocketmq_acl = _fixture("rocketmq_acl", ends_with_module=True)
 opensearch = _fixture("opensearch")
 elasticsearch = _fixture("elasticsearch")
 elasticsearch7 = _fixture("elasticsearch7")

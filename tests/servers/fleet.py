@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,9 @@ KINDS: dict[str, Callable[[int], Server]] = {
 OTHER_VERSIONS = frozenset({"elasticsearch7", "elasticsearch9", "mysql8"})
 """Those that only start when they are named, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
 
+BROKERS = frozenset({"kafka", "rocketmq", "rocketmq_acl"})
+"""Tests that ask for no other servers are a group of their own."""
+
 USUAL = {
     "kafka": 9092,
     "mariadb": 3306,
@@ -56,13 +59,21 @@ USUAL = {
 
 
 def asked(item: pytest.Item) -> set[str]:
-    """The servers that a test asks for, by a fixture or by a parameter that names one."""
+    """The servers that a test asks for: by a fixture, by a parameter that names one, or by its mark ``servers``."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters)}
+    marked = (name for marker in item.iter_markers("servers") for name in marker.args)
+    return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters), *marked}
+
+
+def family_of(name: str) -> Set[str]:
+    """Servers that are launched with the first of them that a test asks for: tests that want one of them soon want the others."""
+    if name == "rocketmq_acl":
+        return {name}
+    return BROKERS - {"rocketmq_acl"} if name in BROKERS else KINDS.keys() - BROKERS
 
 
 class Fleet:
-    """Servers by name. The first that is asked for launches all that are wanted, and they start beside each other."""
+    """Servers by name. The first of a family that is asked for launches all of it that are wanted: they start in parallel."""
 
     def __init__(self, wanted: Iterable[str], *, usual_ports: bool = False) -> None:
         self.wanted = [name for name in KINDS if name in set(wanted)]
@@ -71,16 +82,21 @@ class Fleet:
 
     def start(self, name: str) -> Server:
         """The server, serving. One that does not start, as on a port that another took meanwhile, is tried once more."""
-        if not self.servers:
-            for other in self.wanted:
-                with suppress(MissingError, OSError):  # told to those who ask for it
-                    self._server(other).launch()
+        family = family_of(name)
+        if not self.servers.keys() & family:
+            self.launch(other for other in self.wanted if other in family)
         try:
             return self._server(name).start()
         except StartError as error:
             print(f"{name}: {error}; once more", file=sys.stderr)
             self.servers.pop(name).discard()
             return self._server(name).start()
+
+    def launch(self, names: Iterable[str]) -> None:
+        """Begin to start servers. What is missing for one is reported to those who ask for it."""
+        for name in names:
+            with suppress(MissingError, OSError):
+                self._server(name).launch()
 
     def discard(self) -> None:
         """End all, and delete their data."""

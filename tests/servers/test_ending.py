@@ -151,7 +151,7 @@ def test_in_ci_a_missing_server_fails_and_elsewhere_it_skips(monkeypatch: pytest
     fleet.discard()
 
 
-def test_one_request_launches_all_that_the_run_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_request_launches_all_of_its_family_that_the_run_wants(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"absent": lambda port: Absent(), "first": lambda port: Small(), "second": lambda port: Small()}
     monkeypatch.setattr("servers.fleet.KINDS", kinds)
     fleet = Fleet(["absent", "second", "first"])

@@ -14,6 +14,8 @@ from etl.resources import recipes
 from etl.testing.results import result
 from etl.testing.trial import wants_spark
 
+pytestmark = pytest.mark.slow
+
 each_recipe = pytest.mark.parametrize("path", recipes().values(), ids=recipes())
 
 
