@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from running import ROOT
 
+pytestmark = pytest.mark.slow
+
 SSH = "2026-11-20T06:25:03Z gate sshd[12]: Failed password for root from 198.51.100.7 port 34416 ssh2\n"
 PIPELINE = """\
 source: {type: file, path: auth.log}

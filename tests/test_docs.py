@@ -157,6 +157,7 @@ WRONG = {
 """Page → the file on it that becomes ``wrong.yaml``, and what is changed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md", "docs/scanner.md"])
 def test_commands_without_spark_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
     page = ROOT / name
@@ -196,6 +197,7 @@ def table(text: str) -> list[str]:
     return sorted(row for row in text.splitlines() if re.match(r"window_start|\d{4}-", row))
 
 
+@pytest.mark.slow
 def test_the_example_of_contributing_works(tmp_path: Path) -> None:
     page = ROOT / "CONTRIBUTING.md"
     for name, text in named(page, "toml", "python", "").items():

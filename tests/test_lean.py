@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 LOOK = """
@@ -23,6 +25,7 @@ def loads_pandas(call: str) -> str:
     ).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_forbidden_package_is_not_loaded_and_arrow_works_without_it() -> None:
     assert loads_pandas("") == "True"  # else this test has no point, and neither has the module
     assert loads_pandas("\nforbid('pandas')") == "False"
@@ -45,6 +48,7 @@ def test_a_deferred_module_is_loaded_by_the_first_call_of_its_functions() -> Non
     assert printed == ["False", "1", "3", "True", "True"]
 
 
+@pytest.mark.slow
 def test_a_check_loads_no_functions_of_arrow() -> None:
     look = (
         "import sys; from etl.lean import defer; defer('pyarrow.compute'); from etl.config import check; from pathlib import Path"

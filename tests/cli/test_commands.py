@@ -250,6 +250,7 @@ def test_the_schema_of_files_of_tests(capsys: pytest.CaptureFixture[str]) -> Non
     assert not schema.is_valid({"source": {"type": "stdin"}})
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     ran = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m etl schema | head -c 10"],
@@ -268,6 +269,7 @@ def test_debug_may_stand_first(folder: Path) -> None:
     assert subprocess.run(argv, capture_output=True, text=True, cwd=folder).stderr == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_a_letter_gets_its_number(folder: Path) -> None:
     argv = [sys.executable, "-m", "etl", "explain", "ssh-failed-logins"]
     told = {of: subprocess.run(argv, capture_output=True, cwd=folder, env=os.environ | {"PYTHONIOENCODING": of}) for of in CODES}

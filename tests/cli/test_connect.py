@@ -154,6 +154,7 @@ def test_a_probe_that_breaks_is_a_defect_of_the_component(problems: Any) -> None
     assert problems() == ["7:7: probe-failed: $.sink: the probe of this component failed: KeyError: 'x'"]
 
 
+@pytest.mark.slow
 def test_lint_connects_only_where_there_are_no_errors_and_run_can_require_it(etl: Etl, tmp_path: Path) -> None:
     good = etl.pipeline("""
         source: {type: generate, count: 1}

@@ -132,6 +132,7 @@ def test_values_of_the_file_are_replaced(folder: Path) -> None:
     assert etl("test", "--set", "steps.0.patterns=['(?P<user_name>x)(?P<ip>y)']") == 1
 
 
+@pytest.mark.slow
 def test_row_wise_tests_load_no_spark(folder: Path) -> None:
     Path("p.yaml").write_text(PIPELINE + GOOD)
     script = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from etl.columns.compiler_memory import _unmodified_mappings
 
 SMAPS = """\
@@ -34,6 +36,7 @@ def test_only_unmodified_mappings_are_released() -> None:
     assert list(_unmodified_mappings(SMAPS)) == [(0x7F00, 0x7F10), (0x7F40, 0x7F50)]
 
 
+@pytest.mark.slow
 def test_kernels_and_compiler_work_afterwards() -> None:
     done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True, check=True)
 

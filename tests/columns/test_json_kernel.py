@@ -32,6 +32,7 @@ def read(lines: Lines) -> list[Any]:
     return [json.loads(text[end - length : end]) for end, length in zip(ends, lines.lengths, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", TEXTS, ids=str)
 @settings(deadline=None, max_examples=150)
 @given(texts=st.lists(st.none() | st.text() | st.text('"\\\n\x01é ', max_size=40), min_size=2), data=st.data())
@@ -111,6 +112,7 @@ def test_unsigned_numbers_of_each_length(digits: int) -> None:
     assert read(write([pa.array(numbers, pa.uint64())], quote="")) == [[number] for number in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "timespec"), [("s", "seconds"), ("ms", "milliseconds"), ("us", "microseconds")])
 @settings(deadline=None, max_examples=200)
 @given(times=st.lists(st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), min_size=1))

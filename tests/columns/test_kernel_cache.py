@@ -99,6 +99,7 @@ def test_a_corrupt_file_is_compiled_again(cache: Path, spoil: Callable[[bytes], 
     assert kernel(_sum)(np.int64(1)) == 3
 
 
+@pytest.mark.slow
 def test_every_kernel_has_a_key_that_is_the_same_in_every_process() -> None:
     script = Path(__file__).with_name("kernel_keys.py")
     root = Path(etl.__file__).parents[1]

@@ -42,6 +42,7 @@ def bits(value: float | None) -> bytes | None:
     return None if value is None else struct.pack("d", value)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500)
 @given(texts, kinds, st.integers(0, 3))
 def test_whole_numbers(texts: list[str | None], kind: pa.DataType, start: int) -> None:
@@ -50,6 +51,7 @@ def test_whole_numbers(texts: list[str | None], kind: pa.DataType, start: int) -
     assert whole_numbers(column).to_pylist() == [whole(text) for text in texts[start:]]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500)
 @given(texts, kinds, st.integers(0, 3))
 def test_real_numbers(texts: list[str | None], kind: pa.DataType, start: int) -> None:

@@ -32,6 +32,7 @@ def spans_of_all(found: Texts) -> tuple[np.ndarray, np.ndarray]:
     return np.minimum(found.length, 0).astype(np.int32), found.length.astype(np.int32)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(arrays(), st.data())
 def test_views_of_spans_equal_slices(array: pa.Array, data: st.DataObject) -> None:

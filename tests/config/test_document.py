@@ -69,6 +69,7 @@ def test_tabs_and_unquoted_names_get_a_hint() -> None:
     assert '"${X}"' in str(parse("a: {p: ${X}}\n").flaws[0].hint)
 
 
+@pytest.mark.slow
 def test_aliases_that_multiply_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]

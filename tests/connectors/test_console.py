@@ -136,6 +136,7 @@ def test_events_without_fields_are_lines_too() -> None:
     assert list(ConsoleTable(80).lines(pa.record_batch({"_offset": [1, 2]})))[-2:] == ["", ""]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_run_with_a_message(tmp_path: Path) -> None:
     program = f"""
 import sys

@@ -189,6 +189,7 @@ def test_everyday_expressions_stay_on_arrow(text: str) -> None:
     assert (analysis.findings, analysis.spark_reason) == ((), None)
 
 
+@pytest.mark.slow
 def test_lint_reads_expressions_without_pandas_and_spark() -> None:
     texts = [
         "n > 1 and level in ('a', null)",

@@ -64,6 +64,7 @@ def test_a_wrong_call_is_a_finding() -> None:
     assert "65535" in seed.message
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_ids_are_sha_1_of_the_ordered_ends(data: st.DataObject) -> None:
@@ -78,6 +79,7 @@ def test_ids_are_sha_1_of_the_ordered_ends(data: st.DataObject) -> None:
     assert community_id(str(one), str(other), port, other_port, "udp", seed) == "1:" + base64.b64encode(digest).decode()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.from_regex(r"[0-9a-fA-F]{0,4}([:.]{1,2}[0-9a-fA-F]{0,4}){0,8}", fullmatch=True)
@@ -96,6 +98,7 @@ def _is_address(text: str, family: socket.AddressFamily) -> bool:
         return False
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_both_directions_of_a_flow_have_one_id(data: st.DataObject) -> None:

@@ -78,6 +78,7 @@ def test_what_is_no_table_is_left_to_others(lines: list[str]) -> None:
     assert find_csv_table(lines) is None
 
 
+@pytest.mark.slow
 def test_a_file_without_a_header_becomes_a_pipeline_with_csv(tmp_path: Path) -> None:
     origin = tmp_path / "a.csv"
     origin.write_text("\n".join(LINES) + "\n")

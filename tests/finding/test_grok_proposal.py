@@ -114,6 +114,7 @@ HEADERS: Mapping[str, tuple[Callable[[int], str], Mapping[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HEADERS)
 def test_a_header_becomes_fields_and_the_rest_the_message(tmp_path: Path, kind: str) -> None:
     line, expected = HEADERS[kind]

@@ -109,6 +109,7 @@ def test_a_header_names_the_columns_of_csv(tmp_path: Path) -> None:
     assert [step.model_dump()["delimiter"] for step in load(pipeline).streams["steps"].steps] == [";"]
 
 
+@pytest.mark.slow
 def test_what_reads_anything_is_not_found(tmp_path: Path) -> None:
     path = tmp_path / "prose.txt"
     path.write_text("Call me Ishmael.\nSome years ago\n\nnever mind how long\n")
@@ -181,6 +182,7 @@ def test_deep_objects_are_tried(tmp_path: Path, depth: int) -> None:
         assert find_fields(one) is not None
 
 
+@pytest.mark.slow
 def test_what_gives_no_field_is_no_format(tmp_path: Path) -> None:
     path = tmp_path / "noise.bin"
     path.write_bytes(random.Random(7).randbytes(50_000))

@@ -52,6 +52,7 @@ def test_stops_at_different_parts_are_separate() -> None:
     assert [one.column for one in stops] == [2, 4, 5, 3]
 
 
+@pytest.mark.slow
 def test_a_definition_is_looked_into() -> None:
     line = '127.0.0.1 - frank [10/Foo/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from running import ROOT
 
 from etl.finding.signatures import rank_by_likeness, rarity, signatures, terms
@@ -66,6 +67,7 @@ def test_any_line_has_terms() -> None:
         assert isinstance(terms(line), set)
 
 
+@pytest.mark.slow
 def test_what_one_recipe_declares_is_rarer_than_what_many_do() -> None:
     rare = rarity(signatures(recipes()))
 

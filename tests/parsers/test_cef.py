@@ -266,6 +266,7 @@ PIECES = st.sampled_from(
 ANY = st.lists(st.one_of(PIECES, st.characters(codec="utf-8")), max_size=15).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(ANY, ANY.map(HEAD.__add__)), max_size=8), st.booleans(), st.booleans())
 def test_no_text_raises_and_a_row_does_not_depend_on_its_neighbours(texts: list[str], strict: bool, labels: bool) -> None:

@@ -192,6 +192,7 @@ def test_findings(options: dict[str, Any], code: str | None, path: tuple[str, ..
     assert [(finding.code, finding.path) for finding in findings] == ([(code, path)] if code else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [100, 101, 250])
 def test_many_columns(many: int) -> None:
     names = [f"c{n}" for n in range(many)]

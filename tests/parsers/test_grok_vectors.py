@@ -49,6 +49,7 @@ def test_library_has_every_name(acceptance: Path, pattern_set: str) -> None:
     assert wanted - set(load(pattern_set)) == set()
 
 
+@pytest.mark.slow
 def test_vectors(acceptance: Path) -> None:
     vectors = [json.loads(line) for line in (acceptance / "grok/vectors.jsonl").read_text().splitlines()]
 

@@ -517,6 +517,7 @@ LINES = st.dictionaries(st.sampled_from(["a", "b", "c", "a.b"]), ANY_JSON, max_s
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, max_size=12))
 def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
@@ -545,6 +546,7 @@ def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
         }, line
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, max_size=8))
 def test_the_kernel_of_rest_and_its_form_in_python_agree(lines: list[str]) -> None:
@@ -592,6 +594,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(OBJECTS, CHANGES), min_size=1, max_size=10))
 def test_the_kernel_that_tells_json_agrees_with_python(seeds: list[tuple[str, list[tuple[int, int, str]]]]) -> None:

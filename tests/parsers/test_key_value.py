@@ -429,6 +429,7 @@ def rows_of(parsed: Any, rows: int) -> list[Any]:
     return list(zip(failed, *values, strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(OPTIONS, st.lists(ANY, max_size=8))
 def test_no_text_raises_and_a_row_does_not_depend_on_its_neighbours(options: dict[str, Any], texts: list[str]) -> None:

@@ -82,6 +82,7 @@ def expected(row: list[tuple[str, str | None]], repeats: Repeats) -> dict[str, A
     return {key: True if not values else values[0] if len(values) == 1 else values for key, values in texts.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ROWS, st.sampled_from(["first", "last", "array", "distinct"]))
 def test_the_rest_is_what_a_dictionary_makes_of_the_pairs(rows: list[list[tuple[str, str | None]]], repeats: Repeats) -> None:

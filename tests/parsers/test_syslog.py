@@ -417,6 +417,7 @@ NAMES = st.text("abAB09@._-#\\", min_size=1, max_size=6)
 VALUES = st.text(st.characters(blacklist_categories=["Cs"]), max_size=8)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=4), max_size=3),
     st.booleans(),
@@ -546,6 +547,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, max_size=6), st.sampled_from(OPTIONS))
 @settings(deadline=None, max_examples=250)
 def test_no_bytes_raise_and_no_row_is_lost(lines: list[bytes | None], options: dict[str, Any]) -> None:

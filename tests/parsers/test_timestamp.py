@@ -305,6 +305,7 @@ def test_what_python_writes_is_read_back(time: datetime, zone: str) -> None:
     assert read([text]) == [expected.isoformat(" ")]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(max_size=30) | st.none(), max_size=20))
 def test_any_text_is_read_or_fails(texts: list[str | None]) -> None:

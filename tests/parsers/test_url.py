@@ -135,6 +135,7 @@ def test_declared_parameters_and_the_rest() -> None:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.text('ab=&%+41\\"é\n', max_size=20), max_size=5))
 def test_the_rest_is_what_python_finds(queries: list[str]) -> None:

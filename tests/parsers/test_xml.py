@@ -270,6 +270,7 @@ def test_nor_does_a_document_that_was_cut_or_changed(at: int, inserted: str) -> 
     run(Xml(fields={"System.EventID": "int"}, rest="r"), EVENT[:at], EVENT[:at] + inserted + EVENT[at:])
 
 
+@pytest.mark.slow
 def test_huge_texts() -> None:
     wide = "<a>" + "<b/>" * 100_000 + "</a>"
     long = "<a>" + "x" * 10_000_000 + "</a>"

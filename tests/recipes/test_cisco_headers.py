@@ -32,6 +32,7 @@ CASES = {
 EXPECTED = {"source.ip": "192.0.2.1", "source.port": 5, "destination.port": 53, "network.transport": "udp"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", CASES)
 def test_any_header_leaves_the_message_as_it_is(recipe: str) -> None:
     headers, body = CASES[recipe]

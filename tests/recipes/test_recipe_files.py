@@ -42,6 +42,7 @@ def samples_of(path: Path) -> set[str]:
     return set(re.findall(r"\.\./samples/([\w.\-]+)", path.read_text()))
 
 
+@pytest.mark.slow
 @each_recipe
 def test_a_recipe_says_what_it_is_and_for_whom(path: Path) -> None:
     lines = path.read_text().splitlines()
@@ -69,6 +70,7 @@ def test_a_recipe_has_tests_and_each_expects_something(path: Path) -> None:
     assert not [case.name for case in cases if case.shows], "these expect nothing"
 
 
+@pytest.mark.slow
 def test_no_recipe_has_a_problem_or_a_warning() -> None:
     assert [str(problem) for problem in check(recipes().values())] == []
 

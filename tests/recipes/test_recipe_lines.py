@@ -75,6 +75,7 @@ def differing(line: Line, event: Fields | None) -> str | None:
     return f"{line.text}\n    expected and found: {wrong}" if wrong else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", sorted(path.stem for path in FOLDER.glob("*.yaml")))
 def test_lines_of_a_format_give_their_fields(recipe: str) -> None:
     lines = lines_of(recipe)

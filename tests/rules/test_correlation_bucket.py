@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,6 +170,7 @@ CONDITIONS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(EVENTS, CONDITIONS, st.lists(st.integers(0, 40), max_size=4), st.integers(0, 5))
 def test_many_groups_give_the_alerts_of_each_group_alone(

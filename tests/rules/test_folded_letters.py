@@ -51,6 +51,7 @@ def disguised(text: str) -> st.SearchStrategy[str]:
     return st.tuples(*(st.sampled_from(ALIKE.get(letter, letter + letter.upper())) for letter in text)).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(EXPRESSIONS)), st.data())
 def test_an_expression_matches_the_same_with_and_without_its_literals(pattern: str, data: st.DataObject) -> None:

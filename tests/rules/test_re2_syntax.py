@@ -51,6 +51,7 @@ def by_re2(pattern: str, texts: list[str]) -> list[bool]:
     return pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @example(r"(?i)a\w", ["a\u017f", "a\u212a", "ax"])
 @example(r"(?i)a[\w-]{2}", ["a\u017f-", "a\u212aB"])
 @example(r"(?i)a[^\w]", ["a\u017f", "a\u212a", "a-"])

@@ -153,6 +153,7 @@ def kernels() -> None:
         lazily([all_of([Leaf(Text("a", "contains", "xy")), Leaf(Text("a", "contains", "x"))])], [{"a": "xx"}, {"a": "xxy"}] * 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=80), st.sampled_from(OFF))
 def test_every_optimization_gives_the_naive_matches(
@@ -191,6 +192,7 @@ def lazily(given_conditions: list[Condition], given_events: list[Event]) -> tupl
     return [rules for one in found for rules in as_lists(one)], engine.left_out
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=30), st.sampled_from([0, 1000]))
 def test_deferred_literals_are_found(given_conditions: list[Condition], given_events: list[Event], most: int) -> None:

@@ -66,11 +66,13 @@ def oracle(folder: Path, run: int) -> dict[str, Any]:
     return json.loads((folder / "oracle.json").read_text())["runs"][run]
 
 
+@pytest.mark.slow
 def test_all_rules_load(folder: Path) -> None:
     assert len(all_rules(folder).rules) == 1042
     assert all_rules(folder).problems == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "names"), [(0, None), (1, "sigma/windows.yml"), (2, None), (2, "sigma/windows.yml")])
 def test_hits_equal_those_of_other_engines(folder: Path, run: int, names: str | None) -> None:
     # given
@@ -86,6 +88,7 @@ def test_hits_equal_those_of_other_engines(folder: Path, run: int, names: str | 
     assert sum(map(len, found.values())) == wanted["total_hits"]
 
 
+@pytest.mark.slow
 def test_the_other_rules_change_no_hit(folder: Path) -> None:
     # given
     batch = batch_of(folder / "process_creation_events.jsonl.gz")
@@ -98,6 +101,7 @@ def test_the_other_rules_change_no_hit(folder: Path) -> None:
     assert {rule: rows for rule, rows in together.items() if rule in alone} == alone
 
 
+@pytest.mark.slow
 def test_rules_fire_for_their_regression_events(folder: Path) -> None:
     # given
     cases = [json.loads(line) for line in (folder / "regression/events.jsonl").read_text().splitlines()]

@@ -291,6 +291,7 @@ def test_a_slow_expression_is_stopped_and_the_others_run(tmp_path: Path) -> None
     assert hits(rules, texts("a" * 60 + "!")) == [["good"]]
 
 
+@pytest.mark.slow
 def test_twenty_thousand_alternatives(tmp_path: Path) -> None:
     # given
     rules = written(tmp_path, sigma({"selection": {"f|contains": [f"token-{n:06}" for n in range(20_000)]}}))

@@ -11,6 +11,8 @@ from etl.catalogue import installed
 from etl.plan.model import Branch, Segment, StepNode
 from etl.segment import kernel_warmup
 
+pytestmark = pytest.mark.slow
+
 TEXT = pa.schema([("message", pa.string()), ("seen", pa.timestamp("us", tz="UTC"))])
 
 

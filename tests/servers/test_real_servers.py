@@ -62,6 +62,7 @@ def test_postgres_serves(postgres: Postgres) -> None:
     assert version(postgres.url).startswith("PostgreSQL")
 
 
+@pytest.mark.slow
 def test_a_killed_server_starts_again_on_its_data_and_its_port() -> None:
     with MariaDb() as server:
         kept, port, first = server.folder / "data" / "kept", server.port, server.process

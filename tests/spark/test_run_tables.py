@@ -31,6 +31,7 @@ def kind(one: TableRequest, root: Path, key: str) -> str | None:
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
 
 
+@pytest.mark.slow
 def test_a_changed_table_is_used_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     path, root = tmp_path / "intel.csv", tmp_path / "tables"
     path.write_text("ip,kind\na,old\n")
@@ -54,6 +55,7 @@ def test_a_changed_table_is_used_and_a_damaged_one_is_not(tmp_path: Path) -> Non
     assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
 
 
+@pytest.mark.slow
 def test_the_table_in_use_is_recorded_and_an_error_is_shown_once(tmp_path: Path) -> None:
     # given
     path, in_use, messages = tmp_path / "intel.csv", {}, []
@@ -110,6 +112,7 @@ def test_equal_messages_of_a_table_without_versions_are_shown_once(tmp_path: Pat
     ]
 
 
+@pytest.mark.slow
 def test_a_table_that_was_never_read_is_an_error(tmp_path: Path) -> None:
     one = request_for(tmp_path / "none.csv")
 
@@ -120,6 +123,7 @@ def test_a_table_that_was_never_read_is_an_error(tmp_path: Path) -> None:
         raise AssertionError("the run started")
 
 
+@pytest.mark.slow
 def test_an_earlier_version_of_a_table_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "intel.csv"
     path.write_text("ip,kind\na,old\n")

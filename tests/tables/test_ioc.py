@@ -6,6 +6,7 @@ import ipaddress
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from connectors.lookup_tables.file import FileTable
 from etl.tables.table_file import Shape
@@ -14,6 +15,7 @@ from etl.tables.table_store import LiveTable, TableRequest, refresh
 ADDRESSES = 120_430
 
 
+@pytest.mark.slow
 def test_all_addresses_are_found_and_no_others(acceptance: Path, tmp_path: Path) -> None:
     path = acceptance / "ioc" / "ipsum.txt.gz"
     options = {"path": str(path), "delimiter": "\t", "header": ["ip", "lists"], "key": "ip", "columns": {"lists": "int"}}

@@ -48,6 +48,7 @@ def untimed(text: str) -> str:
     return re.sub(r"\d+\.\d+ s", "… s", text)
 
 
+@pytest.mark.slow
 def test_commands_print_what_is_shown(page: Etl) -> None:
     shown = [block.partition("\n") for block in re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL)]
     assert len(shown) == 3
@@ -59,6 +60,7 @@ def test_commands_print_what_is_shown(page: Etl) -> None:
         assert untimed(ran.out + err)[: len(untimed(printed))] == untimed(printed), line
 
 
+@pytest.mark.slow
 def test_all_files_of_the_page_are_sound_and_its_test_file_passes(page: Etl) -> None:
     files = sorted(page.folder.glob("*.yaml"))
     assert [path.name for path in files] == ["attackers.yaml", "logins.yaml", "more_test.yaml"]

@@ -56,6 +56,7 @@ def run(path: Path) -> tuple[Suite, Result]:
     return read, result(read, read.cases[0], no_spark)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(lines, forms, letters)
 def test_an_updated_test_passes_and_a_second_update_changes_nothing(given: list[str], form: str, dead: str) -> None:

@@ -80,6 +80,7 @@ def _raw(column: pa.Array) -> pa.DataType:
     return pa.large_binary() if column.type == pa.large_string() else pa.binary()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.data(), st.integers(1, 4), st.integers(1, 200_000), st.integers(0, 255))
 def test_rows_that_were_sent_are_read(data: st.DataObject, width: int, size: int, number: int) -> None:

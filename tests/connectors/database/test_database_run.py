@@ -119,6 +119,7 @@ def test_a_wrong_password_ends_the_run_and_nothing_is_lost(engine: Engine, mysql
     assert mysql.run("SELECT count(*) FROM {t}") == [(10,)]
 
 
+@pytest.mark.slow
 def test_lint_connect_compares_the_table_with_the_fields(etl: Etl, mysql: Database) -> None:
     mysql.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, username VARCHAR(5))")
     path = etl.pipeline(pipeline(LOAD, mysql))

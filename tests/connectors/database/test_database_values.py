@@ -45,6 +45,7 @@ def test_a_literal_is_read_back_as_its_text(mysql: Session, values: list[str | N
     assert list(mysql.run(b"SELECT " + row[1:]).fetchone()) == values  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @quiet
 @given(texts)
 def test_copied_lines_are_read_back_as_their_texts(postgresql: Session, values: list[str | None]) -> None:

@@ -668,6 +668,7 @@ def session(folder: Path, one: FileSink, first: int) -> None:
     run.committer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("case", CASES)
 def test_killed_at_any_step_every_event_is_there_once(
@@ -712,6 +713,7 @@ for number in range(max(0, number), 100_000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("out", "options"), [("out.json", {}), ("out/", {"roll": {"max_bytes": 5000}})])
 def test_killed_for_real_every_event_is_there_once(tmp_path: Path, out: str, options: dict[str, Any]) -> None:
     program = WORKER.format(folder=str(tmp_path), out=out, options=options)

@@ -714,6 +714,7 @@ class Writer:
 Act = st.sampled_from(["write", "write", "rename", "copy_truncate", "compress", "copy", "read", "read", "read little", "restart"])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(Act, max_size=25), st.sampled_from(["x.log*", "x.log"]))
 def test_any_sequence_of_rotations_gives_every_line_once(acts: list[str], pattern: str) -> None:

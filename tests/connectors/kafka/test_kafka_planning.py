@@ -51,6 +51,7 @@ def sink(**options: object) -> KafkaSink:
     return KafkaSink.model_validate({"type": "kafka", **SERVERS, "topic": "t", **options})
 
 
+@pytest.mark.slow
 @given(positions, st.integers(1, 16))
 def test_splits_cover_every_offset_once_and_in_order(position: OffsetRanges, parallelism: int) -> None:
     parts = plan_splits(position, parallelism)

@@ -68,6 +68,7 @@ def test_an_error_shows_bytes_that_are_not_a_frame(prefix: bytes, said: str) -> 
         frames.parse_prefix(prefix)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.one_of(
@@ -131,6 +132,7 @@ def test_hostile_routes_raise_one_error_only(at: int, send_events: bytes, parse:
         parse(GET_ROUTE[:at] + send_events + GET_ROUTE[at + len(send_events) :])  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1), st.text(min_size=1).filter(lambda text: "/" not in text), st.integers(0, 1 << 16))
 def test_a_queue_is_known_by_its_name(broker: str, topic: str, number: int) -> None:
     queue = Queue(broker, topic, number)

@@ -76,6 +76,7 @@ def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+@pytest.mark.slow
 def test_a_message_byte_by_byte() -> None:
     (row,) = read([GOLDEN], texts={"tag": "TAGS", "keys": "KEYS", "none": "NONE"}, properties="all", metadata=True)
 
@@ -105,6 +106,7 @@ MESSAGES = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(MESSAGES, max_size=12), st.integers(0, 5), st.integers(1, 14))
 def test_messages_of_all_kinds_are_read_back(messages: list[Message], first: int, end: int) -> None:
@@ -122,6 +124,7 @@ def test_messages_of_all_kinds_are_read_back(messages: list[Message], first: int
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(MESSAGES, min_size=1, max_size=3), st.data())
 def test_hostile_bytes_raise_one_error_only(messages: list[Message], data: st.DataObject) -> None:
@@ -230,6 +233,7 @@ def offsets(rows: list[object]) -> list[object]:
     return [row if isinstance(row, str) else (row["_offset"], row["message"]) for row in rows]  # type: ignore[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pack", "flags"), [(bytes, 0), (zlib.compress, 1)])
 def test_nested_messages_are_events(pack: Callable[[bytes], bytes], flags: int) -> None:
     block = Message(3, b"m3").encoded() + nested(4, *numbered(4, 5), pack=pack, flags=flags) + Message(9, b"m9").encoded()

@@ -116,6 +116,7 @@ def meant(value: Any) -> Any:
     return [meant(item) for item in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in COLUMNS.items()}), min_size=1, max_size=6)
 )
@@ -155,6 +156,7 @@ EASY: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in EASY.items()}), min_size=1), st.booleans()
 )

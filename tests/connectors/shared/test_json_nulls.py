@@ -41,6 +41,7 @@ def left(lines: str) -> tuple[str, list[int]]:
     return out[:size].tobytes().decode(), np.diff(ends, prepend=0).tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.dictionaries(TEXTS, VALUES, max_size=5), max_size=4))
 def test_only_nulls_and_objects_that_become_empty_are_omitted(events: list[dict[str, Any]]) -> None:

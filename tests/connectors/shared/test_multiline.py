@@ -135,6 +135,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(
     texts,
@@ -341,6 +342,7 @@ DOCKER = [
 ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.sampled_from(VOCABULARY + DOCKER), max_size=40),

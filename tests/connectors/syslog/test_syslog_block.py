@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from etl.api import Rejects
 STREAMS = st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=60)), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STREAMS, max_size=4), st.integers(1, 40))
 def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: int) -> None:

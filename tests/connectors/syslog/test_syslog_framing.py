@@ -71,6 +71,7 @@ def test_the_buffer_for_incomplete_messages_is_bounded() -> None:
     assert len(framer._rest) < 1 << 17
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.binary(min_size=1, max_size=30), st.booleans()), max_size=10),

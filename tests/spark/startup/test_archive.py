@@ -17,6 +17,8 @@ from etl.columns import cache_folder
 from etl.spark.jvm.java import java_home
 from etl.spark.startup import archive
 
+pytestmark = pytest.mark.slow
+
 JARS = Path(_find_spark_home()) / "jars"
 PROGRAM = ("org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell")
 """A small program among Spark's jars."""
@@ -167,7 +169,6 @@ def session(tmp_path: Path, cache: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_maps_the_archive_of_the_session_before(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME")

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from running import wait_for
 
+pytestmark = pytest.mark.slow
+
 DRIVER = """
 import sys
 import connectors.file
