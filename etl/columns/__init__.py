@@ -8,11 +8,11 @@ Every package of this repository may import these modules; they import none of i
 - `numbers`, `times`: texts → numbers and timestamps. `ip_addresses`: a text → an IPv4 or IPv6 address, for kernels.
 - `json_lines`: columns → JSON lines; `json_nulls` removes null members from them.
 - To write a kernel: `kernels` (`kernel`, `part`, `inlined`: compile a function with numba and cache its machine code),
-  `intrinsics` (loads, stores and searches at an address), `same_bytes` (comparing runs of bytes), `views` (writing a string
-  view), `digits` and `days` (writing numbers and dates), `prefetching`.
+  `intrinsics` (loads, stores and searches at an address), `byte_runs` (comparing, hashing and prefetching runs of bytes),
+  `views` (writing a string view), `digits` and `days` (writing numbers and dates).
 - `disk_cache`: values that are stored between runs.
 
-The other modules belong to the engine: `layout` and `addresses` locate texts and `distinct` deduplicates them; `json_kernel`,
+The other modules belong to the engine: `text_layout` locates texts and `distinct` deduplicates them; `json_kernel`,
 `json_table`, `json_cells` and `json_texts` are parts of `json_lines`, `time_kernel` of `times`; `kernel_fingerprint`,
 `cache_folder`, `compile_events` and `compiler_memory` belong to compiling and caching.
 

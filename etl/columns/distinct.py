@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from etl.columns.byte_runs import same_bytes
 from etl.columns.kernels import kernel
-from etl.columns.same_bytes import same_bytes
 
 
 @kernel

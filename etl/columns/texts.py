@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.addresses import address_of, located, truth
-from etl.columns.layout import INLINE
+from etl.columns.text_layout import INLINE, address_of, boolean_values, located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,14 +47,14 @@ class Texts(NamedTuple):
         """The texts of a string, large_string, string_view or null array, sliced or not."""
         return cls(*located(array))
 
-    def have(self, byte: int) -> np.ndarray[Any, Any]:
+    def contains_byte(self, byte: int) -> np.ndarray[Any, Any]:
         """bool[n]: which texts contain a byte."""
         import numpy as np
 
-        from etl.columns.views import have_byte
+        from etl.columns.views import contain_byte
 
         found = np.empty(len(self.address), np.uint8)
-        have_byte(self.address, self.length, np.uint8(byte), found)
+        contain_byte(self.address, self.length, np.uint8(byte), found)
         return found.view(bool)
 
     def at(self, rows: np.ndarray[Any, Any]) -> Texts:
@@ -133,7 +132,7 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     if not _has_views(batch):
         return batch.filter(mask)
     chosen = mask.fill_null(False) if mask.null_count else mask
-    rows = np.flatnonzero(truth(chosen))
+    rows = np.flatnonzero(boolean_values(chosen))
     columns = [taken(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -170,7 +169,7 @@ def _joined_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buff
     for length, piece in pieces:
         if piece is not None and piece.null_count < length:
             views[at : at + length] = _views(piece)
-            valid[at : at + length] = True if not piece.null_count else truth(piece.is_valid())
+            valid[at : at + length] = True if not piece.null_count else boolean_values(piece.is_valid())
         at += length
     return view_array(views, None if valid.all() else valid, buffer)
 
@@ -180,7 +179,7 @@ def text_bytes(array: pa.Array) -> int:
     if array.type != pa.string_view():
         return pc.sum(pc.binary_length(array)).as_py() or 0
     lengths = _views(array)[:, 0]
-    return int(lengths.sum() if not array.null_count else lengths[truth(array.is_valid())].sum())
+    return int(lengths.sum() if not array.null_count else lengths[boolean_values(array.is_valid())].sum())
 
 
 def _has_views(batch: pa.RecordBatch) -> bool:

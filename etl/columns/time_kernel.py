@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import same_bytes
 from etl.columns.days import days_of, month_length
 from etl.columns.intrinsics import load_byte, load_long, store_long
 from etl.columns.kernels import kernel, part
@@ -37,7 +38,7 @@ FIELDS = {
 ABSENT = np.int64(-(2**62))
 """The value of a field that the text does not set."""
 
-_ONE, _EIGHT = np.uint64(1), np.uint64(8)
+_ONE = np.uint64(1)
 _ZERO = np.uint8(ord("0"))
 
 
@@ -56,7 +57,7 @@ def read_times(  # type: ignore[no-untyped-def]
         size = length[row]
         if size < 0 or size >= len(first) - 1:
             continue
-        if row > 0 and length[row - 1] == size and _is_same(address[row - 1], address[row], np.uint64(size)):
+        if row > 0 and length[row - 1] == size and same_bytes(address[row - 1], address[row], size):
             micros[row], kinds[row] = micros[row - 1], kinds[row - 1]
             continue
         for layout in range(first[size], first[size + 1]):
@@ -70,17 +71,6 @@ def read_times(  # type: ignore[no-untyped-def]
             micros[row] = time if offset == ABSENT else time - offset * 1_000_000
             kinds[row] = WALL_CLOCK if offset == ABSENT else INSTANT
             break
-
-
-@part
-def _is_same(one: Any, other: Any, length: Any) -> Any:
-    """Whether two texts are surely the same: many lines are written within one second."""
-    if length < _EIGHT:
-        return False
-    at, last = np.uint64(0), length - _EIGHT
-    while at < last and load_long(one + at) == load_long(other + at):
-        at += _EIGHT
-    return at >= last and load_long(one + last) == load_long(other + last)
 
 
 @part

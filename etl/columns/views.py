@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import load_bytes, loads_safely
 from etl.columns.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
 from etl.columns.kernels import kernel, part
-from etl.columns.layout import INLINE
+from etl.columns.text_layout import INLINE
 
-_PAGE = np.uint64(4096)
 _BLOCK = np.uint64(16)
 
 _FIRST_EIGHT = np.array([(1 << 8 * min(length, 8)) - 1 for length in range(INLINE + 1)] + [0xFFFFFFFF], np.uint64)
@@ -24,29 +24,14 @@ _NEXT_FOUR = np.array([(1 << 8 * max(length - 8, 0)) - 1 for length in range(INL
 
 
 @part
-def loads_safely(address: Any) -> Any:
-    """Whether 16 bytes may be loaded where one may: memory after a text can be read up to the end of the page."""
-    return (address & (_PAGE - np.uint64(1))) <= _PAGE - _BLOCK
-
-
-@part
-def _gently(source: Any, count: Any) -> Any:
-    """Up to 8 bytes, read one by one, as a little-endian number."""
-    number = np.uint64(0)
-    for at in range(count):
-        number |= np.uint64(load_byte(source + np.uint64(at))) << np.uint64(8 * at)
-    return number
-
-
-@part
 def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
     """Write the view of ``length`` bytes at ``source``, which is at ``offset`` in the buffer."""
     kind = min(length, np.int64(INLINE + 1))
     if length > 0 and loads_safely(source):
         eight, four = load_long(source), np.uint64(load_word(source + np.uint64(8)))
     else:
-        eight = _gently(source, min(length, np.int64(8)))
-        four = _gently(source + np.uint64(8), min(max(length - np.int64(8), np.int64(0)), np.int64(4)))
+        eight = load_bytes(source, min(length, np.int64(8)))
+        four = load_bytes(source + np.uint64(8), min(max(length - np.int64(8), np.int64(0)), np.int64(4)))
     four &= _NEXT_FOUR[kind]
     if length > INLINE:
         four = np.uint64(offset)
@@ -145,7 +130,7 @@ def gather(address: Any, length: Any, target: Any) -> None:
 
 
 @kernel
-def have_byte(address: Any, length: Any, byte: Any, found: Any) -> None:
+def contain_byte(address: Any, length: Any, byte: Any, found: Any) -> None:
     """Write to ``found`` (uint8[n]) whether each text contains a byte; 0 for null."""
     for row in range(address.shape[0]):
         source, left = address[row], length[row]

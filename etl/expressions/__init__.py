@@ -11,10 +11,9 @@ Known differences, in which Arrow rejects the event while Spark continues, or st
 - ``try_to_timestamp`` with a pattern is null for a year beyond the range of timestamps, for which Spark raises an overflow.
 """
 
-from etl.expressions.analysis import Analysis, CompiledExpression, analyse, analyse_node, compile_expression
-from etl.expressions.dataframes import quoted, register, schema_of
-from etl.expressions.failures import failures, rejected
-from etl.expressions.rows import Evaluation
+from etl.expressions.analysis import Analysis, CompiledExpression, analyse, analyse_node, compile_expression, is_condition
+from etl.expressions.dataframes import flatten, quoted, register, schema_of
+from etl.expressions.rows import Evaluation, failures, rejected
 from etl.expressions.tree import BadExpressionError, parse_statements
 
 __all__ = [
@@ -26,6 +25,8 @@ __all__ = [
     "analyse_node",
     "compile_expression",
     "failures",
+    "flatten",
+    "is_condition",
     "parse_statements",
     "quoted",
     "register",

@@ -50,6 +50,11 @@ class Analysis:
         return any(finding.severity == "error" for finding in self.findings)
 
     @property
+    def is_condition(self) -> bool:
+        """Whether it can stand where a condition is needed."""
+        return is_condition(self.type)
+
+    @property
     def is_null(self) -> bool:
         """Whether it is known to be null for every event."""
         return pa.types.is_null(self.type) and self.spark_reason is None and not self.fields
@@ -63,11 +68,16 @@ class Analysis:
         found = self.findings_at(*path)
         if self.is_null and not self.errors:
             return [*found, Finding("not-boolean", "the condition is null, whatever the event", path, at=self.start)]
-        if self.errors or self.type in (pa.bool_(), pa.null()):
+        if self.errors or self.is_condition:
             return found
         hint = "'||' joins texts; between conditions write or" if self.type == pa.string() and "||" in self.spark_sql else None
         message = f"a condition is needed, and this is {format_type(self.type)}"
         return [*found, Finding("not-boolean", message, path, hint, at=self.start)]
+
+
+def is_condition(type_: pa.DataType) -> bool:
+    """Whether a type is that of a condition: boolean, or unknown before the run."""
+    return bool(pa.types.is_boolean(type_) or pa.types.is_null(type_))
 
 
 def analyse(text: str, schema: Schema) -> Analysis:

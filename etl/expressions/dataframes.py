@@ -1,13 +1,15 @@
-"""Expressions on Spark DataFrames: registers the engine's functions, quotes flat column names."""
+"""Expressions on Spark DataFrames: registers the engine's functions, flattens structs, quotes flat column names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from etl.api import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def register(session: SparkSession) -> None:
@@ -26,6 +28,24 @@ def schema_of(events: DataFrame) -> Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(events.schema, timezone="UTC")
+
+
+def flatten(events: DataFrame) -> DataFrame:
+    """The members of structs as columns with dotted names."""
+    from pyspark.sql.functions import col
+
+    return events.select(*(col(path).alias(name) for name, path in _leaf_columns(events.schema, "", "")))
+
+
+def _leaf_columns(schema: StructType, name: str, path: str) -> Iterator[tuple[str, str]]:
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
+        if isinstance(field.dataType, StructType):
+            yield from _leaf_columns(field.dataType, f"{inner_name}.", f"{inner_path}.")
+        else:
+            yield inner_name, inner_path
 
 
 def quoted(name: str) -> str:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from etl.expressions.token_context import TokenContext
+
 _WORDS = (
     r"xor|contains|icontains|includes|has|matches|match|regex|startswith|starts_with|endswith|ends_with|equals|eq|ne|neq|gt|gte|ge"
     r"|lt|lte|le|isnt|isnot|unless"
@@ -21,11 +23,6 @@ _SUSPECT = re.compile(
 )
 """Only texts that match this are searched; nearly all others are plain Spark SQL."""
 
-_OPERANDS = frozenset(("VAR", "STRING", "NUMBER", "R_PAREN", "R_BRACKET", "IDENTIFIER", "NULL", "TRUE", "FALSE"))
-_KEYWORDS = frozenset(
-    "and or not in like ilike rlike regexp case when then else end is between div select where from as interval distinct".split()  # noqa: SIM905
-)
-"""Words that are no names of fields."""
 _LENGTH = re.compile(r"(\d+)(ms|s|sec|m|min|h|hr|d|w)", re.IGNORECASE)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "sec": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "hr": "hours",
           "d": "days", "w": "weeks"}  # fmt: skip
@@ -50,61 +47,6 @@ class ForeignSyntax(NamedTuple):
     hint: str
 
 
-class _Here(NamedTuple):
-    """A token in its context."""
-
-    text: str
-    tokens: Sequence[Any]
-    number: int
-
-    @property
-    def token(self) -> Any:
-        return self.tokens[self.number]
-
-    def kind(self, step: int = 0) -> str:
-        """The kind of the token ``step`` places further; empty beyond the ends."""
-        at = self.number + step
-        return self.tokens[at].token_type.name if 0 <= at < len(self.tokens) else ""
-
-    def word(self, step: int = 0) -> str:
-        at = self.number + step
-        return str(self.tokens[at].text) if 0 <= at < len(self.tokens) else ""
-
-    def is_name(self, step: int) -> bool:
-        """Whether a token can be the name of a field; many of Spark's keywords can, such as ``file``."""
-        word = self.word(step)
-        return word.isidentifier() and word.lower() not in _KEYWORDS and self.kind(step) != "STRING"
-
-    def is_operand(self, step: int) -> bool:
-        """Whether a token is a value or the end of one."""
-        return self.kind(step) in _OPERANDS or self.is_name(step)
-
-    def touches(self) -> bool:
-        """Whether the next token follows without white space."""
-        return self.number + 1 < len(self.tokens) and self.tokens[self.number + 1].start == self.token.end + 1
-
-    def value(self, step: int) -> str:
-        """The value before (-1) or after (1) the token, as written: a path of names or a constant, else three dots."""
-        first = last = self.number + step
-        if self.kind(step) in ("R_PAREN", "R_BRACKET") or not self.is_operand(step):
-            return "…"
-        while self._is_dot(first - 1 if step < 0 else last + 1):
-            first, last = (first - 2, last) if step < 0 else (first, last + 2)
-        return self.text[self.tokens[first].start : self.tokens[last].end + 1]
-
-    def function(self) -> str:
-        """The name before the bracket around the token, in lower case."""
-        depth = 0
-        for at in range(self.number - 1, 0, -1):
-            depth += {"L_PAREN": -1, "R_PAREN": 1}.get(self.tokens[at].token_type.name, 0)
-            if depth < 0:
-                return str(self.tokens[at - 1].text).lower()
-        return ""
-
-    def _is_dot(self, at: int) -> bool:
-        return 0 < at < len(self.tokens) - 1 and self.tokens[at].token_type.name == "DOT"
-
-
 def find_foreign_syntax(text: str, tokens: Sequence[Any], *, query: bool = False) -> ForeignSyntax | None:
     """The first foreign syntax in an expression or query, or None."""
     if not _SUSPECT.search(text):
@@ -114,7 +56,7 @@ def find_foreign_syntax(text: str, tokens: Sequence[Any], *, query: bool = False
 
 def _find_all(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[ForeignSyntax]:
     for number in range(len(tokens)):
-        here = _Here(text, tokens, number)
+        here = TokenContext(text, tokens, number)
         rule = _RULES.get(here.kind())
         found = rule(here) if rule and here.kind() != ignored else None
         if found:
@@ -128,7 +70,7 @@ def _no_operator(sign: str, hint: str) -> _Finding:
     return f"{sign!r} is no operator of Spark SQL", hint
 
 
-def _equals(here: _Here) -> _Finding:
+def _equals(here: TokenContext) -> _Finding:
     following = here.kind(1) if here.touches() else ""
     if following == "EQ":
         sign = here.word() + here.word(1)
@@ -140,7 +82,7 @@ def _equals(here: _Here) -> _Finding:
     return None
 
 
-def _not(here: _Here) -> _Finding:
+def _not(here: TokenContext) -> _Finding:
     if here.word() != "!":
         return None
     if here.kind(1) == "TILDE":
@@ -152,7 +94,7 @@ def _not(here: _Here) -> _Finding:
     return None
 
 
-def _sign(here: _Here) -> _Finding:
+def _sign(here: TokenContext) -> _Finding:
     sign, name = here.word(), here.value(-1)
     if here.kind(1) == "EQ" and here.touches() and here.is_operand(-1):
         return _no_operator(f"{sign}=", f"an expression gives the value alone: {name} {sign} …")
@@ -161,24 +103,24 @@ def _sign(here: _Here) -> _Finding:
     return None
 
 
-def _tilde(here: _Here) -> _Finding:
+def _tilde(here: TokenContext) -> _Finding:
     if not here.is_operand(-1):
         return None
     return _no_operator("~", f"a regular expression: {here.value(-1)} rlike {_pattern(here, 1)}")
 
 
-def _pattern(here: _Here, step: int) -> str:
+def _pattern(here: TokenContext, step: int) -> str:
     return here.value(step) if here.kind(step) == "STRING" else "'…'"
 
 
-def _slash(here: _Here) -> _Finding:
+def _slash(here: TokenContext) -> _Finding:
     """``/x/`` in the place of a value."""
     if here.is_operand(-1) and here.word(-1).lower() not in _CALLS:
         return None
     return "a regular expression stands in quotes", f"write {here.value(-2)} rlike '…'"
 
 
-def _name(here: _Here) -> _Finding:
+def _name(here: TokenContext) -> _Finding:
     word = here.word()
     if _CURLY.search(word):
         return f"{_CURLY.findall(word)[0]} is no quote of Spark SQL", "a text stands between ' and '"
@@ -192,7 +134,7 @@ def _name(here: _Here) -> _Finding:
     return _infix(here, word.lower())
 
 
-def _infix(here: _Here, word: str) -> _Finding:
+def _infix(here: TokenContext, word: str) -> _Finding:
     negated = here.kind(-1) == "NOT"
     front = -2 if negated else -1
     if word not in _CALLS or not here.is_operand(front) or not _begins_value(here):
@@ -203,16 +145,16 @@ def _infix(here: _Here, word: str) -> _Finding:
     return f"{word!r} cannot stand between two values in Spark SQL", f"write {'not ' if negated else ''}{call}"
 
 
-def _begins_value(here: _Here) -> bool:
+def _begins_value(here: TokenContext) -> bool:
     return here.kind(1) in ("L_PAREN", "SLASH", "DASH") or (here.is_operand(1) and here.kind(1) not in ("R_PAREN", "R_BRACKET"))
 
 
-def _xor(here: _Here) -> _Finding:
+def _xor(here: TokenContext) -> _Finding:
     left, right = here.value(-1), here.value(1)
     return _no_operator(here.word(), f"of two conditions exactly one: ({left}) <> ({right}), each in brackets")
 
 
-def _bracket(here: _Here) -> _Finding:
+def _bracket(here: TokenContext) -> _Finding:
     before = here.kind(-1)
     if before == "IN":
         return "the values of 'in' stand in round brackets", "write in (…, …)"
@@ -230,7 +172,7 @@ def _bracket(here: _Here) -> _Finding:
     return "a list is not written in square brackets", "write array(…, …)"
 
 
-def _in(here: _Here) -> _Finding:
+def _in(here: TokenContext) -> _Finding:
     if here.kind(1) in ("L_PAREN", "L_BRACKET") or here.function() == "position":
         return None
     if here.kind(-1) == "STRING" and here.is_name(1):
@@ -242,7 +184,7 @@ def _in(here: _Here) -> _Finding:
     return "'in' takes values in round brackets", f"write {here.value(-1)} in ({here.value(1)}, …)"
 
 
-def _is(here: _Here) -> _Finding:
+def _is(here: TokenContext) -> _Finding:
     negated = here.kind(1) == "NOT"
     if here.kind(2 if negated else 1) not in ("STRING", "NUMBER"):
         return None
@@ -250,34 +192,34 @@ def _is(here: _Here) -> _Finding:
     return "'is' goes with null, true and false", f"write {here.value(-1)} {sign} {value}"
 
 
-def _dot(here: _Here) -> _Finding:
+def _dot(here: TokenContext) -> _Finding:
     if here.is_operand(-1) or here.kind(-1) in ("DOT", "PARAMETER", "STAR") or not here.is_name(1):
         return None
     return "a field has no dot in front", f"write {here.value(1)}"
 
 
-def _arrow(here: _Here) -> _Finding:
+def _arrow(here: TokenContext) -> _Finding:
     depth = sum({"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0) for token in here.tokens[: here.number])
     return None if depth else _no_operator("=>", "write >=")
 
 
-def _parameter(here: _Here) -> _Finding:
+def _parameter(here: TokenContext) -> _Finding:
     if here.word() == "@" and here.is_name(1):
         return "a name with '@' needs backticks", f"write `@{here.value(1)}`"
     name = here.value(2) if here.kind(1) == "DOT" else here.value(1)
     return f"{here.word()!r} does not stand in front of a field", f"write {name}"
 
 
-def _brace(here: _Here) -> _Finding:
+def _brace(here: TokenContext) -> _Finding:
     names = re.match(r"\{+\s*([\w@.\-]+)\s*\}", here.text[here.token.start :])
     return "a field stands without braces", f"write {names[1]}" if names else "write its plain name"
 
 
-def _semicolon(here: _Here) -> _Finding:
+def _semicolon(here: TokenContext) -> _Finding:
     return "';' ends no expression here", "leave it out"
 
 
-_RULES: dict[str, Callable[[_Here], _Finding]] = {
+_RULES: dict[str, Callable[[TokenContext], _Finding]] = {
     "DAMP": lambda here: _no_operator("&&", "write and"),
     "XOR": _xor,
     "DQMARK": lambda here: _no_operator("??", f"write coalesce({here.value(-1)}, {here.value(1)})"),

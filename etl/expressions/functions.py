@@ -12,7 +12,6 @@ from etl.api import parse_type
 from etl.expressions import (
     arithmetic,
     arrays,
-    bases,
     conditional_calls,
     logic,
     number_calls,
@@ -56,7 +55,7 @@ FUNCTIONS: dict[str, Function] = {
     "left": Function(2, 2, text_calls.left),
     "right": Function(2, 2, text_calls.right),
     "split_part": Function(3, 3, text_calls.split_part),
-    "conv": Function(3, 3, bases.conv),
+    "conv": Function(3, 3, number_calls.conv),
     "replace": Function(2, 3, text_calls.replace),
     "startswith": Function(2, 2, text_calls.part_test(pc.starts_with, "startswith")),
     "endswith": Function(2, 2, text_calls.part_test(pc.ends_with, "endswith")),

@@ -1,15 +1,25 @@
-"""Binds calls of number functions."""
+"""Binds calls of number functions.
+
+Source of ``conv``: Spark SQL's documentation. It reads digits up to the first that the base lacks, as 64 bits without sign;
+"0" if there are none, null for an empty text, an error beyond 64 bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 from etl.expressions import arithmetic
-from etl.expressions.arguments import MisuseError, no_form, whole_literal
+from etl.expressions import bound_node as b
+from etl.expressions.arguments import MisuseError, as_text, no_form, whole_literal
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, is_number
+from etl.expressions.rows import Rows, broadcast
+from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_number
 
 
 def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], BoundNode]:
@@ -34,3 +44,48 @@ def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
     if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
         return no_form("round() to digits of a fraction", value.type)
     return number(arithmetic.rounded)(value)
+
+
+# ── Other bases ───────────────────────────────────────────────────────────────────────────────────
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BEYOND = 1 << 64
+
+
+def conv(text: BoundNode, from_base: BoundNode, to_base: BoundNode) -> BoundNode:
+    """``conv(text, 16, 10)``. Bases must be literals; a negative one, for numbers with signs, is left to Spark."""
+    old, new = whole_literal(from_base), whole_literal(to_base)
+    if old is None or new is None or not (2 <= old <= len(DIGITS) and 2 <= new <= len(DIGITS)):
+        return no_form("conv() with computed or negative bases", STRING)
+    return b.apply_failing(STRING, partial(_converted, old, new), as_text(text))
+
+
+def _converted(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
+    """Loops over distinct texts, because Arrow has no function for it."""
+    encoded = pc.dictionary_encode(broadcast(texts, rows.length))
+    numbers = [_number(text, old) for text in encoded.dictionary.to_pylist()]
+    too_large = pa.array([number is not None and number >= BEYOND for number in numbers], pa.bool_())
+    rows.fail(too_large.take(encoded.indices), "overflow in 'conv'")
+    return pa.array([None if one is None else _written(one % BEYOND, new) for one in numbers], STRING).take(encoded.indices)
+
+
+def _number(text: str, base: int) -> int | None:
+    """The number at the beginning of a text, of any size; with a minus, its two's complement."""
+    text = text.strip(" ")
+    if not text:
+        return None
+    negative, number = text.startswith("-"), 0
+    for character in text[negative:]:
+        digit = DIGITS.find(character.upper()) if character.isascii() else -1
+        if not 0 <= digit < base:
+            break
+        number = number * base + digit
+    return BEYOND - number if negative and 0 < number < BEYOND else number
+
+
+def _written(number: int, base: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, base)
+        digits = DIGITS[digit] + digits
+    return digits or "0"

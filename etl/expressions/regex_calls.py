@@ -13,13 +13,12 @@ from etl.expressions import java_regex, searches
 from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_groups import has_perl_semantics
 from etl.expressions.java_regex import Regex
 from etl.expressions.replacements import re2_pattern, re2_replacement
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.tree import Edge, Node, walk
+from etl.scanner.tree import Atomic, Edge, Group, Look, Node, Repeat, children, walk
 from etl.scanner.tree_analysis import first_bytes
 
 
@@ -79,6 +78,35 @@ def _regex(pattern: BoundNode, type_: pa.DataType) -> Regex | BoundNode:
         return b.spark_only(f"{error} in {text!r} has no Arrow form", type_)
     except PatternError as error:
         raise MisuseError(f"{text!r} is no regular expression: {error}", "bad-regex") from error
+
+
+# ── Groups ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def has_perl_semantics(node: Node, number: int) -> bool:
+    """Whether a group holds the same text as in Perl; always true for group 0.
+
+    Java does not reset a group that matched in a failed attempt, if the group is inside a part that is matched on its own: the
+    iteration of a loop, an atomic group, a look-around. It resets only the group of the loop itself, and groups inside an
+    option. And if an iteration may be empty, Java ends the loop at an empty one, whatever its count.
+    """
+    if isinstance(node, Group) and node.number == number:
+        return True
+    if isinstance(node, Repeat) and node.kind != "possessive":
+        return _is_sure_in_repeat(node, number)
+    if isinstance(node, Repeat | Atomic | Look):
+        return not _holds(node.part, number)
+    return all(has_perl_semantics(part, number) for part in children(node))
+
+
+def _is_sure_in_repeat(node: Repeat, number: int) -> bool:
+    if isinstance(node.part, Group) and node.part.number == number:
+        return not first_bytes(node.part)[1]
+    return has_perl_semantics(node.part, number) if (node.least, node.most) == (0, 1) else not _holds(node.part, number)
+
+
+def _holds(node: Node, number: int) -> bool:
+    return any(isinstance(inner, Group) and inner.number == number for inner in walk(node))
 
 
 # ── All matches: by RE2, for the scanner finds the first ────────────────────────────────────────────────────

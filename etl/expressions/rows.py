@@ -1,12 +1,14 @@
-"""The input and the result of an evaluation: columns of a batch, active rows, failed rows."""
+"""The input and the result of an evaluation: columns of a batch, active rows, and failed rows, which become rejects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from etl.api import Rejects
 
 
 class Evaluation(NamedTuple):
@@ -78,3 +80,23 @@ def broadcast(value: Any, length: int) -> pa.Array:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+
+CODE = "expression-failed"
+
+
+def failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
+    """The rows in which one of several expressions failed, with the first reason of each; None if no row failed."""
+    failed: pa.BooleanArray | None = None
+    reasons: pa.StringArray | None = None
+    for result in results:
+        if result.failed is None:
+            continue
+        failed = result.failed if failed is None else pc.or_(failed, result.failed)
+        reasons = result.reasons if reasons is None else pc.coalesce(reasons, result.reasons)
+    return None if failed is None or reasons is None else (failed, reasons)
+
+
+def rejected(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
+    """The failed rows of a batch as rejects."""
+    return Rejects(batch.filter(failed), code, reasons.filter(failed))

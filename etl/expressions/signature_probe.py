@@ -24,6 +24,7 @@ from etl.expressions.signature_types import (
     CONSTANT_TEXT,
     FEW,
     LINKED,
+    MOST_PROBED,
     OPERATORS,
     PAIRED,
     Tried,
@@ -32,7 +33,6 @@ from etl.expressions.signature_types import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MOST_ARGUMENTS = 8
 _BATCH = 200
 _MOST_AROUND = 12
 """Accepted combinations around which each argument is varied alone."""
@@ -66,12 +66,12 @@ class Probe:
 
     def signatures(self, name: str) -> dict[str, Any]:
         """Number of arguments → accepted types and result type; empty if unknown."""
-        templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(_MOST_ARGUMENTS + 1)}
+        templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(MOST_PROBED + 1)}
         counts = [count for count, template in templates.items() if not self._arity_is_wrong(template, count)]
         found: dict[str, Any] = {}
         shorter: list[tuple[str, ...]] = []
         for count in counts:
-            if count > 3 and counts[-1] == _MOST_ARGUMENTS:  # variadic: three arguments show the rule
+            if count > 3 and counts[-1] == MOST_PROBED:  # variadic: three arguments show the rule
                 found[str(count)] = {}
                 continue
             tried = self._tried(templates[count], count, shorter)

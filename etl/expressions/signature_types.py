@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 CONSTANT_TEXT, CONSTANT_INT = "'text'", "1"
+
+MOST_PROBED = 8
+"""Most arguments of a call that are probed."""
 
 BY_VALUE = "by value"
 """Instead of a type that depends on the value of a constant."""
@@ -34,6 +39,9 @@ CODES = (
     "interval day to second", "interval year to month", "variant",
 )  # fmt: skip
 """The types that are probed, in the order of the bits of a mask."""
+
+BITS = {code: 1 << at for at, code in enumerate(CODES)}
+"""The bit of each type in a mask."""
 
 PAIRED = (
     "boolean", "tinyint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "date", "timestamp",
@@ -77,6 +85,15 @@ CAST_TARGETS = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "date",
     "timestamp", "timestamp_ntz", "array<string>", "array<int>", "map<string,string>", "struct<a:int,b:string>",
 )  # fmt: skip
+
+
+class Argument(NamedTuple):
+    """An argument of a call: its type, and the kind of constant it is."""
+
+    type: pa.DataType
+    code: str | None = None
+    """`CONSTANT_TEXT` or `CONSTANT_INT` for a literal of that type."""
+    constant: bool = False
 
 
 @dataclass(frozen=True)

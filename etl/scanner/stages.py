@@ -120,7 +120,7 @@ class AutomatonStage:
         open_ = pattern != 0
         if self.only_at_lines:  # in a text of one line they can match at its beginning only
             undecided = np.flatnonzero(open_)
-            open_[undecided] = found.texts_at(rows[undecided]).have(ord("\n")) if len(undecided) else False
+            open_[undecided] = found.texts_at(rows[undecided]).contains_byte(ord("\n")) if len(undecided) else False
         elif self._tried < ENOUGH_TEXTS:
             self._tried += len(open_)
             self._matched_at_beginning += len(open_) - int(open_.sum())

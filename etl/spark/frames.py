@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
-from etl.expressions import quoted
+from etl.expressions import flatten, quoted
 from etl.plan.model import Apply, Frame, Map, Native, Read, Union, Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -60,25 +60,6 @@ def _read_native(frame: Native, session: SparkSession) -> DataFrame:
     if frame.watermark is not None and frame.watermark.arrival:
         events = events.withColumn(frame.watermark.field, current_timestamp())
     return events.observe(READ_METRIC + frame.name, count(lit(1)).alias("events")) if frame.reports else events
-
-
-def flatten(events: DataFrame) -> DataFrame:
-    """Turn struct members into columns with dotted names."""
-    from pyspark.sql.functions import col
-
-    return events.select(*(col(path).alias(name) for name, path in _leaf_columns(events.schema, "", "")))
-
-
-def _leaf_columns(schema: object, name: str, path: str) -> Iterator[tuple[str, str]]:
-    from pyspark.sql.types import StructType
-
-    assert isinstance(schema, StructType)
-    for field in schema.fields:
-        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
-        if isinstance(field.dataType, StructType):
-            yield from _leaf_columns(field.dataType, f"{inner_name}.", f"{inner_path}.")
-        else:
-            yield inner_name, inner_path
 
 
 def _with_watermark(events: DataFrame, watermark: Watermark | None) -> DataFrame:

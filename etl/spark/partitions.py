@@ -15,7 +15,7 @@ from etl.api import OFFSET, Schema, visible
 from etl.config.stream_schemas import merge
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
-from etl.expressions import quoted
+from etl.expressions import quoted, schema_of
 from etl.plan.model import Branch, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
@@ -169,9 +169,7 @@ def _branch_with_actual_types(branch: Branch, incoming: Schema, entered: dict[st
 
 def arrow_schema(events: DataFrame) -> Schema:
     """The visible columns with Spark's types, as an Arrow schema."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return visible(to_arrow_schema(events.schema, timezone="UTC", prefers_large_types=False))
+    return visible(schema_of(events))
 
 
 def watermark_delays(events: DataFrame, names: Iterable[str]) -> dict[str, int]:

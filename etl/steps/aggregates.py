@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from etl.api import Finding, Schema, format_type, nearest
-from etl.expressions import analyse
+from etl.expressions import analyse, is_condition
 from etl.steps.aggregate_calls import Call, TextPart, read_call
 from etl.steps.aggregate_functions import FUNCTIONS, AggregateFunction
 
@@ -60,7 +60,7 @@ def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggr
                 "wrong-type", f"{function.form} takes {function.takes}, and this is {format_type(value.type)}", at=argument.at
             )
         )
-    if call.where and not where.failed and (where.is_null or where.type not in (pa.bool_(), pa.null())):
+    if call.where and not where.failed and (where.is_null or not is_condition(where.type)):
         findings.append(
             Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)
         )

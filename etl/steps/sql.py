@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_schema, visible
-from etl.expressions import Analysis, analyse_node, quoted, register
+from etl.expressions import Analysis, analyse_node, flatten, quoted, register
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
 
@@ -71,7 +71,7 @@ class Sql(SparkStep):
         view = f"events_{uuid.uuid4().hex}"
         _nest(events).createTempView(view)
         try:
-            return _flatten(events.sparkSession.sql(read.sql(view, extra, also)))
+            return flatten(events.sparkSession.sql(read.sql(view, extra, also)))
         finally:
             events.sparkSession.catalog.dropTempView(view)
 
@@ -238,21 +238,3 @@ def _struct(node: Any) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.struct(*(_struct(child).alias(name) for name, child in node.items())) if isinstance(node, dict) else node
-
-
-def _flatten(events: DataFrame) -> DataFrame:
-    """Struct columns lifted to dotted columns."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return events.select(*(F.col(path).alias(name) for name, path in _leaves(events.schema, "", "")))
-
-
-def _leaves(struct: Any, name: str, path: str) -> Iterator[tuple[str, str]]:
-    from pyspark.sql.types import StructType
-
-    for field in struct.fields:
-        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
-        if isinstance(field.dataType, StructType):
-            yield from _leaves(field.dataType, f"{inner_name}.", f"{inner_path}.")
-        else:
-            yield inner_name, inner_path

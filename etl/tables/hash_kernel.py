@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.intrinsics import load_byte, load_long
+from etl.columns.byte_runs import hash_bytes, same_bytes
+from etl.columns.intrinsics import load_byte
 from etl.columns.kernels import kernel, part
-from etl.columns.same_bytes import same_bytes
 
-_ONE, _EIGHT, _ZERO = np.uint64(1), np.uint64(8), np.uint64(0)
+_ONE, _ZERO = np.uint64(1), np.uint64(0)
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _THIRD = np.uint64(0x94D049BB133111EB)
 _DOT = np.uint8(0x2E)
@@ -29,29 +29,11 @@ def mixed(value: Any) -> Any:
     return value ^ (value >> np.uint64(31))
 
 
-@part
-def hash_of(at: Any, size: Any) -> Any:
-    """The hash of bytes, eight at a time; if the length is no multiple of eight, the last eight bytes overlap those before."""
-    hash_ = _FIRST ^ np.uint64(size)
-    end = at + np.uint64(size)
-    if size >= 8:
-        last = end - _EIGHT
-        while at < last:
-            hash_ = mixed((hash_ ^ load_long(at)) * _FIRST)
-            at += _EIGHT
-        return mixed((hash_ ^ load_long(last)) * _FIRST)
-    word = _ZERO
-    while at < end:
-        word = (word << _EIGHT) | np.uint64(load_byte(at))
-        at += _ONE
-    return mixed((hash_ ^ word) * _FIRST)
-
-
 @kernel
 def hash_texts(address: Any, length: Any, hashes: Any) -> None:
     """uint64[n]: of each text; of a null, 0."""
     for row in range(address.shape[0]):
-        hashes[row] = hash_of(address[row], length[row]) if length[row] >= 0 else _ZERO
+        hashes[row] = hash_bytes(address[row], length[row], _FIRST) if length[row] >= 0 else _ZERO
 
 
 @kernel
@@ -97,7 +79,7 @@ def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, b
 def _key(at: Any, size: Any, index: Any) -> Any:
     """The row of a text, or `ABSENT`."""
     firsts, shift, tags = index[0], index[1], index[2]
-    hash_ = hash_of(at, size)
+    hash_ = hash_bytes(at, size, _FIRST)
     bucket, tag = hash_ >> shift, np.uint16(hash_ & TAG)
     for row in range(firsts[bucket], firsts[bucket + _ONE]):
         if tags[row] == tag and _is_key(at, size, index, row):
@@ -123,7 +105,7 @@ def find_texts(address: Any, length: Any, index: Any, scratch: Any, rows: Any) -
     firsts, shift, tags, ends, _ = index
     hashes, begins = scratch[0], scratch[1]
     for row in range(address.shape[0]):
-        hashes[row] = hash_of(address[row], length[row]) if length[row] >= 0 else _ZERO
+        hashes[row] = hash_bytes(address[row], length[row], _FIRST) if length[row] >= 0 else _ZERO
     for row in range(address.shape[0]):
         bucket = hashes[row] >> shift
         rows[row] = np.int64(firsts[bucket + _ONE]) if length[row] >= 0 else np.int64(0)

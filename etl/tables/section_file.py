@@ -18,7 +18,7 @@ import pyarrow as pa
 from etl.api import ComponentError
 
 _ALIGNED = 64
-_MAGIC = b"sluice-table 1\n"
+_MAGIC = b"sluice-table 2\n"
 
 
 def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, pa.Array]) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import owned_array
 from parsers.common.view_values import null_where
 
@@ -27,7 +27,7 @@ class Failures:
 
     def __init__(self, unmatched: pa.BooleanArray | None, reason: str) -> None:
         """``unmatched`` are the rows that fail from the start, all for ``reason``."""
-        self._failed = None if unmatched is None else truth(unmatched)
+        self._failed = None if unmatched is None else boolean_values(unmatched)
         self._reasons: Any = reason
         self._blank = False
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import owned_array
 from parsers.timestamp.parser import Timestamp
 
@@ -82,7 +82,7 @@ def _without_empty(texts: pa.Array) -> pa.StringArray:
 def _cast_good(texts: pa.StringArray, type_: pa.DataType, good: pa.BooleanArray) -> tuple[pa.Array, Bools]:
     """The texts of the right form as values; what the cast refuses all the same (it does not fit) is found by halving."""
     values = _halved(pc.if_else(good, texts, None), type_)
-    return values, truth(pc.and_(texts.is_valid(), pc.is_null(values)))
+    return values, boolean_values(pc.and_(texts.is_valid(), pc.is_null(values)))
 
 
 def _halved(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
@@ -107,8 +107,8 @@ def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> Read:
         instants = parse()(texts).columns["timestamp"]
         wrong = None
         if instants.null_count != texts.null_count:
-            empty = truth(pc.equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
-            wrong = truth(pc.and_(texts.is_valid(), instants.is_null())) & ~empty
+            empty = boolean_values(pc.equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
+            wrong = boolean_values(pc.and_(texts.is_valid(), instants.is_null())) & ~empty
         return instants if type_ == TIMESTAMP else pc.cast(instants, type_, safe=False), wrong
 
     return read

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import owned_array, taken
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _DASH = ord("-")
 
 def empty_where(texts: pa.Array, there: Bools) -> pa.Array:
     """The column with empty texts for nulls where the capture took part (bool[n])."""
-    valid = truth(texts.is_valid())
+    valid = boolean_values(texts.is_valid())
     empty = there & ~valid
     return _with(texts, valid | empty, empty) if empty.any() else texts
 
@@ -33,13 +33,13 @@ def dash_is_null(texts: pa.Array) -> pa.Array:
     """The column with null for texts that are a single ``-``."""
     views = _views(texts)
     dash = (views[:, 0] == 1) & ((views[:, 1] & 0xFF) == _DASH)
-    return _with(texts, truth(texts.is_valid()) & ~dash, dash) if dash.any() else texts
+    return _with(texts, boolean_values(texts.is_valid()) & ~dash, dash) if dash.any() else texts
 
 
 def null_where(column: pa.Array, rows: Bools) -> pa.Array:
     """A column of any type with nulls in these rows (bool[n])."""
     if column.type == pa.string_view():
-        return _with(column, truth(column.is_valid()) & ~rows, rows)
+        return _with(column, boolean_values(column.is_valid()) & ~rows, rows)
     return pc.if_else(pa.array(rows), pa.scalar(None, column.type), column)
 
 
@@ -72,12 +72,12 @@ def equal_to(texts: pa.Array, text: str) -> Bools:
     import numpy as np
 
     if texts.type != pa.string_view():
-        return truth(pc.fill_null(pc.equal(texts, text), False))
+        return boolean_values(pc.fill_null(pc.equal(texts, text), False))
     views, wanted = _views(texts), pa.array([text], pa.string_view())
     alike = np.flatnonzero((views[:, :2] == _views(wanted)[:, :2]).all(axis=1))
     found = np.zeros(len(texts), bool)
     if len(alike):
-        found[alike] = truth(pc.fill_null(pc.equal(owned_array(taken(texts, alike)), text), False))
+        found[alike] = boolean_values(pc.fill_null(pc.equal(owned_array(taken(texts, alike)), text), False))
     return found
 
 
@@ -86,10 +86,10 @@ def begins_with(texts: pa.Array, prefix: str) -> Bools:
     import numpy as np
 
     if texts.type != pa.string_view():
-        return truth(pc.fill_null(pc.starts_with(texts, prefix), False))
+        return boolean_values(pc.fill_null(pc.starts_with(texts, prefix), False))
     views, wanted = _views(texts), np.frombuffer(prefix.encode(), np.uint8)
     begin = views.view(np.uint8).reshape(-1, 16)[:, 4 : 4 + len(wanted)]
-    found: Bools = truth(texts.is_valid()) & (views[:, 0] >= len(wanted)) & (begin == wanted).all(axis=1)
+    found: Bools = boolean_values(texts.is_valid()) & (views[:, 0] >= len(wanted)) & (begin == wanted).all(axis=1)
     return found
 
 

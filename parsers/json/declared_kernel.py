@@ -8,7 +8,7 @@ import numpy as np
 
 from etl.columns.intrinsics import load_byte
 from etl.columns.kernels import inlined, kernel, part
-from etl.columns.layout import INLINE
+from etl.columns.text_layout import INLINE
 from etl.columns.views import put_view
 from parsers.json.lenient_tokens import (
     CLOSE,

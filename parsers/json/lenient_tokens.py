@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import same_bytes
 from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
 from etl.columns.kernels import part
-from etl.columns.same_bytes import same_bytes
 
 ONE = np.uint64(1)
 BLOCK = np.uint64(16)

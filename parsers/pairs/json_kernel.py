@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import loads_safely
 from etl.columns.intrinsics import copy_block, copy_block_for_json, load_byte, store_byte, store_word, trailing_zeros
 from etl.columns.kernels import kernel, part
-from etl.columns.views import loads_safely
 
 _ONE, _TWO, _FOUR, _BLOCK = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(16)
 _QUOTE, _COMMA, _BACKSLASH = np.uint8(0x22), np.uint8(0x2C), np.uint8(0x5C)

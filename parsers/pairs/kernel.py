@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.intrinsics import load_byte, load_long
-from etl.columns.kernels import kernel, part
-from etl.columns.same_bytes import same_bytes
-from etl.columns.views import loads_safely, put_view
+from etl.columns.byte_runs import hash_bytes, same_bytes
+from etl.columns.kernels import kernel
+from etl.columns.views import put_view
 
 _EIGHT = np.uint64(8)
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
-_MASKS = np.array([(1 << 8 * many) - 1 for many in range(8)] + [0xFFFFFFFFFFFFFFFF], np.uint64)
 _INLINE = np.int64(12)
 
 _DROPPED = np.int32(-1)
@@ -30,28 +26,6 @@ _TRUE = np.frombuffer(b"true" + bytes(12), np.uint8).copy()
 # ── Equal texts ───────────────────────────────────────────────────────────────────────────────────
 
 
-@part
-def _upto_eight(at: Any, many: Any) -> Any:
-    """Up to 8 bytes as a number."""
-    if loads_safely(at):
-        return load_long(at) & _MASKS[many]
-    number = np.uint64(0)
-    for place in range(many):
-        number |= np.uint64(load_byte(at + np.uint64(place))) << np.uint64(8 * place)
-    return number
-
-
-@part
-def _hash(at: Any, left: Any, seed: Any) -> Any:
-    found = seed ^ (np.uint64(left) * _ODD)
-    while left > 0:
-        many = min(left, np.int64(8))
-        found = (found ^ _upto_eight(at, many)) * _ODD
-        found ^= found >> _SHIFT
-        at, left = at + _EIGHT, left - 8
-    return found
-
-
 @kernel
 def number_texts(address: Any, length: Any, seed: Any, table: Any, first: Any, numbers: Any) -> Any:
     """Give equal texts one number; ``first`` gets the first row of each. ``table`` is a hash table of zeros: a power of two of
@@ -59,7 +33,7 @@ def number_texts(address: Any, length: Any, seed: Any, table: Any, first: Any, n
     count, mask = np.int32(0), np.uint64(table.shape[0] - 1)
     for pair in range(address.shape[0]):
         size = length[pair]
-        place = _hash(address[pair], size, seed) & mask
+        place = hash_bytes(address[pair], size, seed) & mask
         while True:
             known = table[place]
             if known == 0:

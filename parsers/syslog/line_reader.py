@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Parsed
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import Texts, owned_array, taken
 from etl.scanner.engines import find_invalid_utf8
 from etl.scanner.scanner import Scanner
@@ -105,7 +105,7 @@ class LineReader:
         marked = pc.starts_with(message.view(pa.binary()), BOM)
         for texts in (captured["elements"], pc.if_else(marked, message, None) if marked.true_count else None):
             if texts is not None and (broken := find_invalid_utf8(owned_array(texts))) is not None:
-                failures.add(truth(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
+                failures.add(boolean_values(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
         if "event.sequence" not in self._wanted:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import same_bytes
 from etl.columns.intrinsics import load_byte
 from etl.columns.kernels import kernel, part
 
@@ -85,20 +86,12 @@ def _value_end(at: Any, end: Any, strict: Any) -> Any:
 
 
 @part
-def _same(at: Any, other: Any, length: Any) -> Any:
-    k = np.uint64(0)
-    while k < np.uint64(length) and load_byte(at + k) == load_byte(other + k):
-        k += _ONE
-    return k == np.uint64(length)
-
-
-@part
 def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
     """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
     if count >= MOST_NAMES:
         return True
     for place in range(count):
-        if seen[1, place] == length and _same(at, np.uint64(seen[0, place]), length):
+        if seen[1, place] == length and same_bytes(at, np.uint64(seen[0, place]), length):
             return True
     seen[0, count], seen[1, count] = np.int64(at), length
     return False

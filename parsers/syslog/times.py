@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import owned_array, taken
 from parsers.timestamp.column_reader import instant_column
 from parsers.timestamp.formats import TimeZoneContext, unambiguous_reader
@@ -54,10 +54,10 @@ def time_reader(timezone: str, now: int, year: int | None) -> TimeReader:
     def read(texts: pa.Array, zones: pa.Array) -> tuple[pa.Array, Bools]:
         micros, good = here(texts)
         if zones.null_count < len(zones):
-            rows = np.flatnonzero(truth(zones.is_valid()))
+            rows = np.flatnonzero(boolean_values(zones.is_valid()))
             values, fits = utc(taken(texts, rows))
             micros[rows], good[rows] = _shift(values, fits, owned_array(taken(zones, rows)))
-        present = truth(texts.is_valid())
+        present = boolean_values(texts.is_valid())
         return instant_column(micros, good), present & ~good
 
     return read
@@ -73,7 +73,7 @@ def _compile_read(context: TimeZoneContext) -> Read:
 
     def read(texts: pa.Array) -> tuple[Ints, Bools]:
         micros, good = layouts(texts)
-        rest = np.flatnonzero(truth(texts.is_valid()) & ~good)
+        rest = np.flatnonzero(boolean_values(texts.is_valid()) & ~good)
         if len(rest):
             distinct = owned_array(taken(texts, rest)).cast(pa.string()).dictionary_encode()
             written, zones = _normalize(distinct.dictionary)

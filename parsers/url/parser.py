@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema, TypeName, nested_schema, parse_type
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import owned_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
@@ -173,7 +173,7 @@ class Url(Parser):
             if parameters is not None:
                 columns |= parameters.columns(query)
             if failed is not None:
-                columns = {name: null_where(column, truth(failed)) for name, column in columns.items()}
+                columns = {name: null_where(column, boolean_values(failed)) for name, column in columns.items()}
             return Parsed(columns, failed, "is no URL")
 
         return parse

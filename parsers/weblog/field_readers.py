@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.columns.addresses import truth
+from etl.columns.text_layout import boolean_values
 from etl.columns.texts import Texts, owned_array, taken
 from etl.scanner.scanner import Scan
 from parsers.common.view_values import dash_is_null, empty_where, replace_rows
@@ -106,7 +106,7 @@ def _nanoseconds(times: pa.DoubleArray, scale: int) -> pa.Int64Array:
 
 def _lost(texts: pa.Array, found: pa.Array) -> Bools | None:
     """Where a text gave no value."""
-    return truth(pc.and_(texts.is_valid(), pc.is_null(found))) if found.null_count > texts.null_count else None
+    return boolean_values(pc.and_(texts.is_valid(), pc.is_null(found))) if found.null_count > texts.null_count else None
 
 
 def _text(name: str, layouts: Sequence[LineLayout], unescape: bool) -> Reader:
@@ -119,9 +119,9 @@ def _text(name: str, layouts: Sequence[LineLayout], unescape: bool) -> Reader:
         texts = scan.captures[name]
         there = np.isin(scan.pattern, always) if always else np.zeros(len(texts), bool)
         for mark in marks:
-            there |= truth(scan.captures[mark].is_valid())
+            there |= boolean_values(scan.captures[mark].is_valid())
         if name == LINE:
-            there &= ~truth(scan.captures["http.request.method"].is_valid())
+            there &= ~boolean_values(scan.captures["http.request.method"].is_valid())
         texts = dash_is_null(empty_where(texts, there))
         return Read(_unescape(texts) if unescape else texts)
 
@@ -133,7 +133,7 @@ def _unescape(texts: pa.Array) -> pa.Array:
 
     A loop over the few texts with a backslash: each has to be decoded by itself.
     """
-    rows = Texts.of(texts).have(ord("\\")).nonzero()[0]
+    rows = Texts.of(texts).contains_byte(ord("\\")).nonzero()[0]
     if not len(rows):
         return texts
     written = owned_array(taken(texts, rows)).to_pylist()

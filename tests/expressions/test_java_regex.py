@@ -12,8 +12,8 @@ from java_patterns import patterns, texts
 
 from etl.expressions import analyse, compile_expression, java_regex
 from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_groups import has_perl_semantics
 from etl.expressions.pattern_rewrites import simplify_end, with_capture
+from etl.expressions.regex_calls import has_perl_semantics
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
 

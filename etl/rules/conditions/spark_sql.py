@@ -46,7 +46,7 @@ def parse_sql_condition(where: str, schema: Schema) -> Condition:
         raise BindError("; ".join(finding.message for finding in analysis.findings if finding.severity == "error"))
     if analysis.spark_reason:
         raise BindError(f"it needs Spark, where rules do not run: {analysis.spark_reason}")
-    if analysis.type not in (pa.bool_(), pa.null()):
+    if not analysis.is_condition:
         raise BindError(f"a condition is needed, and {where!r} is {format_type(analysis.type)}")
     from sqlglot.dialects.spark import Spark
 
@@ -127,7 +127,7 @@ def _parse_part(text: str, schema: Schema, truth: bool) -> Condition:
     from etl.expressions.tree import parse
 
     analysis = analyse(text, schema)
-    if analysis.errors or analysis.spark_reason or analysis.type not in (pa.bool_(), pa.null()):
+    if analysis.errors or analysis.spark_reason or not analysis.is_condition:
         raise _IndivisibleError
     fields = tuple(sorted(analysis.fields))
     if len(fields) == 1:

@@ -6,34 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import PREFETCH_DISTANCE, hash_bytes, prefetch_text, same_bytes
 from etl.columns.intrinsics import load_byte, load_long, store_byte, store_long
 from etl.columns.kernels import kernel, part
-from etl.columns.prefetching import AHEAD, prefetch_text
-from etl.columns.same_bytes import same_bytes
 
 EIGHT, ONE = np.uint64(8), np.uint64(1)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-
-
-@part
-def _hash(at: Any, size: Any) -> Any:
-    hash_ = np.uint64(size) * _MIX
-    end = at + np.uint64(size)
-    if size >= 8:
-        last = end - EIGHT
-        while at < last:
-            hash_ = (hash_ ^ load_long(at)) * _MIX
-            hash_ ^= hash_ >> _HALF
-            at += EIGHT
-        rest = load_long(last)
-    else:
-        rest = np.uint64(0)
-        while at < end:
-            rest = rest << EIGHT | np.uint64(load_byte(at))
-            at += ONE
-    hash_ = (hash_ ^ rest) * _MIX
-    return hash_ ^ (hash_ >> _HALF)
+_SEED = np.uint64(0)
 
 
 @part
@@ -62,13 +40,13 @@ def number_texts(
     mask = np.uint64(table.shape[0] - 1)
     texts = address.shape[0]
     for n in range(texts):
-        if n + AHEAD < texts:
-            prefetch_text(address[n + AHEAD], length[n + AHEAD])
+        if n + PREFETCH_DISTANCE < texts:
+            prefetch_text(address[n + PREFETCH_DISTANCE], length[n + PREFETCH_DISTANCE])
         size = length[n]
         if size < 0:
             code[n] = -1
             continue
-        hash_ = _hash(address[n], size)
+        hash_ = hash_bytes(address[n], size, _SEED)
         slot = hash_ & mask
         while True:
             text = table[slot]

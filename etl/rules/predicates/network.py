@@ -92,7 +92,7 @@ class NetworkFinder:
 
         from etl.columns.texts import owned_array, taken
 
-        rows = np.flatnonzero(texts.have(ord(":")))
+        rows = np.flatnonzero(texts.contains_byte(ord(":")))
         addresses: list[Any] = []
         for text in owned_array(taken(array, rows)).to_pylist():
             try:

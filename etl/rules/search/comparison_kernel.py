@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import same_bytes
 from etl.columns.kernels import kernel
-from etl.columns.same_bytes import same_bytes
 
 
 @kernel

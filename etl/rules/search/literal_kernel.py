@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from etl.columns.byte_runs import PREFETCH_DISTANCE, prefetch_text
 from etl.columns.intrinsics import equal_bytes, load_byte, load_word
 from etl.columns.kernels import inlined, kernel, part
-from etl.columns.prefetching import AHEAD, prefetch_text
 from etl.rules.search.edge_kernel import find_at_edges
 from etl.rules.search.match_kernel import FOUR, ONE, SIXTEEN, THREE, equals_literal, record_hit
 
@@ -167,8 +167,8 @@ def find(
     """
     count, texts = 0, address.shape[0]
     for text in range(first, texts):
-        if text + AHEAD < texts:
-            prefetch_text(address[text + AHEAD], length[text + AHEAD])
+        if text + PREFETCH_DISTANCE < texts:
+            prefetch_text(address[text + PREFETCH_DISTANCE], length[text + PREFETCH_DISTANCE])
         if length[text] < 0:
             continue
         before = count

@@ -67,7 +67,7 @@ def store(build: Any, value: Any, address: Any) -> None:
 
 
 def emit_page_check(build: Any, address: Any) -> Any:
-    """Whether the 16 bytes at an address are in one page of memory (see `etl.columns.views.loads_safely`)."""
+    """Whether the 16 bytes at an address are in one page of memory (see `etl.columns.byte_runs.loads_safely`)."""
     return build.icmp_unsigned("<=", build.and_(address, LONG(PAGE - 1)), LONG(PAGE - SIXTEEN))
 
 

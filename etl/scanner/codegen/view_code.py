@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from etl.columns.layout import INLINE
+from etl.columns.text_layout import INLINE
 from etl.scanner.codegen.code_writer import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, emit_page_check, load, splat, store
 
 

@@ -1,4 +1,9 @@
-"""Locates the texts of a column: the address and length of each, for every text type."""
+"""The layout of text columns in memory: locates the address and length of each text, for every text type.
+
+A view has 16 bytes. The first 4 are the length of its text; the rest is the text itself if it has at most `INLINE` bytes, else
+its first 4 bytes, the number of its buffer and its offset there, 4 bytes each (Arrow Columnar Format, "Variable-size Binary
+View Layout").
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+
+INLINE = 12
+"""Bytes of the longest text that is stored inside its view."""
 
 Located: TypeAlias = tuple[Any, Any, pa.Buffer | None, int, pa.Array]
 """Addresses, lengths, the buffer of all texts and its address, and the owner of the memory: the fields of `Texts`."""
@@ -16,7 +24,7 @@ def located(array: pa.Array) -> Located:
     return _LOCATE[array.type](array)
 
 
-def truth(mask: pa.BooleanArray) -> Any:
+def boolean_values(mask: pa.BooleanArray) -> Any:
     """bool[n] of an array without nulls."""
     return mask.to_numpy(zero_copy_only=False)
 
@@ -52,7 +60,7 @@ def _located_strings(width: str) -> Callable[[pa.Array], Located]:
         bits, bounds, data = array.buffers()
         address, length = _room(array)
         if not len(array) or data is None:
-            length[:] = np.where(truth(array.is_valid()), 0, -1)
+            length[:] = np.where(boolean_values(array.is_valid()), 0, -1)
             address[:] = address_of(bounds)
             return address, length, None, 0, array
         offsets = np.frombuffer(bounds, width)[array.offset : array.offset + len(array) + 1]

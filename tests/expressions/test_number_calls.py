@@ -1,4 +1,4 @@
-"""Numbers in other bases."""
+"""Number functions: ``conv``."""
 
 from __future__ import annotations
 

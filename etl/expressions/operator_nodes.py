@@ -1,0 +1,200 @@
+"""Binds the operators of a syntax tree: comparisons, arithmetic, logic, ``in``, ``between``, ``like``, ``rlike``, ``||``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from etl.api import format_type
+from etl.expressions import arithmetic, conditional_calls, hints, logic, regex_calls, text_calls, texts
+from etl.expressions import bound_node as b
+from etl.expressions.arguments import MisuseError, as_text
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.casts import cast
+from etl.expressions.like_patterns import like
+from etl.expressions.signatures import operator_type
+from etl.expressions.widening import (
+    BOOLEAN,
+    DOUBLE,
+    FLOATS,
+    INT64,
+    INTEGERS,
+    NULL,
+    STRING,
+    common_type_of,
+    is_decimal,
+)
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+    from etl.expressions.binder import Binder
+
+
+def bind_comparison(operator: str) -> Callable[[Binder, Node], BoundNode]:
+    def bind(binder: Binder, node: Node) -> BoundNode:
+        joined = hints.joined_conditions(node)
+        if joined is not None:
+            binder.report("bad-expression", "'||' joins texts in Spark SQL", joined, "between conditions write or")
+            return b.spark_only("a comparison with a condition", BOOLEAN)
+        left, right = binder.bind(node.this), binder.bind(node.expression)
+        if operator != "<=>":
+            _warn_of_constants(binder, node, left, right)
+        return conditional_calls.compare(operator, left, right)
+
+    return bind
+
+
+def _warn_of_constants(binder: Binder, node: Node, left: BoundNode, right: BoundNode) -> None:
+    """Warn of a comparison with null, which is never true, and of one of two constants, which reads no field."""
+    for side, other in ((node.this, node.expression), (node.expression, node.this)):
+        if type(other).__name__ == "Null":
+            shown = side.sql(dialect="spark")
+            binder.warn("null-comparison", "a comparison with null is never true", node, f"write {shown} is null, or is not null")
+            return
+        if left.is_literal and right.is_literal and side.args.get("is_string") and side.name in binder.schema.names:
+            binder.warn("text-not-field", f"{side.name!r} in quotes is a text, and not the field", side, "leave out the quotes")
+            return
+
+
+def bind_arithmetic(
+    build: Callable[[str, BoundNode, BoundNode, pa.DataType], BoundNode], operator: str
+) -> Callable[[Binder, Node], BoundNode]:
+    def bind(binder: Binder, node: Node) -> BoundNode:
+        left, right = binder.bind(node.this), binder.bind(node.expression)
+        known = operator_type(f"operator {operator}", left, right)
+        if operator == "+" and STRING in (left.type, right.type):
+            _check_plus(node, left, right)
+        type_ = common_type_of([left.type, right.type])
+        if operator == "/" and type_ in INTEGERS:  # a text beside a whole number has to be one too
+            left, right = (cast(side, type_) if side.type == STRING else side for side in (left, right))
+            type_ = DOUBLE
+        if type_ not in (*INTEGERS, *FLOATS):
+            return b.spark_only(_no_arithmetic(operator, left, right), known)
+        made = build(operator, left, right, type_)
+        return made if operator in ("/", "div") else b.or_unknown(made, left, right)
+
+    return bind
+
+
+def _check_plus(node: Node, left: BoundNode, right: BoundNode) -> None:
+    """Raise MisuseError for ``'a' + n``: Spark casts the text to a number, which always fails if it is none."""
+    for side, bound in ((node.this, left), (node.expression, right)):
+        if bound.is_literal and bound.type == STRING and not _is_number_text(bound.value):
+            hint = f"to join texts: {node.this.sql(dialect='spark')} || {node.expression.sql(dialect='spark')}"
+            raise MisuseError(f"'+' adds numbers, and {side.name!r} is none", hint=hint)
+
+
+def _is_number_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_arithmetic(operator: str, left: BoundNode, right: BoundNode) -> str:
+    if left.reason or right.reason:
+        return left.reason or right.reason or ""
+    if is_decimal(left.type) or is_decimal(right.type):
+        return "decimals are computed by Spark (1.5 is one; 1.5D or 1.5e0 is a double)"
+    return f"{format_type(left.type)} {operator} {format_type(right.type)} has no Arrow form"
+
+
+def whole_division(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
+    return (
+        arithmetic.whole_divide(left, right) if type_ in INTEGERS else b.spark_only("'div' of fractions has no Arrow form", INT64)
+    )
+
+
+def bind_connective(combine: Callable[..., BoundNode]) -> Callable[[Binder, Node], BoundNode]:
+    return lambda binder, node: combine(*(binder.condition(part) for part in node.flatten()))
+
+
+def bind_is(binder: Binder, node: Node) -> BoundNode:
+    value, wanted = binder.bind(node.this), type(node.expression).__name__
+    if wanted == "Null":
+        return logic.is_null(value)
+    if wanted == "Boolean":
+        return conditional_calls.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
+    return binder.foreign(node)
+
+
+def bind_in(binder: Binder, node: Node) -> BoundNode:
+    if not node.expressions:
+        return binder.foreign(node)
+    value, items = binder.bind(node.this), [binder.bind(item) for item in node.expressions]
+    several = list({(item.type, item.is_literal): item for item in items}.values())
+    for item in several:
+        operator_type("operator in", value, item)
+        operator_type("operator in", several[0], item)
+    return logic.one_of(value, items) or b.spark_only("'in' of values of these types has no Arrow form", BOOLEAN)
+
+
+def bind_between(binder: Binder, node: Node) -> BoundNode:
+    value, low, high = (binder.bind(node.args[name]) for name in ("this", "low", "high"))
+    if node.args.get("symmetric"):
+        return b.spark_only("between symmetric has no Arrow form", BOOLEAN)
+    return logic.both(conditional_calls.compare(">=", value, low), conditional_calls.compare("<=", value, high))
+
+
+def bind_like(binder: Binder, node: Node, escape: str = "\\") -> BoundNode:
+    value = binder.bind(node.this)
+    operator_type("operator like", value, b.literal("", STRING))
+    if type(node.expression).__name__ not in ("Literal", "RawString"):
+        binder.bind(node.expression)
+        return b.spark_only("LIKE with a computed pattern or a list has no Arrow form", BOOLEAN)
+    pattern = node.expression.this
+    if "*" in pattern and not re.search("[%_]", pattern):
+        binder.warn(
+            "glob-in-like", f"in {pattern!r} the '*' is a letter like others", node, f"write {pattern.replace('*', '%')!r}"
+        )
+    if type(node).__name__ == "ILike":  # in Spark too, both sides in lower case
+        value, pattern = text_calls.text_function(texts.lower)(value), pattern.lower()
+    try:
+        kernel = like(pattern, escape)
+    except ValueError as error:
+        raise MisuseError(f"LIKE {node.expression.this!r}: {error}", "bad-pattern") from error
+    return b.apply_failing(BOOLEAN, kernel, as_text(value))
+
+
+def bind_escape(binder: Binder, node: Node) -> BoundNode:
+    if type(node.this).__name__ not in ("Like", "ILike") or len(node.expression.name) != 1:
+        return binder.foreign(node)
+    found = bind_like(binder, node.this, node.expression.name)
+    return logic.negated(found) if node.this.args.get("negate") else found
+
+
+def bind_concatenation(binder: Binder, node: Node) -> BoundNode:
+    left, right = binder.bind(node.this), binder.bind(node.expression)
+    operator_type("operator ||", left, right)
+    return text_calls.concat(left, right)
+
+
+def bind_rlike(binder: Binder, node: Node) -> BoundNode:
+    value, pattern = binder.bind(node.this), binder.bind(node.expression)
+    operator_type("operator rlike", value, pattern)
+    return regex_calls.rlike(value, pattern)
+
+
+def bind_element(binder: Binder, node: Node) -> BoundNode:
+    """``tags[0]``, ``labels['app']``."""
+    value, *index = [binder.bind(part) for part in node.iter_expressions()]
+    if len(index) != 1:
+        return b.spark_only("reading an element has no Arrow form")
+    operator_type("operator []", value, *index)
+    type_ = value.type.value_type if pa.types.is_list(value.type) else NULL
+    return b.spark_only("reading an element has no Arrow form", value.type.item_type if pa.types.is_map(value.type) else type_)
+
+
+def bind_operator(sign: str) -> Callable[[Binder, Node], BoundNode]:
+    """An operator that only Spark computes."""
+
+    def bind(binder: Binder, node: Node) -> BoundNode:
+        operands = [binder.bind(part) for part in node.iter_expressions()]
+        return b.spark_only(f"{sign!r} has no Arrow form", operator_type(f"operator {sign}", *operands))
+
+    return bind
