@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
-from etl.expressions.number_casts import bounds
 from etl.expressions.rows import Rows
+from etl.expressions.values.number_casts import bounds
 from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT64, INTEGERS, is_decimal
 
 # ── Comparisons ───────────────────────────────────────────────────────────────────────────────────

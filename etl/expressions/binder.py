@@ -12,15 +12,17 @@ import pyarrow as pa
 
 from etl.api import Finding, Schema, format_type, visible
 from etl.expressions import bound_node as b
-from etl.expressions import hints, lambdas, logic, signatures
-from etl.expressions.arguments import MisuseError
+from etl.expressions import hints, logic
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import lambdas
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.calls.functions import FUNCTIONS
 from etl.expressions.casts import cast, is_truth
-from etl.expressions.functions import FUNCTIONS
 from etl.expressions.nodes import NODES
-from etl.expressions.spark_names import CODE_RUNNERS
-from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
-from etl.expressions.struct_types import STRUCTS, struct_type
+from etl.expressions.signatures import lookup
+from etl.expressions.signatures.spark_names import CODE_RUNNERS
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+from etl.expressions.signatures.struct_types import STRUCTS, struct_type
 from etl.expressions.tree import start
 from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
 
@@ -149,7 +151,7 @@ class Binder:
 
     def function(self, name: str, node: Node, args: list[BoundNode]) -> BoundNode:
         """Bind a call of a function by its name."""
-        if name in signatures.many_rows():
+        if name in lookup.many_rows():
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
         if name in CODE_RUNNERS:
             raise MisuseError(f"{name} would run code of its own, and is not allowed", "bad-expression")
@@ -157,7 +159,7 @@ class Binder:
             hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
             self.report("unknown-function", f"there is no function {name!r}", node, hint)
             return b.spark_only(f"{name}() has no Arrow form")
-        type_ = self.checked(node, args, lambda: signatures.result_type(name, args))
+        type_ = self.checked(node, args, lambda: lookup.result_type(name, args))
         function = FUNCTIONS.get(name)
         if type_ == NULL and name in STRUCTS:
             type_ = struct_type(name, node, args)

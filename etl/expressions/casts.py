@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from etl.api import TIMESTAMP, format_type
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.number_casts import (
+from etl.expressions.rows import Rows, broadcast
+from etl.expressions.values.number_casts import (
     BLANKS,
     Converted,
     bounds,
@@ -23,8 +24,7 @@ from etl.expressions.number_casts import (
     truncate,
     where_any,
 )
-from etl.expressions.rows import Rows, broadcast
-from etl.expressions.times import outside_calendar, parse_dates, parse_timestamps, print_timestamps
+from etl.expressions.values.times import outside_calendar, parse_dates, parse_timestamps, print_timestamps
 from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal
 
 Convert: TypeAlias = Callable[[Any], Converted]

@@ -16,8 +16,8 @@ def register(session: SparkSession) -> None:
     """Register the engine's functions in a Spark session, so that `Analysis.spark_sql` runs there."""
     from pyspark.sql.types import BooleanType, StringType
 
-    from etl.expressions.addresses import ip_in
-    from etl.expressions.community_id import community_id
+    from etl.expressions.values.addresses import ip_in
+    from etl.expressions.values.community_id import community_id
 
     session.udf.register("ip_in", ip_in, BooleanType())
     session.udf.register("community_id", community_id, StringType())

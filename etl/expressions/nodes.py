@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions import arithmetic, conditional_calls, hints, logic, text_calls
+from etl.expressions import arithmetic, hints, logic
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import conditional_calls, text_calls
+from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.casts import cast
 from etl.expressions.operator_nodes import (
     bind_arithmetic,
@@ -29,8 +30,8 @@ from etl.expressions.operator_nodes import (
     bind_rlike,
     whole_division,
 )
-from etl.expressions.signatures import castable, operator_type
-from etl.expressions.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+from etl.expressions.signatures.lookup import castable, operator_type
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.widening import (
     BOOLEAN,
     DOUBLE,

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.expressions import arithmetic, conditional_calls, hints, logic, regex_calls, text_calls, texts
+from etl.expressions import arithmetic, hints, logic
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError, as_text
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import conditional_calls, regex_calls, text_calls
+from etl.expressions.calls.arguments import MisuseError, as_text
 from etl.expressions.casts import cast
-from etl.expressions.like_patterns import like
-from etl.expressions.signatures import operator_type
+from etl.expressions.patterns.like import like
+from etl.expressions.signatures.lookup import operator_type
+from etl.expressions.values import texts
 from etl.expressions.widening import (
     BOOLEAN,
     DOUBLE,

@@ -121,7 +121,7 @@ class Related(ArrowStep):
         import pyarrow.compute as pc
 
         from etl.columns.texts import owned_array
-        from etl.expressions.community_id import community_ids
+        from etl.expressions.values.community_id import community_ids
 
         source, destination, transport = (owned_array(batch.column(name)) for name in _FLOW)
         port, other_port = self._ports(batch, transport)

@@ -13,7 +13,7 @@ from typing import Any
 
 from etl.api import Finding
 from etl.expressions import BadExpressionError, parse_statements
-from etl.expressions.spark_names import CODE_RUNNERS
+from etl.expressions.signatures.spark_names import CODE_RUNNERS
 
 GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
 

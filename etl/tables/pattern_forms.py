@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from etl.expressions.like_patterns import ANY_TEXT, like_tree, parse_like
+from etl.expressions.patterns.like import ANY_TEXT, like_tree, parse_like
 from etl.rules.search.regex_literals import required_literals
 from etl.rules.search.regex_search import choose_engine
 from etl.scanner.regex_printer import format_regex

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.expressions import analyse, compile_expression
-from etl.expressions.community_id import community_id, community_ids
+from etl.expressions.values.community_id import community_id, community_ids
 
 VECTORS = yaml.safe_load((Path(__file__).parent / "community_ids.yaml").read_text())
 FIELDS = pa.schema(

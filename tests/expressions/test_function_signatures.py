@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from etl.api import format_type, parse_type
-from etl.expressions import analyse, signatures
-from etl.expressions.signature_probe import probe
+from etl.expressions import analyse
+from etl.expressions.signatures import lookup
+from etl.expressions.signatures.probe import probe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +113,7 @@ def test_lint_reports_nothing_if_types_do_not_decide(text: str) -> None:
 
 # ── Against Spark ─────────────────────────────────────────────────────────────────────────────────
 
-SIGNATURES: dict[str, Any] = json.loads(Path(signatures.__file__).with_name("signatures.json").read_text("utf-8"))["signatures"]
+SIGNATURES: dict[str, Any] = json.loads(Path(lookup.__file__).with_name("lookup.json").read_text("utf-8"))["signatures"]
 FUNCTIONS = sorted(name for name in SIGNATURES if " " not in name)
 
 LEAF = st.sampled_from([*COLUMNS, "1", "0", "-1", "1.5D", "true", "'1'", "'year'", "date'2020-01-01'", "3000000000L"])
@@ -221,7 +222,7 @@ def test_the_committed_signatures_are_spark_s(spark: SparkSession) -> None:
 
     found = probe(spark, names)["signatures"]
 
-    assert found == {name: SIGNATURES[name] for name in names}, "refresh: python -m etl.expressions.signature_probe FILE"
+    assert found == {name: SIGNATURES[name] for name in names}, "refresh: python -m etl.expressions.signatures.probe FILE"
 
 
 @pytest.mark.spark

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from java_patterns import patterns, texts
 
-from etl.expressions import analyse, compile_expression, java_regex
-from etl.expressions.java_characters import NoFormError
-from etl.expressions.pattern_rewrites import simplify_end, with_capture
-from etl.expressions.regex_calls import has_perl_semantics
+from etl.expressions import analyse, compile_expression
+from etl.expressions.calls.regex_calls import has_perl_semantics
+from etl.expressions.patterns import java_regex
+from etl.expressions.patterns.java_characters import NoFormError
+from etl.expressions.patterns.rewrites import simplify_end, with_capture
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
 

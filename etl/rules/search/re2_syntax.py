@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from etl.expressions import java_regex
-from etl.expressions.java_characters import NoFormError
-from etl.expressions.searches import search_tree
+from etl.expressions.patterns import java_regex
+from etl.expressions.patterns.java_characters import NoFormError
+from etl.expressions.patterns.searches import search_tree
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Node

@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import Literal
 
-from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_regex import parse
+from etl.expressions.patterns.java_characters import NoFormError
+from etl.expressions.patterns.java_regex import parse
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Atomic, Capture, Chars, Choice, Edge, Group, Node, Repeat
 from etl.scanner.tree import Sequence as Parts

@@ -1,6 +1,6 @@
 """The argument and result types of Spark's functions and operators, from `signatures.json`, which is read at first use.
 
-Types are distinguished as far as `signature_types.CODES` distinguish them. For other types, for constants other than texts and
+Types are distinguished as far as `types.CODES` distinguish them. For other types, for constants other than texts and
 whole numbers, and for calls that were not probed, nothing is refused.
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions.arguments import MisuseError
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.signature_messages import COUNT_HINTS, miscounted, misuse_hint, refused, refused_pair
-from etl.expressions.signature_types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, PAIRED, Argument
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.signatures.messages import COUNT_HINTS, miscounted, misuse_hint, refused, refused_pair
+from etl.expressions.signatures.types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, PAIRED, Argument
 from etl.expressions.widening import INT32, NULL, STRING
 
 _FILE = Path(__file__).with_name("signatures.json")

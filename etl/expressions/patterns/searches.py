@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import owned_array
-from etl.expressions.pattern_rewrites import make_lazy, simplify_end, with_capture
+from etl.expressions.patterns.rewrites import make_lazy, simplify_end, with_capture
 from etl.expressions.rows import Rows
 from etl.scanner.char_class import ANY
 from etl.scanner.scanner import Scan, Scanner

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.expressions.signature_types import BITS, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, Argument
+from etl.expressions.signatures.types import BITS, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, Argument
 from etl.expressions.widening import STRING
 
 

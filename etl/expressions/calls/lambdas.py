@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from etl.api import format_type
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.widening import BOOLEAN, INT32, NULL, STRING
 
 if TYPE_CHECKING:

@@ -9,20 +9,19 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from etl.api import parse_type
-from etl.expressions import (
-    arithmetic,
+from etl.expressions import arithmetic, logic
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import (
     arrays,
     conditional_calls,
-    logic,
     number_calls,
     regex_calls,
     text_calls,
-    texts,
     time_calls,
 )
-from etl.expressions.arguments import no_form
-from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import no_form
 from etl.expressions.casts import cast
+from etl.expressions.values import texts
 from etl.expressions.widening import BOOLEAN, FLOATS, INT32
 
 

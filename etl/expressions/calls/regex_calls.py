@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
-from etl.expressions import java_regex, searches
-from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_regex import Regex
-from etl.expressions.replacements import re2_pattern, re2_replacement
+from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
+from etl.expressions.patterns import java_regex, searches
+from etl.expressions.patterns.java_characters import NoFormError
+from etl.expressions.patterns.java_regex import Regex
+from etl.expressions.patterns.replacements import re2_pattern, re2_replacement
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError

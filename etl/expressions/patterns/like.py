@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from etl.expressions.patterns.searches import Kernel, matches
 from etl.expressions.rows import Rows
-from etl.expressions.searches import Kernel, matches
 from etl.scanner.char_class import ANY, one_of
 from etl.scanner.tree import Chars, Edge, Node, Repeat, sequence
 

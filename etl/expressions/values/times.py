@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.expressions.number_casts import BLANKS
+from etl.expressions.values.number_casts import BLANKS
 
 _MONTH_AND_DAY = r"(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
 _ZONE = r"Z|(?:UTC|GMT|UT)?[+-](?:[0-9]{1,2}(?::[0-9]{1,2}|:[0-9]{2}:[0-9]{2})?|[0-9]{4}|[0-9]{6})|UTC|UT|GMT0?"

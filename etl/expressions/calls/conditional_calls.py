@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from etl.expressions import arithmetic, logic
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError, no_form
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError, no_form
 from etl.expressions.casts import cast
-from etl.expressions.signatures import operator_type
+from etl.expressions.signatures.lookup import operator_type
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of
 
 

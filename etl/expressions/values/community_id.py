@@ -55,7 +55,7 @@ def community_ids(
     Addresses and transport are texts, ports whole numbers, all of one length.
     """
     from etl.columns.texts import Texts
-    from etl.expressions.community_id_kernel import flow_ids
+    from etl.expressions.values.community_id_kernel import flow_ids
 
     one, other, protocols = Texts.of(source), Texts.of(destination), _protocols(transport)
     ids, valid = np.zeros((len(protocols), _LENGTH), np.uint8), np.empty(len(protocols), bool)

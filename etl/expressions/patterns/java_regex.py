@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from etl.expressions.java_characters import LINE_ENDS, CharacterReader, NoFormError
+from etl.expressions.patterns.java_characters import LINE_ENDS, CharacterReader, NoFormError
 from etl.scanner.char_class import ANY, one_of
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import Atomic, Chars, Choice, Edge, Group, Look, Node, Repeat, sequence

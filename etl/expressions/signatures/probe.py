@@ -1,6 +1,7 @@
 """Probes Spark's analyser for the argument and result types of each function, operator and cast: `signatures.json`.
 
-Refresh the file after an update of Spark: ``python -m etl.expressions.signature_probe etl/expressions/signatures.json``.
+Refresh the file after an update of Spark:
+``python -m etl.expressions.signatures.probe etl/expressions/signatures/signatures.json``.
 
 Nothing is computed: expressions over columns and constants of known types are analysed only. One and two arguments are probed
 with every combination of types; of more arguments, each is varied alone around the combinations that Spark accepts.
@@ -16,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from etl.expressions.signature_types import (
+from etl.expressions.signatures.types import (
     BY_VALUE,
     CAST_TARGETS,
     CODES,

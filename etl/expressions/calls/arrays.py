@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal
 from etl.expressions.casts import cast
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import ATOMIC, STRING, common_type_of

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 from etl.expressions import bound_node as b
-from etl.expressions import time_patterns
-from etl.expressions.arguments import no_form, text_literal
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import no_form, text_literal
 from etl.expressions.casts import cast, converted, floor_divide
 from etl.expressions.rows import Rows
-from etl.expressions.times import outside_calendar
+from etl.expressions.values import time_patterns
+from etl.expressions.values.times import outside_calendar
 from etl.expressions.widening import DATE, INT32, INT64, NULL, STRING
 
 

@@ -7,9 +7,9 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions.java_characters import NoFormError
-from etl.expressions.java_regex import Regex
-from etl.expressions.pattern_rewrites import with_capture
+from etl.expressions.patterns.java_characters import NoFormError
+from etl.expressions.patterns.java_regex import Regex
+from etl.expressions.patterns.rewrites import with_capture
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Group, Node, Repeat, backtracking_reason, walk
 from etl.scanner.tree_analysis import first_bytes

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from etl.api import TIMESTAMP
 from etl.expressions import arithmetic
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError, as_text, no_form, whole_literal
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError, as_text, no_form, whole_literal
 from etl.expressions.rows import Rows, broadcast
 from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_number
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from etl.expressions.casts import Convert
-from etl.expressions.texts import escaped
-from etl.expressions.times import timestamps
+from etl.expressions.values.texts import escaped
+from etl.expressions.values.times import timestamps
 
 _PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']+)'|(?P<mark>[^A-Za-z0-9'\[\]{}#])")
 _PARTS = {

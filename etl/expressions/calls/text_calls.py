@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions import addresses, like_patterns, texts
 from etl.expressions import bound_node as b
-from etl.expressions.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.casts import cast
+from etl.expressions.patterns import like
 from etl.expressions.rows import Rows, broadcast
+from etl.expressions.values import addresses, texts
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
@@ -69,7 +70,7 @@ def contains(text: BoundNode, part: BoundNode) -> BoundNode:
     searched = text_literal(part)
     if searched is None:
         return no_form("contains() with a computed text", BOOLEAN)
-    return b.apply_failing(BOOLEAN, like_patterns.contains(searched), as_text(text))
+    return b.apply_failing(BOOLEAN, like.contains(searched), as_text(text))
 
 
 def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[BoundNode, BoundNode], BoundNode]:
@@ -137,7 +138,7 @@ def community_id(
     parts = (as_text(source), as_text(destination), *ports, as_text(transport))
 
     def run(rows: Rows) -> Any:
-        from etl.expressions.community_id import community_ids
+        from etl.expressions.values.community_id import community_ids
 
         one, other, port, other_port, protocol = (
             broadcast(part.run(rows), rows.length) for part in parts if part.run is not None
