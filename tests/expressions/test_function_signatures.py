@@ -113,7 +113,7 @@ def test_lint_reports_nothing_if_types_do_not_decide(text: str) -> None:
 
 # ── Against Spark ─────────────────────────────────────────────────────────────────────────────────
 
-SIGNATURES: dict[str, Any] = json.loads(Path(lookup.__file__).with_name("lookup.json").read_text("utf-8"))["signatures"]
+SIGNATURES: dict[str, Any] = json.loads(Path(lookup.__file__).with_name("signatures.json").read_text("utf-8"))["signatures"]
 FUNCTIONS = sorted(name for name in SIGNATURES if " " not in name)
 
 LEAF = st.sampled_from([*COLUMNS, "1", "0", "-1", "1.5D", "true", "'1'", "'year'", "date'2020-01-01'", "3000000000L"])
