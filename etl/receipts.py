@@ -16,9 +16,9 @@ LONGEST_EXAMPLE = 4096
 
 @dataclass(slots=True)
 class Counts:
-    """Events at one step of a segment: ``came + made = left + filtered + dead``."""
+    """Events at one step of a segment: ``incoming + made = left + filtered + dead``."""
 
-    came: int = 0
+    incoming: int = 0
     left: int = 0
     filtered: int = 0
     dead: int = 0
@@ -27,7 +27,7 @@ class Counts:
 
     def add(self, other: Counts) -> None:
         """Sum in place."""
-        self.came += other.came
+        self.incoming += other.incoming
         self.left += other.left
         self.filtered += other.filtered
         self.dead += other.dead
@@ -36,10 +36,10 @@ class Counts:
 
 @dataclass(slots=True)
 class Delivered:
-    """Events at one sink: ``came = taken + dead + spooled``, and why its buffer was written how often."""
+    """Events at one sink: ``incoming = accepted + dead + spooled``, and why its buffer was written how often."""
 
-    came: int = 0
-    taken: int = 0
+    incoming: int = 0
+    accepted: int = 0
     dead: int = 0
     spooled: int = 0
     retries: int = 0
@@ -47,8 +47,8 @@ class Delivered:
 
     def add(self, other: Delivered) -> None:
         """Sum in place."""
-        self.came += other.came
-        self.taken += other.taken
+        self.incoming += other.incoming
+        self.accepted += other.accepted
         self.dead += other.dead
         self.spooled += other.spooled
         self.retries += other.retries
@@ -76,7 +76,7 @@ class Rejected:
 class Spooled:
     """One sink's events of one split in a file, for the sink's spool.
 
-    ``delivered`` ones were taken by the sink, and are not needed unless the commit of what it staged has to wait.
+    ``delivered`` events were accepted by the sink; the file is needed only if the commit of its staged output has to wait.
     """
 
     path: str
@@ -85,9 +85,9 @@ class Spooled:
     split: str
     identity: str
     schema: bytes
-    """Of the events without hidden columns, as Arrow serialises it."""
+    """Schema of the events without hidden columns, serialized by Arrow."""
     events: int
-    """That wait: without those that were refused when the others were taken."""
+    """Number of waiting events, without those that the sink rejected."""
     delivered: bool = False
     part: int = 0
     order: int = 0

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from connectors.shared.journal import segments as journal
+from connectors.shared.lines.blocks import fill
 
 SEGMENT_BYTES = 64 << 20
 """Size after which a new segment begins, in bytes, so that delivered segments can be deleted."""
@@ -48,11 +49,8 @@ class StdinSegments(journal.Segments):
 
     def read(self, size: int) -> bytes:
         """Read ``size`` bytes, fewer only at the end."""
-        data = bytearray(size)
-        view, filled = memoryview(data), 0
-        while filled < size and (got := self.readinto(view[filled:])):
-            filled += got
-        return bytes(view[:filled])
+        view = memoryview(bytearray(size))
+        return bytes(view[: fill(self.readinto, view)])
 
     def readinto(self, view: memoryview) -> int:
         """Fill a part of the view from one segment; returns 0 at the end."""

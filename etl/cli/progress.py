@@ -41,8 +41,8 @@ class Snapshot:
         """Add up the pipelines' totals."""
         snapshot = Snapshot()
         for total in totals.values():
-            snapshot.read += sum(counts.came for counts in list(total.read.values()))
-            snapshot.delivered += sum(sink.taken for sink in list(total.sinks.values()))
+            snapshot.read += sum(counts.incoming for counts in list(total.read.values()))
+            snapshot.delivered += sum(sink.accepted for sink in list(total.sinks.values()))
             snapshot.filtered += sum(counts.filtered for counts in list(total.steps.values()))
             snapshot.dead += total.dead
             snapshot.lag_seconds = max(snapshot.lag_seconds, total.lag_seconds)

@@ -30,7 +30,7 @@ def step_summary(totals: Totals) -> Iterator[str]:
 
 def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
     matches, state = measured.sums["matches"], measured.state
-    events = totals.steps[step].came if step in totals.steps else 0
+    events = totals.steps[step].incoming if step in totals.steps else 0
     whole = sum(matches.values())
     last = float(state["rules"])
     rules = f"{len(matches):,} of {_of(last, 'rule')}"

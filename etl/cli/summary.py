@@ -13,7 +13,7 @@ from etl.spark.reports.totals import SinkTotals, Totals
 def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
     """Lines of text: sources, then each sink with ``in = out + filtered + dead``, then steps that count and dead letters;
     ``verbose``: also how often and why each sink was written."""
-    read, seconds = sum(counts.came for counts in totals.read.values()), totals.seconds
+    read, seconds = sum(counts.incoming for counts in totals.read.values()), totals.seconds
     rate = f", {count(read / seconds)} events/s" if read and seconds else ""
     yield f"{plan.pipeline}: {_of(read, 'event')}, {_bytes(totals.bytes)} in {seconds:.1f} s{rate}"
     for source, reasons in totals.dropped.items():
@@ -23,8 +23,8 @@ def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
         yield from _spark_lines(query.name, totals)
     width = max((len(name) for name in totals.sinks), default=0)
     for name, sink in totals.sinks.items():
-        came = f"{count(sink.came)} in{_made(sink.made)}"
-        went = f"{count(sink.taken)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead{_spooled(sink.spooled)}"
+        came = f"{count(sink.incoming)} in{_made(sink.made)}"
+        went = f"{count(sink.accepted)} out + {count(sink.filtered)} filtered + {count(sink.dead)} dead{_spooled(sink.spooled)}"
         yield f"  {name:<{width}}  {came} = {went}{'' if sink.balanced else '  (does not balance: please report this)'}"
         if verbose:
             yield f"  {'':<{width}}  {_writes(sink)}"
@@ -55,7 +55,7 @@ def _spark_lines(query: str, totals: Totals) -> Iterator[str]:
     if counts is not None:
         results = totals.results.get(query, 0)
         yield (
-            f"  {query}: {count(counts.came)} in{_made(counts.made)} = {count(counts.left)} to Spark "
+            f"  {query}: {count(counts.incoming)} in{_made(counts.made)} = {count(counts.left)} to Spark "
             f"+ {count(counts.filtered)} filtered + {count(counts.dead)} dead; {_of(results, 'result')}"
         )
     if totals.late.get(query):

@@ -26,28 +26,32 @@ class Batching(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_events: int | None = Field(default=None, ge=1, description="Most events in one write; none means as they come.")
+    max_events: int | None = Field(
+        default=None, ge=1, description="Maximum number of events in one write; without it events are written as they arrive."
+    )
     max_bytes: Size | None = Field(
-        default=None, description="Most encoded bytes in one write; a larger event goes to the dead letters."
+        default=None, description="Maximum encoded bytes in one write; a larger event becomes a dead letter."
     )
     timeout: Duration = Field(default=timedelta(seconds=1), description="How long an event may wait for its batch to fill.")
 
 
 class Retry(BaseModel):
-    """How often and how fast a sink's temporary failures are tried again, with full jitter."""
+    """How often and after which pauses a sink's temporary failures are retried, with full jitter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempts: int = Field(
-        default=5, ge=1, description="Tries in all, before `on_failure: spool` or `fail` comes into force; `block` goes on."
+        default=5,
+        ge=1,
+        description="Number of attempts before `on_failure: spool` or `fail` applies; `block` retries without limit.",
     )
     initial_backoff: Duration = Field(
-        default=timedelta(seconds=1), description="Longest wait before the second try; doubles with each."
+        default=timedelta(seconds=1), description="Maximum pause before the second attempt; it doubles with each further one."
     )
-    max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait between two tries.")
+    max_backoff: Duration = Field(default=timedelta(seconds=30), description="Maximum pause between two attempts.")
 
     def max_pause_seconds(self, tries: int) -> float:
-        """The upper limit of the random pause after this number of failed tries in a row, at least 1."""
+        """The upper limit, in seconds, of the random pause after this number of failed attempts in a row (at least 1)."""
         doubled = self.initial_backoff.total_seconds() * 2.0 ** min(tries - 1, 60)
         return min(doubled, self.max_backoff.total_seconds())
 
@@ -60,7 +64,7 @@ class Spooling(BaseModel):
     max_bytes: Size = Field(
         default=10 * 2**30,
         ge=1,
-        description="Bytes on disk; when there are as many, the query waits. A micro-batch that has begun is taken whole.",
+        description="Maximum bytes on disk; beyond it the query waits. A micro-batch that has begun is stored completely.",
         json_schema_extra={"default": "10GiB"},
     )
 
@@ -69,12 +73,12 @@ class Sink(Component):
     """Delivers events. The engine batches, retries and commits; a sink knows how to write one bounded batch."""
 
     batch: Batching = Field(default=Batching(), description="When buffered events are written.")
-    retry: Retry = Field(default=Retry(), description="How temporary failures are tried again.")
+    retry: Retry = Field(default=Retry(), description="How temporary failures are retried.")
 
     on_failure: Literal["block", "spool", "fail"] = Field(
         default="block",
-        description="What happens when it takes no events: the query waits, its events wait on disk and the other sinks go on, "
-        "or the run ends after `retry.attempts`. Nothing is lost in any case.",
+        description="What happens when it accepts no events: the query waits, its events wait on disk and the other sinks "
+        "continue, or the run ends after `retry.attempts`. Nothing is lost in any case.",
     )
     spool: Spooling = Field(default=Spooling(), description="How much may wait on disk with `on_failure: spool`.")
 
@@ -85,14 +89,14 @@ class Sink(Component):
     """True when its batches are to carry the hidden column `IDENTITY`."""
 
     any_order: ClassVar[bool] = False
-    """True when the order of the events in a batch is nothing to it: events that come together from several branches are then
-    one branch's behind another's. Any other gets them in the order in which they were read."""
+    """True when the order of events in a batch does not matter: events of several branches may then be passed one branch after
+    the other. Any other sink gets them in the order in which they were read."""
 
     takes_views: ClassVar[bool] = False
     """True when its writer takes text columns of type ``string_view`` too; any other gets ordinary strings."""
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Findings about this sink in front of these fields."""
+        """Findings about this sink with these incoming fields."""
         return ()
 
     def guaranteed(self) -> Guarantee:
@@ -117,8 +121,8 @@ class Sink(Component):
         Repeatable: a run that was killed calls it again. An OSError is temporary; a ComponentError ends the run."""
 
     def writes(self) -> Iterable[str]:
-        """What it writes to as `Source.reads` knows it: for a path with placeholders or a folder, such a path as it makes;
-        for anything else a URL without a password. Unlike `targets`, two sinks may have the same."""
+        """Names of what it writes to, for `Source.reads`: an example of a created path if the path has placeholders or is a
+        folder, otherwise a URL without a password. Unlike `targets`, two sinks may have the same."""
         return self.targets()
 
     def open(self, task: Task) -> Writer:

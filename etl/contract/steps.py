@@ -72,7 +72,7 @@ class Step(Component):
     """True when Spark lets no step that keeps state follow it."""
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Findings about this step in front of these fields: unknown fields, wrong types, bad patterns, which lane and why."""
+        """Findings about this step with these incoming fields: unknown fields, wrong types, bad patterns, which lane and why."""
         return ()
 
     def fields(self, incoming: Schema) -> Schema:
@@ -80,7 +80,7 @@ class Step(Component):
         raise NotImplementedError
 
     def gives_by(self, path: Sequence[str | int]) -> bool:
-        """Whether the fields that leave may be others when the option at this path, which has an error, is mended."""
+        """Whether the output fields may change when the option at this path, which has an error, is corrected."""
         return True
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
@@ -148,7 +148,7 @@ class SparkStep(Step):
         return "append"
 
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        """Spark SQL that it has Spark compute, by the path of the option that says it: Spark quotes it where a value fails."""
+        """Spark SQL that Spark computes for it, by the path of its option: Spark's error quotes it when a value fails."""
         return {}
 
     def apply(self, events: DataFrame) -> DataFrame:

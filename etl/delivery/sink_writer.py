@@ -65,7 +65,7 @@ class SinkWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Buffer a batch, and write to the sink when a limit is reached."""
-        self.delivered.came += batch.num_rows
+        self.delivered.incoming += batch.num_rows
         if self.sink.identified and IDENTITY not in batch.schema.names:
             batch = self.identities.add_to(batch)
         if not self._limited:
@@ -164,7 +164,7 @@ class SinkWriter:
         for tries in itertools.count(1):
             result = self._try(batch)
             left = 0 if result.retryable is None else len(result.retryable)
-            self.delivered.taken += batch.num_rows - left - sum(r.events.num_rows for r in result.rejected)
+            self.delivered.accepted += batch.num_rows - left - sum(r.events.num_rows for r in result.rejected)
             for rejects in result.rejected:
                 self._reject(rejects)
             if not left:

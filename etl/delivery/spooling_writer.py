@@ -75,7 +75,7 @@ class SpoolingSinkWriter:
         batch = owned(batch)
         self._file.write(batch)
         if self._sink_writer is None:
-            self.delivered.came += batch.num_rows
+            self.delivered.incoming += batch.num_rows
         else:
             self._call_sink_writer(lambda sink_writer: sink_writer.write(batch))
 
@@ -89,15 +89,15 @@ class SpoolingSinkWriter:
         self._call_sink_writer(lambda sink_writer: staged.append(sink_writer.close()))
         self._file.close()
         if self._sink_writer is None:
-            self.delivered.spooled = self.delivered.came
-            self.spooled = self._spooled_file(self.delivered.came) if self.delivered.came else None
+            self.delivered.spooled = self.delivered.incoming
+            self.spooled = self._spooled_file(self.delivered.incoming) if self.delivered.incoming else None
             return None
         for rejects in self._rejects:
             self.reject(rejects)
         if staged[0] is None:
             self._file.discard()
-        elif self.delivered.came:
-            self.spooled = self._spooled_file(self.delivered.taken, delivered=True)
+        elif self.delivered.incoming:
+            self.spooled = self._spooled_file(self.delivered.accepted, delivered=True)
         return staged[0]
 
     def abort(self) -> None:
@@ -120,7 +120,7 @@ class SpoolingSinkWriter:
         """The sink failed: reset this split's counts, and send its events to the spool."""
         self._sink_writer = None
         self._rejects.clear()
-        self.delivered.taken = self.delivered.dead = 0
+        self.delivered.accepted = self.delivered.dead = 0
         self.spool.activate()
         cause = error.summary if isinstance(error, DeliveryFailedError) else str(error)
         text = f"{cause}; its events wait in the spool"

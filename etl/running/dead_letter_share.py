@@ -82,7 +82,7 @@ class DeadLetterShare:
 
 def events_read(totals: Totals) -> int:
     """The number of events read of all sources."""
-    return sum(counts.came for counts in list(totals.read.values()))
+    return sum(counts.incoming for counts in list(totals.read.values()))
 
 
 def _most_frequent_reason(totals: Totals) -> str:

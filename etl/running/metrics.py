@@ -71,7 +71,7 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
         yield Sample("sluice_rejected_events_total", {**common, "at": at, "code": code}, rejected.events)
     yield Sample("sluice_lag_seconds", common, totals.lag_seconds)
     for source, counts in list(totals.read.items()):
-        yield Sample("sluice_source_events_total", {**common, "source": source}, counts.came)
+        yield Sample("sluice_source_events_total", {**common, "source": source}, counts.incoming)
     for source, reasons in list(totals.dropped.items()):
         for reason, events in reasons.items():
             yield Sample("sluice_source_dropped_total", {**common, "source": source, "reason": reason}, events)
@@ -82,10 +82,10 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
 
 def _sinks(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for name, sink in list(totals.sinks.items()):
-        parts = {"out": sink.taken, "filtered": sink.filtered, "dead": sink.dead}
+        parts = {"out": sink.accepted, "filtered": sink.filtered, "dead": sink.dead}
         for outcome, events in parts.items():
             yield Sample("sluice_sink_events_total", {**common, "sink": name, "outcome": outcome}, events)
-        yield Sample("sluice_sink_incoming_total", {**common, "sink": name}, sink.came)
+        yield Sample("sluice_sink_incoming_total", {**common, "sink": name}, sink.incoming)
         yield Sample("sluice_sink_made_total", {**common, "sink": name}, sink.made)
         yield Sample("sluice_sink_spooled", {**common, "sink": name}, sink.spooled)
         yield Sample("sluice_sink_retries_total", {**common, "sink": name}, sink.retries)
@@ -93,7 +93,7 @@ def _sinks(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
 
 def _steps(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for step, counts in list(totals.steps.items()):
-        yield Sample("sluice_step_events_total", {**common, "step": step}, counts.came)
+        yield Sample("sluice_step_events_total", {**common, "step": step}, counts.incoming)
     for step, measured in list(totals.measured.items()):
         labels = {**common, "step": step}
         texts = {name: value for name, value in measured.state.items() if isinstance(value, str)}

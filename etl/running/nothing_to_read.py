@@ -29,7 +29,7 @@ def silent_sources(run: PipelineRun) -> Iterator[str]:
         return
     for name, source in run.plan.sources().items():
         counts = run.totals.read.get(name)
-        if counts is None or not counts.came:
+        if counts is None or not counts.incoming:
             yield f"  nothing was read of source {name!r}: {_cause(run, name, source)}"
 
 

@@ -111,7 +111,7 @@ class _Step:
             dead += rejects.events.num_rows
             if self.node.reports:
                 self.owner.reject(rejects, self.node.id)
-        counts.came += batch.num_rows
+        counts.incoming += batch.num_rows
         counts.left += outcome.events.num_rows
         counts.dead += dead
         counts.made += made

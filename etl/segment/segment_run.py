@@ -130,12 +130,12 @@ class SegmentRun:
         read = self.receipt.read
         if isinstance(batch, Rejects):
             rows = batch.events.num_rows
-            read.came += rows
+            read.incoming += rows
             read.dead += rows
             if self._counts_source:
                 self.reject(batch, f"source {self.context.source}")
             return
-        read.came += batch.num_rows
+        read.incoming += batch.num_rows
         read.left += batch.num_rows
         self.receipt.bytes_read += _bytes(batch)
         if self._event_time is not None:

@@ -30,7 +30,7 @@ MIN_BYTES = 16 << 20
 
 def learn_speed(known: Mapping[str, float], receipts: Sequence[Receipt], now: float) -> dict[str, float] | None:
     """Update a query's ``speed`` (bytes a second) and ``event_bytes`` (mean) after a micro-batch; None without a change."""
-    read, events = sum(r.bytes_read for r in receipts), sum(r.read.came for r in receipts)
+    read, events = sum(r.bytes_read for r in receipts), sum(r.read.incoming for r in receipts)
     found = {"event_bytes": read / events} if events else {}
     if rate := speed(read, now - min((r.began for r in receipts), default=0.0)):
         found["speed"] = rate

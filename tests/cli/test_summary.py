@@ -15,29 +15,29 @@ def lines(totals: Totals, verbose: bool = False) -> list[str]:
 
 
 def test_events_in_a_spool_are_part_of_the_balance() -> None:
-    waiting = SinkTotals(came=10, taken=3, filtered=1, dead=2, spooled=4)
-    delivered = SinkTotals(came=10, taken=14, spooled=-4)
+    waiting = SinkTotals(incoming=10, accepted=3, filtered=1, dead=2, spooled=4)
+    delivered = SinkTotals(incoming=10, accepted=14, spooled=-4)
 
     assert lines(Totals(sinks={"out": waiting})) == ["  out  10 in = 3 out + 1 filtered + 2 dead + 4 spooled"]
     assert lines(Totals(sinks={"out": delivered})) == ["  out  10 in = 14 out + 0 filtered + 0 dead - 4 spooled"]
 
 
 def test_events_that_leave_a_spool_are_counted_as_what_became_of_them() -> None:
-    totals = Totals(read={"log": Counts(9, 9)}, sinks={"out": SinkTotals(came=9, spooled=9)})
+    totals = Totals(read={"log": Counts(9, 9)}, sinks={"out": SinkTotals(incoming=9, spooled=9)})
 
-    totals.drained("out", Delivered(came=9, taken=7, dead=2, retries=1, flushes={"count": 3}), 9)
+    totals.drained("out", Delivered(incoming=9, accepted=7, dead=2, retries=1, flushes={"count": 3}), 9)
 
     sink = totals.sinks["out"]
-    assert (sink.taken, sink.dead, sink.spooled, sink.retries, sink.balanced) == (7, 2, 0, 1, True)
+    assert (sink.accepted, sink.dead, sink.spooled, sink.retries, sink.balanced) == (7, 2, 0, 1, True)
     assert totals.dead == 2
 
 
 def test_events_that_a_sink_took_and_that_wait_nevertheless_are_put_back() -> None:
-    totals = Totals(sinks={"out": SinkTotals(came=9, taken=9)})
+    totals = Totals(sinks={"out": SinkTotals(incoming=9, accepted=9)})
 
     totals.put_back({"out": 4, "other": 0})
 
-    assert (totals.sinks["out"].taken, totals.sinks["out"].spooled, totals.sinks["out"].balanced) == (5, 4, True)
+    assert (totals.sinks["out"].accepted, totals.sinks["out"].spooled, totals.sinks["out"].balanced) == (5, 4, True)
 
 
 def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:
@@ -48,6 +48,6 @@ def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:
 
 
 def test_verbose_lists_why_sinks_were_written() -> None:
-    totals = Totals(sinks={"out": SinkTotals(came=9, taken=9, retries=2, flushes={"end_of_batch": 1, "count": 4})})
+    totals = Totals(sinks={"out": SinkTotals(incoming=9, accepted=9, retries=2, flushes={"end_of_batch": 1, "count": 4})})
 
     assert lines(totals, verbose=True)[1] == "       written 5 times: 4 by count, 1 by end_of_batch; 2 tries again"

@@ -1,4 +1,4 @@
-"""A run whose servers are not there when it begins: it waits for each and says so, then delivers all that there is.
+"""A run whose servers are down at its start: it waits for each with a message, then delivers all events.
 
 One run for all of them, from each system into each, through doors that are shut until the run has said that it waits there.
 """
@@ -51,7 +51,7 @@ LINES = ["one", "two", "three"]
 
 @dataclass
 class Systems:
-    """The servers, and two doors in front of each: for who reads and for who writes."""
+    """The servers, each with two relays: one for sources and one for sinks."""
 
     kafka: Kafka
     rocketmq: RocketMq
@@ -76,7 +76,7 @@ class Systems:
         return self.name.replace("-", "_")
 
     def fill(self) -> None:
-        """Three events in each."""
+        """Write three events to each."""
         broker = Broker(self.kafka)
         for way in ("in", "out"):
             broker.topic(name=f"{self.name}-{way}")
@@ -90,7 +90,7 @@ class Systems:
         self.opensearch.ask("POST", f"/{self.name}-in/_bulk?refresh=true", body.encode(), "application/x-ndjson")
 
     def found(self) -> dict[str, list[str]]:
-        """What has arrived in each."""
+        """Return the events that each received."""
         self.opensearch.ask("POST", f"/{self.name}-out/_refresh")
         _, answer = self.opensearch.ask("GET", f"/{self.name}-out/_search?size=100")
         source = source_of(self.rocketmq, f"{self.name}-out")
@@ -145,7 +145,7 @@ def test_a_run_that_requires_health_names_all_missing_servers(systems: Systems, 
 
 
 def _waited_for(run: subprocess.Popen[bytes], log: Path, shut: Mapping[str, Relay]) -> str:
-    """The first of the doors that the run says it waits at."""
+    """Return the first relay for which the run waits."""
 
     def named() -> list[str]:
         waits = [line for line in log.read_text().splitlines() if "trying again in" in line]

@@ -1,4 +1,4 @@
-"""The console sink: what people and pipes see."""
+"""The console sink: output on terminals and in pipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up events: the same for the same number, at the rate asked for, and fast templates with exact findings."""
+"""The `generate` source: events depend on their numbers only; rates, templates and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any Spark format as a source."""
+"""The `spark` source."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def source(tmp_path: Path) -> StdinSource:
 
 
 def piped(source: StdinSource, data: bytes) -> None:
-    """Standard input that holds ``data``, copied to its end."""
+    """Copy standard input with ``data`` to its end."""
     reading, writing = os.pipe()
     thread = source.receiver(reading)
     thread.start()

@@ -1,4 +1,4 @@
-"""Pauses in front of what is down, how they are told of, and reading on behind a break."""
+"""Pauses after failures, their messages, and reading a split again after an error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_pause_ends_with_the_run() -> None:
     refused=st.sets(st.integers(0, 19)),
 )
 def test_a_split_that_fails_is_read_again_without_repeats(cuts: list[list[int]], refused: set[int]) -> None:
-    """Every reading gives the same events, in other batches."""
+    """Each read of the split yields the same events, in other batches."""
     readings = iter([*cuts, [3] * 7])
     last = [False]
 

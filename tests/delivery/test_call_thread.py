@@ -1,4 +1,4 @@
-"""Calls that the end of a run does not wait for."""
+"""Calls that are abandoned when the run ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from etl.spark.state.folder import StateFolder
 
 @pytest.fixture
 def never() -> Iterator[threading.Event]:
-    """What nobody sets before the test ends."""
+    """An event that is set when the test ends."""
     event = threading.Event()
     yield event
     event.set()
@@ -56,7 +56,7 @@ def test_a_call_that_does_not_return_is_abandoned_when_the_run_ends(never: threa
 
 
 class Hanging(Source):
-    """A source that finds no end."""
+    """A source whose `latest` does not return."""
 
     type: Literal["hanging"] = "hanging"
 

@@ -1,4 +1,4 @@
-"""Every event of a split has a name of its own, however its batches are cut."""
+"""Identities of events, whatever the batches are."""
 
 import pyarrow as pa
 from hypothesis import given

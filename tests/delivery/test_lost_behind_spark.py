@@ -1,4 +1,4 @@
-"""A sink that loses a split whose events Spark made: they are kept, and written anew when it is there again."""
+"""A sink that loses a split of Spark's results: the buffered events are written again when it works again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input that comes only once and is gone through several times."""
+"""Input that comes once and is iterated several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batching, retries and refusals in front of a writer."""
+"""`SinkWriter`: batches, retries and rejects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etl.delivery.sink_writer import DeliveryFailedError, SinkWriter
 
 
 class Recorder:
-    """A writer that keeps what it is given and answers as it is told."""
+    """A writer that records batches and returns given results."""
 
     def __init__(self, answers: list[Result | OSError] | None = None) -> None:
         self.batches: list[list[str]] = []
@@ -76,7 +76,7 @@ def test_max_events_divides_and_fills_batches() -> None:
 
     assert writer.batches == [["a", "b"], ["c", "d"], ["e"]]
     assert out.delivered.flushes == {"count": 2, "end_of_batch": 1}
-    assert out.delivered.came == out.delivered.taken == 5
+    assert out.delivered.incoming == out.delivered.accepted == 5
 
 
 def test_max_bytes_counts_encoded_bytes() -> None:
@@ -111,7 +111,7 @@ def test_an_event_larger_than_max_bytes_is_a_dead_letter() -> None:
     assert rejected[0].code == "event-too-large"
     assert rejected[0].events.column("m").to_pylist() == ["toolong"]
     assert rejected[0].reasons.to_pylist() == ["7 bytes encoded, more than batch.max_bytes (3)"]
-    assert (out.delivered.came, out.delivered.taken, out.delivered.dead) == (3, 2, 1)
+    assert (out.delivered.incoming, out.delivered.accepted, out.delivered.dead) == (3, 2, 1)
 
 
 def test_timeout_writes_a_buffer_that_does_not_fill() -> None:
@@ -133,7 +133,7 @@ def test_only_failed_events_are_retried() -> None:
     out.write(events("a", "b", "c"))
 
     assert writer.batches == [["a", "b", "c"], ["b", "c"], ["c"]]
-    assert out.delivered.taken == 3
+    assert out.delivered.accepted == 3
     assert out.delivered.retries == 2
 
 
@@ -145,7 +145,7 @@ def test_rejected_events_are_dead_letters_and_the_others_accepted() -> None:
     out.write(batch)
 
     assert rejected[0].events.column("m").to_pylist() == ["b"]
-    assert (out.delivered.taken, out.delivered.dead) == (1, 1)
+    assert (out.delivered.accepted, out.delivered.dead) == (1, 1)
 
 
 def test_the_error_after_the_last_attempt_has_the_cause() -> None:
@@ -167,7 +167,7 @@ def test_without_attempts_it_retries_until_the_sink_accepts_events() -> None:
 
     out.write(events("a", "b"))
 
-    assert (out.delivered.taken, out.delivered.retries) == (2, 50)
+    assert (out.delivered.accepted, out.delivered.retries) == (2, 50)
 
 
 def test_the_pause_that_a_sink_requests_is_kept(caplog: pytest.LogCaptureFixture) -> None:
@@ -273,7 +273,7 @@ def test_no_write_exceeds_its_limits_and_every_event_is_written_once_in_order(
     taken = [text for batch, failed in zip(writer.batches, writer.failed, strict=True) if not failed for text in batch]
     assert taken == fitting
     assert out.delivered.dead == len(flat) - len(fitting) == sum(r.events.num_rows for r in rejected)
-    assert out.delivered.came == out.delivered.taken + out.delivered.dead == len(flat)
+    assert out.delivered.incoming == out.delivered.accepted + out.delivered.dead == len(flat)
     assert sum(out.delivered.flushes.values()) == writer.failed.count(False)
 
 
@@ -290,7 +290,7 @@ def test_string_views_are_strings_when_they_are_retried() -> None:
 @pytest.mark.parametrize(("limits", "expected"), [({}, True), ({"max_events": 9}, False), ({"max_bytes": 9}, False)])
 def test_string_views_are_passed_only_without_batch_limits(limits: dict[str, int], expected: bool) -> None:
     class Taker(Sink):
-        """Takes views."""
+        """A sink that accepts string views."""
 
         takes_views = True
 

@@ -1,4 +1,4 @@
-"""A spool as its driver and its tasks see it, over kills at every step."""
+"""A spool as driver and tasks use it, with kills at every step."""
 
 from __future__ import annotations
 

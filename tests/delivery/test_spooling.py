@@ -1,4 +1,4 @@
-"""Whole runs whose sources and sinks are down: waiting, blocking, the spool, and the way out of it."""
+"""Runs whose sources and sinks are down: waiting, blocking, and the spool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PIPELINE = """
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folders of the source and the sinks, and the components installed."""
+    """Create the folders of the source and the sinks, and install the components."""
     for name in ("from", "one", "two"):
         set_fault(tmp_path / name, "none")
     put(tmp_path, 0)
@@ -53,22 +53,22 @@ class Following:
 
     @property
     def said(self) -> str:
-        """On its standard error."""
+        """Its standard error."""
         return self.log.read_text()
 
     def says(self, text: str) -> None:
-        """Wait until it does."""
+        """Wait for a text on its standard error."""
         wait_for(lambda: text in self.said or self.process.poll() is not None, what=text)
         assert text in self.said, self.said
 
     def end(self) -> str:
-        """Stop it gently, as systemd does; what it said."""
+        """Stop it with SIGTERM, as systemd does; return its standard error."""
         os.killpg(self.process.pid, signal.SIGTERM)
         assert self.process.wait(60) == 0, self.said
         return self.said
 
     def kill(self) -> None:
-        """At once."""
+        """Kill it with SIGKILL."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -78,7 +78,7 @@ Start = Callable[[str], Following]
 
 @pytest.fixture
 def start(etl: Etl, folders: Path) -> Iterator[Start]:
-    """Start the pipeline with these options of sink ``one``; whatever still runs is killed at the end."""
+    """Start the pipeline with options of the sink ``one``; a process that still runs is killed at the end."""
     with ExitStack() as stack:
 
         def run(options: str) -> Following:

@@ -71,7 +71,9 @@ def test_a_table_has_an_age_and_a_version() -> None:
 
 
 def test_sinks_and_sources_have_counters() -> None:
-    totals = Totals(read={"log": Counts(9, 9)}, sinks={"out": SinkTotals(came=9, taken=7, dead=2)}, dropped={"log": {"full": 4}})
+    totals = Totals(
+        read={"log": Counts(9, 9)}, sinks={"out": SinkTotals(incoming=9, accepted=7, dead=2)}, dropped={"log": {"full": 4}}
+    )
 
     found = lines(totals)
 
@@ -82,7 +84,7 @@ def test_sinks_and_sources_have_counters() -> None:
 
 
 def test_sinks_count_events_that_steps_added() -> None:
-    totals = Totals(sinks={"out": SinkTotals(came=9, made=3, taken=10, filtered=2)})
+    totals = Totals(sinks={"out": SinkTotals(incoming=9, made=3, accepted=10, filtered=2)})
 
     found = lines(totals)
 

@@ -70,7 +70,7 @@ def test_a_run_in_a_thread_follows_its_source_until_it_is_stopped(engine: Engine
             more.write("2\n")
         wait_for(lambda: numbers(tmp_path) == [1, 2], what="the second line")
 
-    assert running.totals.sinks["main"].taken == 2
+    assert running.totals.sinks["main"].accepted == 2
     metrics = (tmp_path / "state" / "metrics.prom").read_text()
     assert 'sluice_sink_events_total{pipeline="copy",sink="main",outcome="out"} 2' in metrics
 

@@ -95,7 +95,7 @@ def test_a_lost_split_is_written_again_and_counted_once(tmp_path: Path, caplog: 
     receipt = restartable(tmp_path, Branch((), FIELDS, ("out",)), loses=2).run_to_end()
 
     assert written("out", "n") == [0, 1, 2, 3, 4]
-    assert (receipt.read.came, receipt.sinks[0].taken, receipt.sinks[0].dead) == (5, 3, 2)
+    assert (receipt.read.incoming, receipt.sinks[0].accepted, receipt.sinks[0].dead) == (5, 3, 2)
     assert "query 'q': sink 'out': connection reset; trying again" in caplog.text
     assert "query 'q': works again" in caplog.text
 

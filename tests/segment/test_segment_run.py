@@ -164,7 +164,7 @@ def test_every_event_is_counted(tmp_path: Path) -> None:
     sink = totals.sinks["out"]
     assert emitted == []
     assert written("out") == [5, 7, 8]
-    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (5, 3, 1, 1)
+    assert (sink.incoming, sink.accepted, sink.filtered, sink.dead) == (5, 3, 1, 1)
     assert sink.balanced
     assert totals.dead == 1
 
@@ -178,7 +178,7 @@ def test_events_that_a_step_adds_do_not_reduce_the_filtered_count(tmp_path: Path
     totals.add("q", segment, [running.receipt], emits=False)
     sink = totals.sinks["out"]
     assert written("out") == [3, 3, 3, 2, 2]
-    assert (sink.came, sink.made, sink.taken, sink.filtered) == (6, 3, 5, 4)
+    assert (sink.incoming, sink.made, sink.accepted, sink.filtered) == (6, 3, 5, 4)
     assert sink.balanced
 
 
@@ -192,7 +192,7 @@ def test_added_events_are_counted_once(tmp_path: Path) -> None:
     sink = totals.sinks["out"]
     assert written("out") == [1] + [3] * 9
     assert written("out", OFFSET) == [1] + [2] * 9
-    assert (sink.came, sink.made, sink.taken, sink.filtered) == (3, 2 + 6, 10, 1)
+    assert (sink.incoming, sink.made, sink.accepted, sink.filtered) == (3, 2 + 6, 10, 1)
     assert sink.balanced
 
 
@@ -205,7 +205,7 @@ def test_one_of_several_events_of_one_may_be_a_dead_letter(tmp_path: Path) -> No
     totals.add("q", segment, [running.receipt], emits=False)
     sink = totals.sinks["out"]
     assert (written("out"), written("out", OFFSET), written("dead_letters", "offset")) == ([2, 2, 1], [7, 7, 8], [7])
-    assert (sink.came, sink.made, sink.taken, sink.filtered, sink.dead) == (4, 1, 3, 1, 1)
+    assert (sink.incoming, sink.made, sink.accepted, sink.filtered, sink.dead) == (4, 1, 3, 1, 1)
     assert sink.balanced
 
 
@@ -243,9 +243,9 @@ def test_a_union_of_branches_gives_one_batch_in_the_order_of_reading(tmp_path: P
 
     sink = totals.sinks["out"]
     assert [batch.column("n").to_pylist() for batch in WRITTEN["out"]] == [[9, 9, 3, 6, 6], [4, 7, 7]]
-    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (14, 8, 6, 0)
+    assert (sink.incoming, sink.accepted, sink.filtered, sink.dead) == (14, 8, 6, 0)
     assert sink.balanced
-    assert totals.steps["s[0] keep_above"].came == 14 + 9
+    assert totals.steps["s[0] keep_above"].incoming == 14 + 9
 
 
 def test_a_sink_that_takes_any_order_gets_one_branch_after_the_other(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:
     totals = Totals()
     totals.add("q", segment, [running.receipt], emits=False)
     assert (written("all"), written("low"), written("high")) == ([1, 3, 5], [3, 5], [5])
-    assert all(sink.balanced and sink.came == 3 for sink in totals.sinks.values())
+    assert all(sink.balanced and sink.incoming == 3 for sink in totals.sinks.values())
 
 
 def test_a_source_may_reject_events(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_source_may_reject_events(tmp_path: Path) -> None:
 
     totals = Totals()
     totals.add("q", segment, [running.receipt], emits=False)
-    assert totals.read["src"].came == 2
+    assert totals.read["src"].incoming == 2
     assert totals.sinks["out"].balanced
     assert written("dead_letters", "event") == ["aaaa"]
 
@@ -357,17 +357,17 @@ class Tally(ArrowStep):
 
 class Tallying:
     def __init__(self) -> None:
-        self.came = 0
+        self.incoming = 0
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
-        self.came += batch.num_rows
+        self.incoming += batch.num_rows
         return self.preview(batch)
 
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         return Outcome(batch.slice(0, 0))
 
     def counts(self) -> Counted:
-        return Counted({"came": {"all": self.came}}, {"version": f"v{self.came}"})
+        return Counted({"came": {"all": self.incoming}}, {"version": f"v{self.incoming}"})
 
 
 def test_measures_of_a_step_do_not_include_previewed_events(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_an_event_without_a_time_is_a_dead_letter(tmp_path: Path) -> None:
     totals.add("q", segment, [running.receipt], emits=True)
     assert [b.num_rows for b in emitted] == [1, 1]
     assert written("dead_letters", "code") == ["no-event-time"]
-    assert (totals.to_spark["q"].came, totals.to_spark["q"].left, totals.to_spark["q"].dead) == (2, 1, 1)
+    assert (totals.to_spark["q"].incoming, totals.to_spark["q"].left, totals.to_spark["q"].dead) == (2, 1, 1)
 
 
 def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ HEAD = ("server", "address", "user", "password", "in a pipeline")
 
 
 def main() -> int:
-    """Exit status: 0 after Ctrl-C, 1 when a server did not start or ended by itself."""
+    """Return the exit status: 0 after Ctrl-C, 1 if a server did not start or ended by itself."""
     names = _names()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     fleet = Fleet(names, usual_ports=True)
@@ -61,13 +61,13 @@ def _serve(fleet: Fleet) -> int:
 
 
 def row(name: str, server: Server) -> tuple[str, ...]:
-    """A server's line of the table."""
+    """Return a server's row of the table."""
     user, password = _login(server)
     return name, server.address, user, password, example(server)
 
 
 def example(server: Server) -> str:
-    """Options of a source or sink that reach it."""
+    """Return the options with which a source or sink connects to it."""
     match server:
         case Kafka():
             return f"type: kafka, servers: ['{server.address}']"
@@ -81,7 +81,7 @@ def example(server: Server) -> str:
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as their widest word."""
+    """Return lines with columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 

@@ -1,4 +1,4 @@
-"""The folder outside the checkout that keeps what servers are made of: fetched once, whole or not at all."""
+"""The cache of the servers' files, outside the checkout: each part is fetched once, completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 class MissingError(Exception):
-    """Something that a server needs is neither here nor could it be fetched; the message says what to do."""
+    """A file of a server is missing and cannot be fetched; the message gives advice."""
 
 
 def folder() -> Path:
-    """``$SLUICE_SERVERS``, else ``~/.cache/sluice-servers``."""
+    """Return ``$SLUICE_SERVERS``, else ``~/.cache/sluice-servers``."""
     return Path(os.environ.get("SLUICE_SERVERS") or Path.home() / ".cache" / "sluice-servers").absolute()
 
 
@@ -37,7 +37,7 @@ def once(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def say(text: str) -> None:
-    """Progress, on standard error."""
+    """Print progress on standard error."""
     print(f"servers: {text}", file=sys.stderr, flush=True)
 
 
@@ -57,7 +57,7 @@ def _make(whole: Path, make: Callable[[Path], None]) -> None:
 
 @contextmanager
 def _alone(lock: Path, name: str) -> Iterator[None]:
-    """Hold a lock of the system, which ends with the process that holds it."""
+    """Hold a file lock, which ends with its process."""
     with lock.open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

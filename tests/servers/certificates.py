@@ -1,4 +1,4 @@
-"""A certificate authority of the tests' own, and certificates for a server, a client and a server of another name."""
+"""A certificate authority for tests, with certificates of a server, a client, and a server with another name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HINT = "install openssl (Debian: apt-get install openssl)"
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate with its key (PKCS 8), as PEM files; ``together`` holds both."""
+    """A certificate with its key (PKCS 8) as PEM files; the file ``together`` has both."""
 
     certificate: Path
     key: Path
@@ -21,7 +21,7 @@ class Pair:
 
 
 class Certificates:
-    """Made in a folder; the servers' names are ``localhost`` and 127.0.0.1, unless ``names`` says otherwise."""
+    """Certificates in a folder; the server's names are ``localhost`` and 127.0.0.1 unless ``names`` sets others."""
 
     def __init__(self, folder: Path, names: str = "DNS:localhost,IP:127.0.0.1") -> None:
         self.folder = folder

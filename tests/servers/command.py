@@ -1,4 +1,4 @@
-"""Running the commands that fetch and prepare: with a limit of time, and with their last words when they fail."""
+"""Runs commands that fetch and prepare, with a time limit, and with their last lines in the error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LAST_LINES = 15
 
 
 class CommandError(Exception):
-    """A command ended with a failure; the message holds its last lines."""
+    """A command failed; the message has its last lines."""
 
 
 def run(*words: object, seconds: float = 300, **options: Any) -> str:
-    """Standard output and error of a command, together."""
+    """Return standard output and error of a command, together."""
     line = [str(word) for word in words]
     try:
         done = subprocess.run(
@@ -31,12 +31,12 @@ def run(*words: object, seconds: float = 300, **options: Any) -> str:
 
 
 def tail(text: str) -> str:
-    """The last lines of a text, indented."""
+    """Return the last lines of a text, indented."""
     return "\n".join(f"  {line}" for line in text.strip().splitlines()[-LAST_LINES:])
 
 
 def find(name: str, hint: str) -> str:
-    """The path of a command, or ``MissingError`` with the hint."""
+    """Return the path of a command. Raises MissingError with the hint."""
     if path := shutil.which(name):
         return path
     raise MissingError(f"the command {name!r} is not here; {hint}")

@@ -16,7 +16,7 @@ from servers.command import CommandError, find, run
 
 HINT = "install the server itself, or run on a system with Debian packages"
 NEEDED = re.compile(r"^Inst (?P<name>\S+) .*?\((?P<version>\S+) ", re.MULTILINE)
-"""What ``apt-get --simulate install`` says of a package that the machine lacks."""
+"""A package that the machine lacks, in the output of ``apt-get --simulate install``."""
 LATE = ["-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=", "-o", "Debug::NoLocking=1"]
 
 
@@ -27,26 +27,26 @@ class Unpacked:
     root: Path
 
     def environment(self) -> dict[str, str]:
-        """Where the libraries lie that the machine lacks."""
+        """Folders of libraries that the machine lacks."""
         folders = sorted({str(path.parent) for path in self.root.glob("**/lib*/**/*.so.*") if path.parent.parent.name == "lib"})
         given = os.environ.get("LD_LIBRARY_PATH")
         return {"LD_LIBRARY_PATH": ":".join([*folders, *([given] if given else [])])}
 
     def find(self, pattern: str) -> Path:
-        """The one path that matches."""
+        """Return the only path that matches."""
         if found := sorted(self.root.glob(pattern)):
             return found[-1]
         raise MissingError(f"{self.root} has no {pattern}: its packages hold something else than expected; {HINT}")
 
 
 def unpacked(name: str, packages: Sequence[str]) -> Unpacked:
-    """These packages and what they need that the machine lacks, as a folder of the cache."""
+    """Return a folder of the cache with these packages and their missing dependencies."""
     digest = hashlib.sha256(" ".join([*packages, _release()]).encode()).hexdigest()[:8]
     return Unpacked(cache.once(f"{name}-debian-{digest}", lambda part: _fill(packages, part)))
 
 
 def _release() -> str:
-    """The system's name and version: another system's libraries do not fit."""
+    """Return the system's name and version: libraries of another system do not fit."""
     path = Path("/etc/os-release")
     return path.read_text("utf-8") if path.exists() else ""
 
@@ -77,7 +77,7 @@ def _download_with_own_lists(packages: Sequence[str], files: Path) -> None:
 
 
 def _private(files: Path) -> list[str]:
-    """Options for lists of our own, which need no root."""
+    """Return options for package lists that need no root."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (files / folder).mkdir(parents=True, exist_ok=True)
     places = {"Dir::State::lists": files / "lists", "Dir::Cache": files / "cache"}
@@ -93,7 +93,7 @@ def _download(packages: Sequence[str], files: Path, options: Sequence[str]) -> N
 
 
 def _inward(root: Path) -> None:
-    """Links to absolute paths point into the tree where that has what they mean."""
+    """Redirect links to absolute paths into the tree, if it has their targets."""
     for link in root.glob("**/*"):
         if link.is_symlink() and os.readlink(link).startswith("/"):
             inside = root / os.readlink(link)[1:]

@@ -15,7 +15,7 @@ DESCRIPTOR = "plugin-descriptor.properties"
 
 
 class Elasticsearch(SearchNode):
-    """Elasticsearch 8, open to all on loopback.
+    """Elasticsearch 8 without authentication on loopback.
 
     The registry has its core, not its x-pack: no security, no data streams, and ``GET /`` answers 405.
     """
@@ -25,12 +25,12 @@ class Elasticsearch(SearchNode):
     options: ClassVar[tuple[str, ...]] = ("-Des.distribution.type=tar", "-Djava.library.path=/nonexistent")
 
     def path(self) -> str:
-        """All jars but those of the network module, which has a class loader of its own."""
+        """Return all jars except those of the network module, which has a class loader of its own."""
         jars = maven.jars(self.name)
         return class_path(jars / "classes", *(jar for jar in _jars(jars) if not _of_network(jar)))
 
     def prepare(self) -> None:
-        """The network module's folder: its jars and its descriptor, which must not name a Java module."""
+        """Create the folder of the network module: its jars and its descriptor, which must not name a Java module."""
         module = self.folder / "modules" / NETWORK
         module.mkdir(parents=True)
         network = [jar for jar in _jars(maven.jars(self.name)) if _of_network(jar)]
@@ -43,7 +43,7 @@ class Elasticsearch(SearchNode):
 
 
 class Elasticsearch9(Elasticsearch):
-    """Elasticsearch 9, likewise."""
+    """Elasticsearch 9 without authentication on loopback."""
 
     name: ClassVar[str] = "elasticsearch9"
     main: ClassVar[str] = "Elasticsearch9Node"
@@ -52,7 +52,7 @@ class Elasticsearch9(Elasticsearch):
 
 
 class Elasticsearch7(SearchNode):
-    """Elasticsearch 7, whose network module may lie beside the core."""
+    """Elasticsearch 7, whose network module can be on the class path of the core."""
 
     name: ClassVar[str] = "elasticsearch7"
     main: ClassVar[str] = "Elasticsearch7Node"

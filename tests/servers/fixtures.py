@@ -1,4 +1,4 @@
-"""Fixtures of real servers, one a test run: started when the first test needs one, with the others that the run will need.
+"""Fixtures of real servers, one of each a test run: all start when the first test needs one.
 
 A test that stops, kills or changes a server starts one of its own: ``with Kafka() as broker: …``.
 """
@@ -20,14 +20,14 @@ FLEET = pytest.StashKey[Fleet]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a server is marked ``servers``."""
+    """Mark tests that use a server with ``servers``."""
     for item in items:
         if asked(item):
             item.add_marker("servers")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Which servers the chosen tests will ask for."""
+    """Record which servers the selected tests use."""
     session.config.stash[WANTED] = {name for item in session.items for name in asked(item)}
 
 
@@ -41,7 +41,7 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Under `make test` servers end with the last test of their group: an idle broker takes a fourteenth of a core."""
+    """Under `make test` servers end with the last test of their group: an idle broker takes 7 % of a core."""
     yield
     if nextitem is not None and _group(item) != _group(nextitem) and FLEET in item.config.stash:
         item.config.stash[FLEET].discard()
@@ -54,12 +54,12 @@ def _group(item: pytest.Item) -> object:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """An authority and certificates, for servers with TLS."""
+    """An authority and certificates for servers with TLS."""
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 def started(fleet: Fleet, name: str) -> Server:
-    """The server; without what it is made of the test is skipped, but in CI nothing is."""
+    """Return the started server; if its files cannot be fetched, the test is skipped, or fails in CI."""
     try:
         return fleet.start(name)
     except MissingError as error:
@@ -69,7 +69,7 @@ def started(fleet: Fleet, name: str) -> Server:
 
 
 def _fixture(name: str, *, ends_with_module: bool = False) -> Callable[[Fleet], Iterator[Server]]:
-    """The server of the fleet, which outlives the module unless few others ask for it."""
+    """Create the fixture of a server, which runs on after the module unless ``ends_with_module``."""
 
     @pytest.fixture(scope="module", name=name)
     def server(fleet: Fleet) -> Iterator[Server]:

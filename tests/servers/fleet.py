@@ -1,4 +1,4 @@
-"""The servers that a test run or a person wants: started together, ended together."""
+"""The servers of a test run or of `make servers`: they start and end together."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ KINDS: dict[str, Callable[[int], Server]] = {
 }
 
 OTHER_VERSIONS = frozenset({"elasticsearch7", "elasticsearch9", "mysql8"})
-"""Those that only start when they are named, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
+"""Servers that start only by name, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
 
 BROKERS = frozenset({"kafka", "rocketmq", "rocketmq_acl"})
-"""Tests that ask for no other servers are a group of their own."""
+"""Tests that use only these servers are a group of their own."""
 
 USUAL = {
     "kafka": 9092,
@@ -55,18 +55,18 @@ USUAL = {
     "rocketmq": 9876,
     "rocketmq_acl": 9877,
 }
-"""The ports that recipes and samples take when nothing else is said."""
+"""Default ports of recipes and samples."""
 
 
 def asked(item: pytest.Item) -> set[str]:
-    """The servers that a test asks for: by a fixture, by a parameter that names one, or by its mark ``servers``."""
+    """Return the servers that a test uses: by a fixture, by a parameter that names one, or by its mark ``servers``."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     marked = (name for marker in item.iter_markers("servers") for name in marker.args)
     return KINDS.keys() & {*getattr(item, "fixturenames", ()), *map(str, parameters), *marked}
 
 
 def family_of(name: str) -> Set[str]:
-    """Servers that are launched with the first of them that a test asks for: tests that want one of them soon want the others."""
+    """Return the servers that start together when a test uses one of them: tests that use one soon use the others."""
     if name == "rocketmq_acl":
         return {name}
     return BROKERS - {"rocketmq_acl"} if name in BROKERS else KINDS.keys() - BROKERS

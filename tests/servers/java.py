@@ -28,7 +28,7 @@ def java(*words: object, heap: str, path: str, release: int = OLDEST) -> list[ob
 
 @cache
 def runtime() -> str:
-    """A Java of 17 or later."""
+    """Return a Java of version 17 or later."""
     found = find("java", HINT)
     release = re.search(r'version "(\d+)', run(found, "-version", seconds=60))
     if release is None or int(release[1]) < OLDEST:
@@ -37,5 +37,5 @@ def runtime() -> str:
 
 
 def class_path(*parts: Path | str) -> str:
-    """Folders and ``lib/*`` patterns in one word."""
+    """Return folders and ``lib/*`` patterns as a class path."""
     return ":".join(map(str, parts))

@@ -79,18 +79,18 @@ class Kafka(Server):
 
     @property
     def protocol(self) -> str:
-        """``security.protocol`` of its clients."""
+        """The ``security.protocol`` of its clients."""
         return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def client(self) -> dict[str, str | int | float | bool]:
-        """What a client (librdkafka) is told to reach it."""
+        """Options of a client (librdkafka) of this broker."""
         told: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "security.protocol": self.protocol}
         if self.sasl:
             told |= {"sasl.mechanism": self.sasl, "sasl.username": USER, "sasl.password": PASSWORD}
         return told | ({"ssl.ca.location": str(self.tls.authority)} if self.tls else {})
 
     def prepare(self) -> None:
-        """A formatted storage, in which the users of SCRAM are known, and the settings."""
+        """Create the storage with the users of SCRAM, and write the settings."""
         copy(_formatted(), self.folder / "data")
         (self.folder / "log4j2.properties").write_text(LOGGING)
         (self.folder / "server.properties").write_text(_properties(self._settings()))
@@ -102,7 +102,7 @@ class Kafka(Server):
         return Command([*started, self.folder / "server.properties"], self.folder)
 
     def ready(self) -> bool:
-        """Its own word: an open port comes before it can answer."""
+        """Return whether its log says that it started: it opens its port before it can answer."""
         assert self.process is not None
         return "Kafka Server started" in self.process.said()
 
@@ -154,7 +154,7 @@ def _properties(settings: Mapping[str, object]) -> str:
 
 
 def _formatted() -> Path:
-    """The storage of a new node, formatted once: it takes a Java start."""
+    """Return the storage of a new node, formatted once, because that takes a start of Java."""
     jars = maven.jars("kafka")
     return cache.once(f"{jars.name}-formatted", lambda part: _format(jars, part))
 

@@ -1,4 +1,4 @@
-"""Jars from the Maven registry that the machine's own settings name, chosen by a pom.xml of ours."""
+"""Jars from the Maven registry of the machine's settings, as a pom.xml of the tests lists them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from servers.command import CommandError, find, run
 
 POMS = Path(__file__).parent / "jars"
 SHARED = POMS / "shared"
-"""Java files that those of several poms use."""
+"""Java files that several poms share."""
 OLDEST = 17
-"""The version of Java where a pom asks for none."""
+"""Version of Java for a pom that sets none."""
 ATTEMPTS = 3
 PAUSE = 2.0
 """Seconds before the second attempt."""
@@ -33,7 +33,7 @@ def jars(name: str) -> Path:
 
 
 def version(recipe: Path) -> str:
-    """The version of the server that a pom names."""
+    """Return the server's version in a pom."""
     found = re.search(r"<server\.version>([\w.]+)</server\.version>", (recipe / "pom.xml").read_text("utf-8"))
     if found is None:
         raise ValueError(f"{recipe / 'pom.xml'} has no property server.version")
@@ -41,7 +41,7 @@ def version(recipe: Path) -> str:
 
 
 def release(recipe: Path) -> int:
-    """The version of Java that a pom asks for."""
+    """Return the version of Java in a pom."""
     found = re.search(r"<java\.release>(\d+)</java\.release>", (recipe / "pom.xml").read_text("utf-8"))
     return int(found[1]) if found else OLDEST
 
@@ -65,7 +65,7 @@ def _fill(recipe: Path, part: Path) -> None:
 
 
 def _copy_jars(name: str, maven: str, pom: Path, lib: Path) -> None:
-    """Registries answer late or not at all now and then: ask three times."""
+    """Run Maven up to three times, because registries sometimes answer late or not at all."""
     words = ["-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={lib}"]
     for attempt in range(1, ATTEMPTS + 1):
         try:

@@ -1,4 +1,4 @@
-"""MySQL 8.0.15 for Linux on x86-64: a jar of the registry brings it for the tests of another project."""
+"""MySQL 8.0.15 for Linux on x86-64, from a jar that another project published for its tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MySql(MariaDb):
         return Program(root / "bin" / "mysqld", root / "bin" / "mysqld", [f"--basedir={root}", "--mysqlx=OFF"], _environment())
 
     def make_tables(self, program: Program) -> None:
-        """The server does it itself."""
+        """Do nothing: the server initialises itself."""
         words = [program.server, "--no-defaults", "--initialize-insecure", f"--user={account()}", *program.base]
         run(*words, f"--datadir={self.folder / 'data'}", env={**os.environ, **program.environment})
 
@@ -45,5 +45,5 @@ def _unpack(jars: Path, part: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """It needs libaio, which few machines have."""
+    """Return an environment with libaio, which few machines have."""
     return {} if find_library("aio") else debian.unpacked("libaio", ("libaio1",)).environment()

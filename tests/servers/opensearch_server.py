@@ -10,7 +10,7 @@ from servers.search_node import SearchNode
 
 
 class OpenSearch(SearchNode):
-    """OpenSearch 2, open to all on loopback: its security plugin is no part of what the registry has as jars."""
+    """OpenSearch 2 without authentication on loopback: the registry has no jar of its security plugin."""
 
     name: ClassVar[str] = "opensearch"
     main: ClassVar[str] = "OpenSearchNode"

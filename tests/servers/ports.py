@@ -1,4 +1,4 @@
-"""Free ports of the loopback address, for servers that are ended and start on them again.
+"""Free ports of the loopback address, for servers that are restarted on the same port.
 
 They lie below the range from which the system gives ports to clients: none of those can take a port while its server is down.
 """
@@ -16,24 +16,24 @@ ATTEMPTS = 1000
 LOWEST = 10_240
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 USUAL_LOWEST = 32_768
-"""The lowest port that clients get where nothing else was configured."""
+"""Default of the lowest port that the system gives to clients."""
 
 _chance = random.SystemRandom()
 _given: set[int] = set()
 
 
 def usual(port: int) -> int:
-    """The port, where it is free; else any."""
+    """Return the port if it is free, else another one."""
     return port if _free([port]) else free()[0]
 
 
 def free(count: int = 1) -> list[int]:
-    """Ports that nobody listens on now; a process gives each away once."""
+    """Return free ports; a process returns each port once."""
     return [free_with_neighbours(()) for _ in range(count)]
 
 
 def free_with_neighbours(distances: Sequence[int]) -> int:
-    """A free port whose neighbours at these distances are free too, and are given away with it."""
+    """Return a free port whose neighbours at these distances are free too, and reserve them all."""
     highest = _lowest_of_clients() - max((0, *distances))
     for _ in range(ATTEMPTS):
         port = _chance.randrange(LOWEST - min((0, *distances)), highest)
@@ -45,7 +45,7 @@ def free_with_neighbours(distances: Sequence[int]) -> int:
 
 
 def _lowest_of_clients() -> int:
-    """The first port that the system gives to clients; where that leaves servers no room, as it is elsewhere."""
+    """Return the first port that the system gives to clients, or the usual one if too few ports are below it."""
     try:
         lowest = int(RANGE.read_text().split()[0])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""PostgreSQL: the one that is installed, else the one of the Debian package."""
+"""PostgreSQL: the installed one, or that of the Debian package."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from servers.watchdog import watchdog
 
 PACKAGES = ("postgresql",)
 INSTALLED = Path("/usr/lib/postgresql")
-"""Debian keeps its programs here, off the path."""
+"""Folder of Debian's programs, which is not on the path."""
 SECONDS = 3.0
 PROTOCOL = 3 << 16
 AUTHENTICATE = b"R"
-"""The kind of the first answer of a server that takes logins; one that still starts or recovers sends an error."""
+"""Type of the first message of a server that accepts logins; one that still starts or recovers sends an error."""
 
 
 class Postgres(Server):
@@ -49,7 +49,7 @@ class Postgres(Server):
         self.url = f"postgresql+psycopg://{self.user}:{self.password}@{self.address}/{self.database}"
 
     def prepare(self) -> None:
-        """A cluster whose only user is ours, and our database."""
+        """Create a cluster with one user, and the database."""
         self.folder.chmod(0o755)
         data, secret = self.folder / "data", self.folder / "password"
         data.mkdir(mode=0o700)
@@ -70,14 +70,14 @@ class Postgres(Server):
         return self._command("postgres", "-D", self.folder / "data", *options)
 
     def ready(self) -> bool:
-        """It answers a login by asking for the password."""
+        """Return whether it answers a login with a request for the password."""
         with socket.create_connection((self.host, self.port), SECONDS) as connection:
             login = f"user\0{self.user}\0database\0{self.database}\0\0".encode()
             connection.sendall(struct.pack(">ii", 8 + len(login), PROTOCOL) + login)
             return connection.recv(1) == AUTHENTICATE
 
     def _keep_key(self, certificates: Certificates) -> None:
-        """It wants a key that nobody else can read."""
+        """Copy the key: the server needs one that only its user can read."""
         copied = shutil.copy(certificates.server.key, self.folder / "server.key")
         Path(copied).chmod(0o600)
         shutil.copy(certificates.server.certificate, self.folder / "server.pem")
@@ -101,7 +101,7 @@ def _give(path: Path) -> None:
 
 
 def _programs() -> tuple[Path, dict[str, str]]:
-    """The folder of ``postgres`` and ``initdb``, and the environment that they need."""
+    """Return the folder of ``postgres`` and ``initdb``, and the environment that they need."""
     on_path = [Path(found)] if (found := shutil.which("postgres")) else []
     if installed := [*sorted(INSTALLED.glob("*/bin/postgres")), *on_path]:
         return installed[-1].resolve().parent, {}
@@ -111,7 +111,7 @@ def _programs() -> tuple[Path, dict[str, str]]:
 
 @cache
 def _reachable(root: Path) -> Path:
-    """A tree that another user may enter: the cache of root lies where only root may, so root's run takes a copy."""
+    """Return a tree that another user can read: a run of root copies it, because only root can read root's cache."""
     if _user() is None or all(folder.stat().st_mode & stat.S_IXOTH for folder in root.parents):
         return root
     near = Path(tempfile.mkdtemp(prefix="sluice-postgres-programs-"))

@@ -1,4 +1,4 @@
-"""One process of a server: in a session of its own, ended by its own pid, its words kept in a log."""
+"""One process of a server: in a session of its own, ended by its pid, with its output in a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHILDREN_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Command:
-    """What to run: words, folder, environment beside this process's own, and the user (null: ours)."""
+    """A command line with its folder, further environment, and user (None: that of this process)."""
 
     words: Sequence[object]
     folder: Path
@@ -29,7 +29,7 @@ class Command:
     user: int | None = None
 
     def options(self) -> dict[str, Any]:
-        """For ``subprocess``."""
+        """Return the arguments of ``subprocess.Popen``."""
         options: dict[str, Any] = {"cwd": self.folder, "env": {**os.environ, **self.environment}}
         return options if self.user is None else {**options, "user": self.user, "group": self.user, "extra_groups": ()}
 
@@ -55,17 +55,17 @@ class Process:
         return self.popen.poll() is None
 
     def said(self) -> str:
-        """What it wrote since its start."""
+        """Return its output since its start."""
         with self.log.open("rb") as log:
             log.seek(self.begin)
             return log.read().decode("utf-8", "replace")
 
     def tail(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         return "\n".join(self.said().splitlines()[-LAST_LINES:])
 
     def stop(self, ask: int = signal.SIGTERM, seconds: float = 30) -> None:
-        """Ask it to end and wait; kill it when it does not."""
+        """Ask it to end and wait; kill it after a time limit."""
         if self.running:
             self.popen.send_signal(ask)
             with suppress(subprocess.TimeoutExpired):
@@ -88,7 +88,7 @@ class Process:
         watchdog().tell("done", self.pid)
 
     def _children(self) -> list[psutil.Process]:
-        """All that are there when it cannot make more."""
+        """Return its children; it is stopped first, so that it cannot create more."""
         self.popen.send_signal(signal.SIGSTOP)
         try:
             return psutil.Process(self.pid).children(recursive=True)
@@ -97,7 +97,7 @@ class Process:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Not when it is dead, and nobody has asked for its exit yet."""
+    """Return whether a process runs; False for a zombie."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

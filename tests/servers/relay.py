@@ -1,4 +1,4 @@
-"""A door in front of a server: nobody listens at its address until it is opened, then it passes bytes on."""
+"""A relay before a server: its address refuses connections until it is opened; then it forwards bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK = 1 << 16
 
 
 class Relay:
-    """To ``target`` (host:port); ``address`` refuses connections until `open`."""
+    """A relay to ``target`` (host:port); ``address`` refuses connections until `open`."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.rpartition(":")
@@ -25,12 +25,12 @@ class Relay:
         self._open: set[socket.socket] = set()
 
     def open(self) -> None:
-        """From now on who comes is let through."""
+        """Accept connections from now on."""
         self._door = socket.create_server((ports.HOST, self.port))
         threading.Thread(target=self._serve, args=(self._door,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is let through any more, and who was is cut off."""
+        """Accept no more connections, and close the open ones."""
         for one in [*([self._door] if self._door else []), *self._open]:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""The least of RocketMQ's remoting protocol that the harness needs: is a broker there, and make a topic."""
+"""The part of RocketMQ's remoting protocol that the test servers need: find a broker, and create a topic."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Account:
     password: str = field(repr=False)
 
     def sign(self, fields: dict[str, str]) -> dict[str, str]:
-        """HMAC-SHA1 over the values in the order of their names, as brokers check it."""
+        """Return the HMAC-SHA1 over the values in the order of their names, as brokers check it."""
         named = {**fields, "AccessKey": self.user}
         content = "".join(named[name] for name in sorted(named)).encode()
         return {**named, "Signature": base64.b64encode(hmac.digest(self.password.encode(), content, "sha1")).decode()}
 
 
 def call(address: str, code: int, fields: dict[str, str], account: Account | None = None) -> Answer:
-    """One request, one answer; ``OSError`` when there is none."""
+    """Send a request and return the answer. Raises OSError without an answer."""
     host, _, port = address.rpartition(":")
     asked = {"code": code, "flag": 0, "language": "PYTHON", "opaque": 1, "version": 435, "serializeTypeCurrentRPC": "JSON"}
     header = json.dumps({**asked, "extFields": account.sign(fields) if account else fields}).encode()
@@ -45,12 +45,12 @@ def call(address: str, code: int, fields: dict[str, str], account: Account | Non
 
 
 def has_route(name_server: str, topic: str) -> bool:
-    """Whether a name server knows a broker for a topic."""
+    """Return whether a name server has a broker for a topic."""
     return call(name_server, ROUTE_OF_TOPIC, {"topic": topic, "acceptStandardJsonOnly": "true"})[0] == SUCCESS
 
 
 def create_topic(broker: str, topic: str, queues: int, account: Account | None, attributes: str = "") -> None:
-    """Make a topic, or change the number of its queues. ``attributes`` such as ``+queue.type=BatchCQ``."""
+    """Create a topic, or change the number of its queues; ``attributes`` such as ``+queue.type=BatchCQ``."""
     count = {"readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6"}
     rest = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
     more = {"attributes": attributes} if attributes else {}

@@ -17,9 +17,9 @@ from servers.server import POLL, Server
 
 CLUSTER, BROKER = "DefaultCluster", "broker-a"
 DEFAULT_TOPIC = "TBW102"
-"""The topic that a broker registers first of all; when its route is known, so are those of the others."""
+"""Topic that a broker registers first: when its route is known, all others are."""
 NEIGHBOURS = (-2, 1)
-"""A broker listens on a second port two below its own, and for replicas on the one above it."""
+"""Other ports of a broker, relative to its own: the fast remoting port, and that for replicas."""
 
 SETTINGS = {
     "brokerClusterName": CLUSTER,
@@ -47,7 +47,7 @@ AUTH = "org.apache.rocketmq.auth.authentication.provider"
 
 
 class NameServer(Server):
-    """Knows which broker holds which topic."""
+    """A name server: it has the routes of topics."""
 
     name: ClassVar[str] = "rocketmq-names"
 
@@ -64,7 +64,7 @@ class NameServer(Server):
         return _command(self.folder, "org.apache.rocketmq.namesrv.NamesrvStartup", "names.conf", "96m", self.tls)
 
     def ready(self) -> bool:
-        """It answers; that it knows no broker yet is an answer too."""
+        """Return whether it answers, also without a broker."""
         return remoting.call(self.address, remoting.ROUTE_OF_TOPIC, {"topic": DEFAULT_TOPIC}) is not None
 
 
@@ -104,19 +104,19 @@ class RocketMq(Server):
         return _command(self.folder, "LoopbackBroker", "broker.conf", self.heap, self.tls)
 
     def launch(self) -> None:
-        """Name servers first: a broker that finds none registers half a minute later."""
+        """Start the name servers first: a broker that finds none registers half a minute later."""
         for names in self.names:
             names.launch()
         super().launch()
 
     def ready(self) -> bool:
-        """It answers itself, and every name server that runs knows it."""
+        """Return whether it answers, and every running name server has its routes."""
         remoting.call(self.broker, remoting.BROKER_STATE, {}, self.account)
         known = [remoting.has_route(names.address, DEFAULT_TOPIC) for names in self.names if names.process]
         return all(known) and "READY" in (self.process.said() if self.process else "")
 
     def create_topic(self, topic: str, queues: int = 4, attributes: str = "") -> None:
-        """Make a topic and wait until its route is known."""
+        """Create a topic and wait until name servers have its route."""
         remoting.create_topic(self.broker, topic, queues, self.account, attributes)
         limit = time.monotonic() + self.patience
         while not all(remoting.has_route(names.address, topic) for names in self.names if names.process):

@@ -1,4 +1,4 @@
-"""What OpenSearch and Elasticsearch share: one node on Java that answers HTTP."""
+"""Common parts of OpenSearch and Elasticsearch: one node on Java that answers HTTP."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ nothing."""
 
 
 class SearchNode(Server):
-    """A node without users and without TLS; ``settings`` go to it."""
+    """A node without users and TLS; ``settings`` are settings of the node."""
 
     main: ClassVar[str]
-    """The Java class of ours that starts it."""
+    """The tests' Java class that starts it."""
     options: ClassVar[tuple[str, ...]] = ()
     release: ClassVar[int] = OLDEST
-    """The version of Java that it needs."""
+    """Version of Java that it needs."""
 
     def __init__(self, *, port: int = 0, settings: Mapping[str, object] | None = None, heap: str = "350m") -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class SearchNode(Server):
         self.address = f"http://{ports.HOST}:{self.port}"
 
     def path(self) -> str:
-        """Its class path."""
+        """Return its class path."""
         raise NotImplementedError
 
     def command(self) -> Command:
@@ -45,12 +45,12 @@ class SearchNode(Server):
         return Command([*started, self.folder, self.port, *settings], self.folder)
 
     def ready(self) -> bool:
-        """Its cluster has a master and is not red."""
+        """Return whether its cluster has a master and is not red."""
         status, health = self.ask("GET", HEALTH)
         return status == 200 and json.loads(health)["status"] in ("green", "yellow")
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> tuple[int, bytes]:
-        """One request: status and body."""
+        """Send a request; return status and body."""
         connection = http.client.HTTPConnection(ports.HOST, self.port, timeout=SECONDS)
         try:
             connection.request(method, path, body, {"content-type": kind} if body else {})

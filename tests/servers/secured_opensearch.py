@@ -21,7 +21,7 @@ from servers.server import copy
 PLUGIN = "org.opensearch.security.OpenSearchSecurityPlugin"
 USER, READER, PASSWORD = "sluice", "reader", "admin"
 HASH = "$2a$12$VcCDgh2NDk07JGN0rjGbM.Ad41qVR/YFJcgHp0UGns5JDymv..TOG"
-"""Of the password, as the plugin's own examples have it."""
+"""Hash of the password, from the plugin's examples."""
 USERS = f"""\
 _meta: {{type: internalusers, config_version: 2}}
 {USER}: {{hash: "{HASH}", backend_roles: [admin]}}
@@ -30,7 +30,7 @@ _meta: {{type: internalusers, config_version: 2}}
 
 
 class SecuredOpenSearch(OpenSearch):
-    """OpenSearch 2 that wants a user and talks TLS: one user may all, one may only read."""
+    """OpenSearch 2 with authentication and TLS: one user has all rights, one may only read."""
 
     name: ClassVar[str] = "secured_opensearch"
     options: ClassVar[tuple[str, ...]] = (f"-Dsluice.plugin={PLUGIN}",)
@@ -51,13 +51,13 @@ class SecuredOpenSearch(OpenSearch):
         return class_path(super().path(), _plugin() / "lib" / "*")
 
     def prepare(self) -> None:
-        """The plugin's examples of a configuration, with users of our own, and the certificates."""
+        """Write the plugin's example configuration, with the users and certificates of the tests."""
         copy(_plugin() / "config", self.folder / "config" / "opensearch-security")
         (self.folder / "config" / "opensearch-security" / "internal_users.yml").write_text(USERS)
         copy(self.certificates.folder, self.folder / "config")
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> tuple[int, bytes]:
-        """One request of the user who may all."""
+        """Send a request of the user with all rights."""
         trusted = ssl.create_default_context(cafile=str(self.certificates.authority))
         connection = http.client.HTTPSConnection("localhost", self.port, timeout=SECONDS, context=trusted)
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -72,7 +72,7 @@ class SecuredOpenSearch(OpenSearch):
 
 
 def _plugin() -> Path:
-    """The plugin's jars that the node lacks, and its examples of a configuration."""
+    """Return the plugin's jars that the node lacks, and its example configuration."""
     zipped = maven.jars("opensearch_security")
     return cache.once(f"{zipped.name}-unpacked", lambda part: _unpack(zipped, part))
 
@@ -92,5 +92,5 @@ def _extract(content: zipfile.ZipFile, names: Iterable[str], folder: Path) -> No
 
 
 def _project(jar: str) -> str:
-    """A jar's name without its version."""
+    """Return a jar's name without its version."""
     return re.split(r"-\d", jar)[0]

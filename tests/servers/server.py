@@ -1,4 +1,4 @@
-"""What every real server of the tests can do: start, stop, be killed, start again with the same data and the same port."""
+"""The base class of the real servers: start, stop, kill, and restart with the same data and port."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from servers.process import Command, Process
 from servers.watchdog import delete, watchdog
 
 POLL = 0.05
-"""Seconds between two looks whether a server is ready."""
+"""Seconds between two checks whether a server is ready."""
 
 
 class StartError(Exception):
-    """A server ended before it was ready, or was not ready in time; the message holds the end of its log."""
+    """A server ended before it was ready, or was not ready in time; the message has the end of its log."""
 
 
 class Server:
-    """A server with data in a temporary folder of its own.
+    """A server with its data in a temporary folder.
 
     A kind of server says how its folder is filled (``prepare``), what is run (``command``) and when it serves (``ready``).
     """
 
     name: ClassVar[str]
     patience: ClassVar[float] = 120
-    """Seconds until a start has failed: a busy machine with two cores starts several at once."""
+    """Seconds after which a start has failed: a busy machine with two cores starts several servers at once."""
     stopping: ClassVar[int] = signal.SIGTERM
-    """What asks it to end in good order."""
+    """Signal for an orderly end."""
     address: str
 
     def __init__(self) -> None:
@@ -41,18 +41,18 @@ class Server:
         self.prepared = False
 
     def prepare(self) -> None:
-        """Fetch what is needed and fill the folder: once."""
+        """Fetch the needed files and fill the folder, once."""
 
     def command(self) -> Command:
-        """What is run."""
+        """Return the command line."""
         raise NotImplementedError
 
     def ready(self) -> bool:
-        """Whether it serves; ``OSError`` means not yet."""
+        """Return whether it is ready; an OSError means not yet."""
         raise NotImplementedError
 
     def launch(self) -> None:
-        """Begin to start, and do not wait: several servers start at once in this way."""
+        """Begin to start without waiting, so that several servers start at once."""
         if self.process is None:
             if not self.prepared:
                 self.prepare()
@@ -60,7 +60,7 @@ class Server:
             self.process = Process(self.command(), self.log)
 
     def start(self) -> Self:
-        """Start, and wait until it serves."""
+        """Start, and wait until it is ready."""
         self.launch()
         limit = time.monotonic() + self.patience
         while not self._ready():
@@ -69,22 +69,22 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """End it as an administrator does, and wait for its end."""
+        """Stop it as an administrator does, and wait for its end."""
         if process := self._let_go():
             process.stop(self.stopping)
 
     def kill(self) -> None:
-        """End it as a power failure does."""
+        """Kill it, as a power failure does."""
         if process := self._let_go():
             process.kill()
 
     def restart(self) -> None:
-        """Stop it if it runs, then start it on its data and its port."""
+        """Stop it if it runs, then start it with its data and port."""
         self.stop()
         self.start()
 
     def discard(self) -> None:
-        """Kill it and delete its data: the end of a test."""
+        """Kill it and delete its data."""
         self.kill()
         delete(str(self.folder))
         watchdog().tell("drop", self.folder)
@@ -128,5 +128,5 @@ class Server:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A copy of a prepared folder."""
+    """Copy a prepared folder."""
     shutil.copytree(source, target, dirs_exist_ok=True)

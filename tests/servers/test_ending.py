@@ -1,4 +1,4 @@
-"""Servers end with the run that started them, however it ends, and a start that fails says why."""
+"""Servers end with their test run, however it ends, and the error of a failed start has the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 20.0
 
 
 class Small(Server):
-    """A server that says when it serves, and asks for a child that outlives it."""
+    """A server that logs when it is ready, and starts a child that survives it."""
 
     name: ClassVar[str] = "small"
     script: ClassVar[str] = "sleep 1000 & echo $! > child; echo serving; wait"
@@ -38,7 +38,7 @@ class Small(Server):
 
 
 class Apart(Small):
-    """Its child is in a group of its own, as those of PostgreSQL are."""
+    """Its child is in a process group of its own, like those of PostgreSQL."""
 
     script: ClassVar[str] = "setsid sleep 1000 & echo $! > child; echo serving; wait"
 
@@ -77,7 +77,7 @@ def child(server: Server) -> int:
 
 @pytest.mark.parametrize("end", [Server.kill, Server.discard])
 @pytest.mark.parametrize("kind", [Small, Apart])
-def test_a_killed_server_takes_its_children_along(kind: type[Server], end: Callable[[Server], None]) -> None:
+def test_the_children_of_a_killed_server_end_too(kind: type[Server], end: Callable[[Server], None]) -> None:
     server = kind().start()
     assert server.process is not None
     pids = [server.process.pid, child(server)]
@@ -151,7 +151,7 @@ def test_in_ci_a_missing_server_fails_and_elsewhere_it_skips(monkeypatch: pytest
     fleet.discard()
 
 
-def test_one_request_launches_all_of_its_family_that_the_run_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_request_starts_all_servers_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"absent": lambda port: Absent(), "first": lambda port: Small(), "second": lambda port: Small()}
     monkeypatch.setattr("servers.fleet.KINDS", kinds)
     fleet = Fleet(["absent", "second", "first"])

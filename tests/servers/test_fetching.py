@@ -1,4 +1,4 @@
-"""Fetching into the cache: whole or not at all, once, by one at a time, and with an error that says what to do."""
+"""Fetching into the cache: completely or not at all, once, by one process at a time, with errors that give advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder at the front of the path for commands of the test's own."""
+    """A folder at the front of ``PATH`` for commands of the test."""
     folder = tmp_path / "commands"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -49,7 +49,7 @@ def test_a_folder_is_made_once(cached: Path) -> None:
     assert (first / "jar").read_text() == "x"
 
 
-def test_a_fetch_that_fails_leaves_nothing_and_may_be_tried_again(cached: Path) -> None:
+def test_a_failed_fetch_leaves_nothing_and_can_be_repeated(cached: Path) -> None:
     def broken(part: Path) -> None:
         (part / "half").write_text("x")
         raise OSError("the network is gone")
@@ -61,7 +61,7 @@ def test_a_fetch_that_fails_leaves_nothing_and_may_be_tried_again(cached: Path) 
     assert list(cache.once("thing-1", lambda part: None).iterdir()) == []
 
 
-def test_what_a_killed_fetcher_left_is_not_taken_for_whole(cached: Path) -> None:
+def test_the_rest_of_a_killed_fetch_does_not_count_as_complete(cached: Path) -> None:
     left = cached / ".thing-1.part"
     left.mkdir(parents=True)
     (left / "half").write_text("x")
@@ -94,7 +94,7 @@ def test_two_processes_fetch_once(cached: Path, tmp_path: Path) -> None:
     assert (answers, log.read_text()) == (["x", "x"], "made\n")
 
 
-def test_maven_is_asked_again_when_the_registry_fails_once(commands: Path, tmp_path: Path) -> None:
+def test_maven_is_run_again_after_a_failure_of_the_registry(commands: Path, tmp_path: Path) -> None:
     count = tmp_path / "count"
     fake(commands, "javac", "exit 0")
     fake(
@@ -114,7 +114,7 @@ def test_maven_is_asked_again_when_the_registry_fails_once(commands: Path, tmp_p
     assert jars.name.startswith("kafka-4.3.")
 
 
-def test_what_maven_cannot_fetch_is_named_with_its_last_words(commands: Path, cached: Path) -> None:
+def test_the_error_of_maven_has_its_last_lines(commands: Path, cached: Path) -> None:
     fake(commands, "javac", "exit 0")
     fake(commands, "mvn", "echo 'Could not find artifact kafka_2.13'; exit 1")
 
@@ -123,7 +123,7 @@ def test_what_maven_cannot_fetch_is_named_with_its_last_words(commands: Path, ca
     assert not any(path.is_dir() for path in cached.iterdir())
 
 
-def test_a_machine_without_maven_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_without_maven_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(MissingError, match="the command 'mvn' is not here; install Maven and a JDK of 17 or later"):
@@ -138,7 +138,7 @@ def test_another_pom_is_another_folder(tmp_path: Path) -> None:
     assert (maven.version(tmp_path), maven._digest(tmp_path) == before) == ("1.2.3", False)
 
 
-def test_a_change_of_what_java_files_share_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_shared_java_files_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe, shared = tmp_path / "recipe", tmp_path / "shared"
     recipe.mkdir()
     shared.mkdir()
@@ -172,7 +172,7 @@ ln -sf /usr/bin/server "$3/usr/share/link"
 
 
 @pytest.mark.parametrize("stale", [False, True])
-def test_debian_packages_are_unpacked_with_what_they_need(stale: bool, commands: Path, tmp_path: Path) -> None:
+def test_debian_packages_are_unpacked_with_their_dependencies(stale: bool, commands: Path, tmp_path: Path) -> None:
     log, broken = tmp_path / "log", tmp_path / "broken"
     if stale:
         broken.touch()
@@ -187,13 +187,13 @@ def test_debian_packages_are_unpacked_with_what_they_need(stale: bool, commands:
     assert ("update" in log.read_text()) is stale
 
 
-def test_packages_that_cannot_be_fetched_are_named(commands: Path) -> None:
+def test_an_error_names_packages_that_cannot_be_fetched(commands: Path) -> None:
     fake(commands, "apt-get", "echo 'E: Unable to locate package server'; exit 100")
 
     with pytest.raises(MissingError, match=r"Debian packages server could not be fetched[\s\S]*Unable to locate package"):
         debian.unpacked("thing", ["server"])
 
 
-def test_a_command_that_hangs_is_given_up() -> None:
+def test_a_command_that_hangs_is_killed() -> None:
     with pytest.raises(command.CommandError, match="sleep did not end within 0 s"):
         command.run("sleep", 60, seconds=0.1)

@@ -1,4 +1,4 @@
-"""``make servers``: a table for a person, and nothing left after Ctrl-C."""
+"""``make servers``: it prints a table of the servers, and ends them all after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ def start(*names: str) -> subprocess.Popen[str]:
     ],
     ids=["kafka", "rocketmq", "opensearch", "mariadb"],
 )
-def test_a_row_says_how_a_pipeline_reaches_a_server(kind: Callable[[], Server], told: tuple[str, ...]) -> None:
+def test_a_row_has_the_options_for_connecting(kind: Callable[[], Server], told: tuple[str, ...]) -> None:
     server = kind()
 
     assert command.row("name", server) == ("name", *told)
     server.discard()
 
 
-def test_columns_are_as_wide_as_their_words() -> None:
+def test_columns_are_as_wide_as_their_cells() -> None:
     assert command.table([("a", "bb", "c"), ("ddd", "e", "")]) == "a    bb  c\nddd  e"
 
 
-def test_a_name_that_is_none_is_an_error_that_lists_the_names() -> None:
+def test_the_error_of_an_unknown_name_lists_the_names() -> None:
     _, error = start("kafka", "redis").communicate(timeout=SECONDS)
 
     assert "there is no server 'redis'; there are kafka, mariadb, " in error
 
 
-def test_a_port_that_is_taken_is_replaced_by_another() -> None:
+def test_a_port_in_use_is_replaced_by_another() -> None:
     (port,) = ports.free()
     assert ports.usual(port) == port
 
@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_is_replaced_by_another() -> None:
 @pytest.mark.parametrize(
     ("clients", "lowest"), [("30000\t60999\n", 30_000), ("1024 65535", ports.USUAL_LOWEST), ("", ports.USUAL_LOWEST)]
 )
-def test_ports_are_none_that_clients_get_and_each_is_given_away_once(
+def test_ports_are_outside_of_the_client_range_and_returned_once(
     clients: str, lowest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "range").write_text(clients)
@@ -90,7 +90,7 @@ def test_ports_are_none_that_clients_get_and_each_is_given_away_once(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_ctrl_c(sign: signal.Signals) -> None:
+def test_servers_run_until_ctrl_c(sign: signal.Signals) -> None:
     with start("postgres") as running:
         assert running.stdout is not None
         running.stdout.readline()

@@ -1,4 +1,4 @@
-"""Each real server: it serves, it is killed, it serves again what it had."""
+"""Each real server: it answers, is killed, and has its data after a restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from servers.rocketmq_server import RocketMq
 
 
 def version(url: str) -> str:
-    """What a database says it is."""
+    """Return the version that a database reports."""
     engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
         return str(connection.exec_driver_sql("select version()").scalar())
@@ -38,7 +38,7 @@ def test_rocketmq_serves(rocketmq: RocketMq) -> None:
     assert remoting.has_route(rocketmq.address, "harness")
 
 
-def test_rocketmq_with_access_control_wants_a_user(rocketmq_acl: RocketMq) -> None:
+def test_rocketmq_with_access_control_needs_a_user(rocketmq_acl: RocketMq) -> None:
     rocketmq_acl.create_topic("harness")
 
     with pytest.raises(OSError, match="refused to make the topic 'other'"):

@@ -1,4 +1,4 @@
-"""A small process of its own that ends what a test run leaves behind, whatever ended the run: kill -9 too.
+"""A small separate process that ends the servers of a test run, however the run ended: also after kill -9.
 
 It reads one line an order on standard input: ``run PID`` and ``done PID`` for servers, ``keep PATH`` and ``drop PATH`` for
 their folders. The pipe's end is the end of the run: the process groups that still run are killed by their own pid, the folders
@@ -21,11 +21,11 @@ from functools import cache
 
 DELETING_TRIES = 20
 LOOK = 1.0
-"""Seconds between two looks whether the run still lives."""
+"""Seconds between two checks whether the run still exists."""
 
 
 class Watchdog:
-    """The side of the test run."""
+    """The watchdog as the test run uses it."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -37,7 +37,7 @@ class Watchdog:
         )
 
     def tell(self, order: str, what: object) -> None:
-        """Send one order."""
+        """Send one command."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{order} {what}\n")
@@ -46,12 +46,12 @@ class Watchdog:
 
 @cache
 def watchdog() -> Watchdog:
-    """The one of this process, started with its first server."""
+    """Return the watchdog of this process, which starts with its first server."""
     return Watchdog()
 
 
 def watch() -> None:
-    """The watchdog's own life: take orders until the run ends, then end what is left."""
+    """Run the watchdog: read commands until the run ends, then end the remaining servers."""
     pids: set[int] = set()
     folders: set[str] = set()
     for order, what in _orders(int(sys.argv[1])):
@@ -67,7 +67,7 @@ def watch() -> None:
 
 
 def _orders(parent: int) -> Iterator[tuple[str, str]]:
-    """Orders until the pipe ends, or its writer has: a fork of the run may hold the pipe open."""
+    """Yield commands until the pipe or the process of the run ends: a fork of the run may keep the pipe open."""
     pending = b""
     while True:
         if not select.select([0], [], [], LOOK)[0]:
@@ -84,7 +84,7 @@ def _orders(parent: int) -> Iterator[tuple[str, str]]:
 
 
 def delete(folder: str) -> None:
-    """Delete a folder whose users may still be ending."""
+    """Delete a folder that ending processes may still use."""
     for _ in range(DELETING_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.exists(folder):

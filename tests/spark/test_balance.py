@@ -71,7 +71,7 @@ def test_two_reads_of_one_source_count_and_reject_separately(engine: Engine, tmp
     totals = engine(TWO_LANES)
 
     assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "1", "2", "2"]
-    assert totals.read["log"].came == 3
+    assert totals.read["log"].incoming == 3
     assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 2
     assert totals.sinks["out"].balanced
 
@@ -79,8 +79,8 @@ def test_two_reads_of_one_source_count_and_reject_separately(engine: Engine, tmp
 def test_events_that_spark_itself_reads_are_counted(engine: Engine, table: Path) -> None:
     totals = engine(WHOLE)
 
-    assert totals.read["main"].came == 25
-    assert (totals.sinks["main"].taken, totals.sinks["main"].balanced) == (15, True)
+    assert totals.read["main"].incoming == 25
+    assert (totals.sinks["main"].accepted, totals.sinks["main"].balanced) == (15, True)
 
 
 def test_a_step_between_two_spark_steps_of_two_queries_reports_its_rejects_once(
@@ -104,7 +104,7 @@ def test_a_step_between_two_spark_steps_of_two_queries_reports_its_rejects_once(
     """)
 
     assert (len(rows(tmp_path / "one.jsonl")), len(rows(tmp_path / "two.jsonl"))) == (10, 10)
-    assert totals.read["numbers"].came == 25
+    assert totals.read["numbers"].incoming == 25
     assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 15
 
 
@@ -157,7 +157,7 @@ def test_damaged_input_is_counted_and_rejected(engine: Engine, tmp_path: Path) -
     sink = totals.sinks["main"]
     assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "2", "3", "4"]
     assert sink.balanced
-    assert (sink.taken, sink.dead) == (4, len(letters))
+    assert (sink.accepted, sink.dead) == (4, len(letters))
     assert len([letter for letter in letters if letter["code"] != "regex-failed"]) == 1
 
 

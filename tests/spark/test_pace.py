@@ -31,8 +31,8 @@ def test_small_batches_are_not_used_to_measure_speed() -> None:
 
 
 def test_the_speed_of_a_batch_is_added_to_the_stored_numbers() -> None:
-    small = Receipt("s", "x", 0, read=Counts(came=10), bytes_read=1000, began=1.0)
-    large = Receipt("s", "x", 0, read=Counts(came=MIN_BYTES), bytes_read=2 * MIN_BYTES, began=1.0)
+    small = Receipt("s", "x", 0, read=Counts(incoming=10), bytes_read=1000, began=1.0)
+    large = Receipt("s", "x", 0, read=Counts(incoming=MIN_BYTES), bytes_read=2 * MIN_BYTES, began=1.0)
 
     assert learn_speed({"speed": 7.0}, [small], 2.0) == {"speed": 7.0, "event_bytes": 100}
     assert learn_speed({}, [large], 2.0) == {"speed": 2 * MIN_BYTES, "event_bytes": 2}

@@ -47,7 +47,7 @@ def test_existing_input_is_delivered_in_order_and_counted(engine: Engine, inbox:
 
     sink = totals.sinks["main"]
     assert delivered(engine.etl.folder / "out.jsonl") == list(range(1000))
-    assert (sink.came, sink.taken, sink.filtered, sink.dead) == (1001, 1000, 0, 1)
+    assert (sink.incoming, sink.accepted, sink.filtered, sink.dead) == (1001, 1000, 0, 1)
     (letter,) = [json.loads(line) for line in (engine.etl.folder / "state" / "dead_letters.jsonl").read_text().splitlines()]
     assert letter["event"] == "not a number"
     assert letter["at"] == "steps[0] regex"
@@ -63,7 +63,7 @@ def test_the_next_run_reads_only_new_input(engine: Engine, inbox: Path) -> None:
     third = engine(COPY)
 
     assert delivered(engine.etl.folder / "out.jsonl") == list(range(15))
-    assert second.read["main"].came == 5
+    assert second.read["main"].incoming == 5
     assert third.read == {}
 
 
@@ -142,7 +142,7 @@ def test_limit_ends_a_run_after_this_many_events(engine: Engine, inbox: Path) ->
     first = engine(COPY, once=False, limit=30)
     second = engine(COPY, limit=50)
 
-    assert (first.read["main"].came, second.read["main"].came) == (30, 50)
+    assert (first.read["main"].incoming, second.read["main"].incoming) == (30, 50)
     assert delivered(engine.etl.folder / "out.jsonl") == list(range(80))
 
 

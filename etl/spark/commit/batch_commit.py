@@ -114,7 +114,7 @@ class BatchCompletion:
     def _time_batch(self, receipts: Sequence[Receipt]) -> None:
         totals, now = self.totals, time.time()
         totals.batches += 1
-        if any(receipt.read.came for receipt in receipts):
+        if any(receipt.read.incoming for receipt in receipts):
             totals.began = min([*(receipt.began for receipt in receipts), totals.began or now])
             totals.ended = now
         totals.lag_seconds = now - min((r.found for r in receipts if r.found is not None), default=now)
@@ -131,7 +131,7 @@ class BatchCompletion:
             write_json(home / "clock.json", {"event_time": latest})
             self.totals.event_time = latest
         if self.context.limited:
-            left = read_json(home / "limit.json") - sum(r.read.came for r in receipts)
+            left = read_json(home / "limit.json") - sum(r.read.incoming for r in receipts)
             write_json(home / "limit.json", max(0, left))
 
 

@@ -20,13 +20,13 @@ MAX_LOGGED_NAMES = 100
 
 @dataclass
 class SinkTotals:
-    """The totals of one sink: ``came`` events on the branches to it, ``made`` added there by steps, ``taken`` delivered."""
+    """Totals of one sink: ``incoming`` events on the branches to it, ``made`` added there by steps, ``accepted`` by the sink."""
 
-    came: int = 0
+    incoming: int = 0
     made: int = 0
     filtered: int = 0
     dead: int = 0
-    taken: int = 0
+    accepted: int = 0
     spooled: int = 0
     """Events added to the spool minus those delivered from it; negative if it held events of an earlier run."""
     retries: int = 0
@@ -35,7 +35,7 @@ class SinkTotals:
     @property
     def balanced(self) -> bool:
         """Whether the invariant holds."""
-        return self.came + self.made == self.taken + self.filtered + self.dead + self.spooled
+        return self.incoming + self.made == self.accepted + self.filtered + self.dead + self.spooled
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Totals:
         with self._lock:
             for sink, events in waiting.items():
                 if events:
-                    self.sinks[sink].taken -= events
+                    self.sinks[sink].accepted -= events
                     self.sinks[sink].spooled += events
 
     @property
@@ -100,9 +100,9 @@ class Totals:
         """The totals as plain values, for JSON."""
         sinks = {
             name: {
-                "in": s.came,
+                "in": s.incoming,
                 "made": s.made,
-                "out": s.taken,
+                "out": s.accepted,
                 "filtered": s.filtered,
                 "dead": s.dead,
                 "spooled": s.spooled,
@@ -111,7 +111,7 @@ class Totals:
             }
             for name, s in self.sinks.items()
         }
-        read = sum(counts.came for counts in self.read.values())
+        read = sum(counts.incoming for counts in self.read.values())
         return {
             "events": read,
             "bytes": self.bytes,
@@ -138,9 +138,9 @@ class Totals:
             self.bytes += receipt.bytes_read
             self.dead += receipt.read.dead
         if not root and results:
-            self.results[query] = self.results.get(query, 0) + receipt.read.came
+            self.results[query] = self.results.get(query, 0) + receipt.read.incoming
         walk = _Walk(receipt)
-        self._add_branch(segment.roots[root], walk, Counts(receipt.read.came, 0, 0, receipt.read.dead))
+        self._add_branch(segment.roots[root], walk, Counts(receipt.read.incoming, 0, 0, receipt.read.dead))
         if emits:
             spark = self.to_spark.setdefault(query, Counts())
             spark.add(walk.emitted)
@@ -151,7 +151,7 @@ class Totals:
     def _add_branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
         """``above`` counts the path from the source: events that entered it, filtered, dead and added so far."""
         above = walk.entered[branch.gathers] if branch.gathers else above
-        lost = Counts(above.came, 0, above.filtered, above.dead, above.made)
+        lost = Counts(above.incoming, 0, above.filtered, above.dead, above.made)
         for node in branch.steps:
             counts = walk.step()
             lost.filtered += counts.filtered
@@ -169,12 +169,12 @@ class Totals:
         for below in branch.branches:
             self._add_branch(below, walk, lost)
         if branch.emits:
-            left = lost.came + lost.made - lost.filtered - lost.dead
+            left = lost.incoming + lost.made - lost.filtered - lost.dead
             walk.emitted.add(replace(lost, left=left))
 
     def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
         total = self.sinks.setdefault(name, SinkTotals())
-        total.came += lost.came
+        total.incoming += lost.incoming
         total.made += lost.made
         total.filtered += lost.filtered
         total.dead += lost.dead
@@ -182,7 +182,7 @@ class Totals:
         self._add_delivered(total, delivered)
 
     def _add_delivered(self, total: SinkTotals, delivered: Delivered) -> None:
-        total.taken += delivered.taken
+        total.accepted += delivered.accepted
         total.dead += delivered.dead
         total.retries += delivered.retries
         self.dead += delivered.dead

@@ -1,4 +1,4 @@
-"""The databases that tests of `database` run against, each in the same words; MySQL itself with ``SLUICE_ALL_VERSIONS=1``."""
+"""The databases for tests of `database`, with one interface; MySQL only with ``SLUICE_ALL_VERSIONS=1``."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ EVERY = ["sqlite", "mariadb", "postgres", *(["mysql8"] if os.environ.get("SLUICE
 
 @dataclass
 class Database:
-    """A database with a table name of the test's own."""
+    """A database with a unique table name."""
 
     options: dict[str, Any]
     table: str
     name: str = ""
-    """In `EVERY`."""
+    """Its name in `EVERY`."""
 
     def sink(self, **more: Any) -> DatabaseSink:
-        """The sink under test."""
+        """Return the tested sink."""
         return DatabaseSink(**{**self.options, "table": self.table, "ledger": f"{self.table}_ledger", **more})
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Ask it, over a connection of the test's own; ``{t}`` is the table, ``{l}`` the ledger."""
+        """Run a statement over a connection of the test; ``{t}`` is the table, ``{l}`` the ledger."""
         session = self.session()
         try:
             cursor = session.run(sql.replace("{t}", self.table).replace("{l}", f"{self.table}_ledger"))
@@ -41,22 +41,22 @@ class Database:
             close(session)
 
     def needs_checks(self) -> None:
-        """For tests whose rows a CHECK refuses."""
+        """Skip the test if the database ignores CHECK constraints."""
         if self.name == "mysql8":
             pytest.skip("MySQL obeys CHECK from 8.0.16 on, and this one is 8.0.15")
 
     def session(self) -> Session:
-        """A connection of the test's own."""
+        """Return a connection of the test."""
         return open_session(self.sink().settings)
 
     def clear(self) -> None:
-        """Drop what the test made."""
+        """Drop the test's tables."""
         self.run("DROP TABLE IF EXISTS {t}")
         self.run("DROP TABLE IF EXISTS {l}")
 
 
 def of(name: str, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """A database by its name in `EVERY`."""
+    """Return a database by its name in `EVERY`."""
     database = Database(_options(name, request), f"t_{uuid.uuid4().hex[:12]}", name)
     yield database
     database.clear()
@@ -72,12 +72,12 @@ def _options(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def yaml_of(database: Database) -> str:
-    """Its options as they stand in a pipeline file."""
+    """Return its options as YAML for a pipeline file."""
     return ", ".join(f"{name}: '{value}'" for name, value in database.options.items())
 
 
 def events(first: int, last: int, **columns: Any) -> pa.RecordBatch:
-    """Events numbered in the column ``id``, which are also their offsets."""
+    """Return events with numbers in the column ``id``, which are also their offsets."""
     numbers = pa.array(range(first, last), pa.int64())
     texts = pa.array([f"event {n}" for n in range(first, last)])
     found = {"id": numbers, "message": texts, **columns, OFFSET: numbers}
@@ -85,10 +85,10 @@ def events(first: int, last: int, **columns: Any) -> pa.RecordBatch:
 
 
 def task(batch: pa.RecordBatch, split: str = "in-0-00000000000000000000-00000000000000000100", number: int = 1) -> Task:
-    """Of a split that is a range of a source, unless another is named."""
+    """Return a task for a range of a source, unless other arguments are given."""
     schema = batch.drop_columns([OFFSET]).schema
     return Task("p", "out", split, "/nonexistent", schema, BatchId("query", number), ordered=not split.startswith(WHOLE))
 
 
 WHOLE = "result-000000"
-"""A split behind a shuffle."""
+"""Beginning of the names of splits after a shuffle."""

@@ -1,4 +1,4 @@
-"""Exactly once, seen from the writer: whatever is written again, by whoever, cut as it may be, each row is there once."""
+"""Exactly once: each row is in the table once, however often and in whatever batches a split is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lite(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 
 def write(writer: Writer, first: int, last: int, size: int) -> list[Rejects]:
-    """Events in batches of a size."""
+    """Return events in batches of a given size."""
     found: list[Rejects] = []
     for at in range(first, last, size):
         found += writer.write(events(at, min(at + size, last))).rejected
@@ -40,7 +40,7 @@ def write(writer: Writer, first: int, last: int, size: int) -> list[Rejects]:
 
 
 def losing_commit(monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
-    """The next COMMIT loses its connection, before or after the server has done it."""
+    """Make the next COMMIT lose its connection, before or after the server executes it."""
     run = sessions.Session.run
     left = [1]
 
@@ -175,7 +175,7 @@ def test_results_of_spark_are_written_completely_or_not_at_all(database: Databas
 
 
 def test_sinks_of_one_task_share_the_transaction(database: Database) -> None:
-    """One upserts what another wrote, one makes its table meanwhile, one does without the ledger: none waits for another."""
+    """One sink upserts rows of another, one creates its table, one has no ledger: none waits for another."""
     made = f"{database.table}_made"
     sinks = [
         database.sink(create=True, mode="upsert", key=["id"]),

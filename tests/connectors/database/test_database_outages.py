@@ -1,4 +1,4 @@
-"""Servers that are killed, that make writers wait, that show a certificate of another name."""
+"""Servers that are killed, hold locks, or have a certificate with another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows are cut out of MySQL's packets, however these arrive, and bytes that are no rows do no harm."""
+"""Rows in MySQL's packets, however these arrive, and bytes that are not rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALUES = st.none() | st.binary(max_size=20) | st.integers(0, 70_000).map(lambda 
 
 @dataclass
 class Pieces(io.RawIOBase):
-    """A socket that hands over so many bytes at a time."""
+    """A socket that returns a limited number of bytes at a time."""
 
     content: bytes
     size: int
@@ -40,7 +40,7 @@ class Pieces(io.RawIOBase):
 
 
 class Driver:
-    """What is used of PyMySQL's connection behind a query."""
+    """The part of PyMySQL's connection that is used after a query."""
 
     def __init__(self, content: bytes, size: int = 1 << 16, number: int = 0) -> None:
         self._rfile = io.BufferedReader(Pieces(content, size))

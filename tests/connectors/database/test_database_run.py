@@ -69,7 +69,7 @@ def test_lines_become_rows_and_rejected_ones_dead_letters(engine: Engine, databa
 
     assert database.run("SELECT count(*), count(DISTINCT id), max(user_name) FROM {t}") == [(5000, 5000, "user2")]
     assert sum(letter.count("database-rejected") for letter in dead_letters(engine.etl)) == 1
-    assert totals.sinks["main"].taken == 5000
+    assert totals.sinks["main"].accepted == 5000
 
     put(engine.etl, 5000, 5010)
     engine(pipeline(LOAD, database))

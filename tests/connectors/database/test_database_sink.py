@@ -40,7 +40,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 @pytest.fixture(params=["mariadb", "postgres"])
 def strict(request: pytest.FixtureRequest) -> Iterator[Database]:
-    """Those that check values."""
+    """A database that checks values."""
     yield from of(request.param, request)
 
 
@@ -55,7 +55,7 @@ def lite(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 
 def written(sink: DatabaseSink, *batches: pa.RecordBatch) -> list[Rejects]:
-    """Write a split → what was refused."""
+    """Write a split and return the rejects."""
     writer = sink.open(task(batches[0]))
     refused = [rejects for batch in batches for rejects in writer.write(batch).rejected]
     writer.close()
@@ -99,7 +99,7 @@ def test_every_type_is_read_back_unchanged(database: Database) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A driver's value in the words of another."""
+    """Convert a driver's value to the type that the other drivers return."""
     import json
 
     if isinstance(value, str) and value.startswith("["):

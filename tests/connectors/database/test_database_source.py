@@ -34,13 +34,13 @@ def source(database: Database, **options: Any) -> DatabaseSource:
 
 
 def filled(database: Database, first: int, last: int, **columns: Any) -> None:
-    """The sink puts rows in: what one writes, the other reads."""
+    """Write rows with the sink."""
     batch = events(first, last, **columns)
     database.sink(create=True, delivery="at_least_once").open(task(batch)).write(batch)
 
 
 def taken(source: DatabaseSource, at: Offset, limit: Limit = ALL, parallelism: int = 1) -> tuple[list[Any], Offset]:
-    """One micro-batch: its ids, and where it ended."""
+    """Read a micro-batch; return its ids and end offset."""
     end = json.loads(json.dumps(source.latest(at, limit)))
     found: list[Any] = []
     if end != at:

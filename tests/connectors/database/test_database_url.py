@@ -1,4 +1,4 @@
-"""URLs of databases, and what is said of wrong ones."""
+"""URLs of databases, and findings for invalid ones."""
 
 from __future__ import annotations
 

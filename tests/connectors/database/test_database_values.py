@@ -1,4 +1,4 @@
-"""Values on their way into SQL text: whatever they hold, the server reads them as they were."""
+"""Values in SQL text: the server reads them unchanged, whatever they contain."""
 
 from __future__ import annotations
 

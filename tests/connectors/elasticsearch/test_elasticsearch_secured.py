@@ -73,5 +73,5 @@ def test_an_unauthorised_user_gets_the_reason(secured: SecuredOpenSearch, other:
 
 
 def _refused(sink: ElasticsearchSink) -> None:
-    """Write; raise what the engine would say of what is to be tried again."""
+    """Write, and raise the cause of the retryable events."""
     raise ConnectionError(sink.open(TASK).write(EVENTS).cause)

@@ -30,7 +30,7 @@ def node(request: pytest.FixtureRequest) -> SearchNode:
 
 @pytest.fixture
 def index(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A name that nobody else uses; what begins with it is deleted."""
+    """A unique name; indices that begin with it are deleted at the end."""
     name = f"etl-{uuid4().hex[:12]}"
     servers = [request.getfixturevalue(kind) for kind in KINDS]
     yield name
@@ -83,7 +83,7 @@ def read(one: ElasticsearchSource, splits: list[Split]) -> list[dict[str, Any]]:
 
 
 def portions(one: ElasticsearchSource, limit: Limit) -> Iterator[tuple[Offset, list[dict[str, Any]]]]:
-    """Micro-batches until nothing is new."""
+    """Read micro-batches until there is no new document."""
     offset = one.start()
     until = one.latest(offset, ALL) if limit.bounded else None
     while (end := one.latest(offset, Limit(limit.max_bytes, limit.max_events, limit.bounded, until))) != offset:
@@ -348,4 +348,4 @@ def test_a_run_copies_an_index_into_another(engine: Engine, node: SearchNode, in
     found = documents(node, f"{index}-copy-*")
     assert [one["_source"]["n"] for one in found] == list(range(0, 700, 2))
     assert {one["_index"] for one in found} == {f"{index}-copy-2026.01.01"}
-    assert totals.read["main"].came == 700
+    assert totals.read["main"].incoming == 700

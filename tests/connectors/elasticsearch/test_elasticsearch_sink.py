@@ -1,4 +1,4 @@
-"""The elasticsearch sink against a server that records every request and misbehaves as it is told."""
+"""The elasticsearch sink with a server that records every request and fails as a test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elasticsearch source: answers cut into documents, times cut into splits, and a server that misbehaves."""
+"""The elasticsearch source: parsing of responses, division of time into splits, and a server that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The option `template` of the elasticsearch sink: mappings from fields, and when the server is told of them."""
+"""The option `template` of the elasticsearch sink: mappings from fields, and when the sink sends them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server() -> Iterator[Templates]:
 
 
 class Templates(FakeServer):
-    """Remembers index templates, and tells of ``indices`` that exist."""
+    """Stores index templates, and returns existing ``indices``."""
 
     def __init__(self) -> None:
         super().__init__(self.asked)

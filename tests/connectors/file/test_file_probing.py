@@ -1,4 +1,4 @@
-"""What the `file` source says of its files before a run, and after one that read nothing."""
+"""The probe of the `file` source before a run, and its message after a run that read nothing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_unreadable_files_are_counted_and_one_is_named(here: Path, monkeypatch: 
 
 
 def explanations(path: Path, **options: Any) -> tuple[str, str]:
-    """What a first run says that reads nothing, and what a second one says."""
+    """Return the message of a first run that reads nothing, and that of a second one."""
     source = FileSource(path=str(path), **options)
     start = source.start()
     return source.explain_no_events(None), source.explain_no_events(source.latest(start, Limit(1 << 40, bounded=True)))

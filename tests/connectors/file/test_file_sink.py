@@ -1,4 +1,4 @@
-"""The file sink: what is in its files after commits, crashes, full disks and meddling."""
+"""The file sink: the content of its files after commits, crashes, full disks and changes by other programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string())])
 
 
 class Run:
-    """A pipeline's run as the engine does it: stage splits, commit, all under one state folder."""
+    """A run like the engine's: stages splits and commits, with one state folder."""
 
     def __init__(self, folder: Path, sink: FileSink) -> None:
         self.folder, self.sink = folder, sink
@@ -568,7 +568,7 @@ def test_other_columns_than_those_of_the_single_parquet_file_are_an_error_that_l
 
 @pytest.fixture
 def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A remote file system under ``mem://bucket``, kept in a local folder."""
+    """A remote file system under ``mem://bucket``, which stores files in a local folder."""
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     root = tmp_path / "remote"
@@ -638,7 +638,7 @@ class Killed(BaseException):
 
 @contextmanager
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> Iterator[None]:
-    """The given call of those that change files is the last one, done or not."""
+    """The process ends at the given call that changes a file, before or after it."""
     calls = itertools.count(1)
 
     def last(real: Any) -> Any:
@@ -661,7 +661,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> Iterator
 
 
 def session(folder: Path, one: FileSink, first: int) -> None:
-    """A run that commits what is not yet committed: batches ``first`` to 3, each of two splits."""
+    """Commit batches ``first`` to 3, each of two splits, unless they are committed."""
     run = Run(folder, one)
     for number in range(first, 4):
         run.batch(number, events(10 * number, 10 * number + 1, host="a"), events(10 * number + 2, host="b"))

@@ -1,4 +1,4 @@
-"""The `file` source, driven as Spark drives it: offsets as JSON, splits planned and read twice."""
+"""The `file` source, called as Spark calls it: offsets as JSON, splits planned and read twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from connectors.file.source import FileSource
 from etl.api import OFFSET, ComponentError, Limit, Offset, Rejects, Split
 
 OLD = 1_000_000_000
-"""A time long ago: a file of that age has settled."""
+"""An old modification time: a file with it counts as complete."""
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -43,7 +43,7 @@ class Run:
         self.offset: Offset = json.loads(json.dumps(self.source.start()))
 
     def plan(self, **limit: Any) -> tuple[Offset, list[Split]]:
-        """The next micro-batch, planned."""
+        """Plan the next micro-batch."""
         limit = {"max_bytes": 1 << 40, **limit}
         end = json.loads(json.dumps(self.source.latest(self.offset, Limit(**limit))))
         splits = self.source.splits(self.offset, end, self.parallelism)
@@ -52,7 +52,7 @@ class Run:
         return end, pickle.loads(pickle.dumps(splits))
 
     def read(self, splits: list[Split]) -> list[Any]:
-        """Texts of events and, as tuples of code and text, of dead letters, in order."""
+        """Return texts of events, and tuples of code and text of dead letters, in order."""
         found: list[Any] = []
         for split in splits:
             once, again = (self._split(split) for _ in range(2))
@@ -75,7 +75,7 @@ class Run:
         return found
 
     def next(self, **limit: Any) -> list[Any]:
-        """A whole micro-batch."""
+        """Plan and read a micro-batch."""
         end, splits = self.plan(**limit)
         found = self.read(splits)
         self.source.commit([end])
@@ -83,7 +83,7 @@ class Run:
         return found
 
     def restart(self) -> None:
-        """Go on in another process, which knows the offset and nothing else."""
+        """Continue as another process, which has the offset and nothing else."""
         for memory in (
             file_samples._match_cache,
             file_scan._without_newline,
@@ -101,7 +101,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def fresh_caches() -> None:
-    """Every test begins as a new process does."""
+    """Clear the caches, so that each test begins like a new process."""
     for memory in (
         file_samples._match_cache,
         file_scan._without_newline,
@@ -659,7 +659,7 @@ PADDING = "of a length that makes these files long enough to be known by their t
 
 
 class Writer:
-    """A program that logs numbered lines, and a log rotation. Every change has a time of its own, long ago."""
+    """A program that logs numbered lines, and a log rotation. Every change has a different, old modification time."""
 
     def __init__(self, folder: Path) -> None:
         self.log, self.lines, self.clock = folder / "x.log", 0, OLD * 10**9
@@ -820,7 +820,7 @@ def test_dangling_link_beside_a_file_does_not_hide_its_rotation(tmp_path: Path, 
 
 
 def long(*words: str, count: int = 100) -> list[str]:
-    """Lines of more text than is needed to know a file by it."""
+    """Return lines with enough text to identify a file."""
     return [f"{number} {word} is a line of some length" for word in words for number in range(count)]
 
 
@@ -1069,7 +1069,7 @@ def test_file_that_grows_while_it_is_copied_is_read_once(tmp_path: Path, log: Pa
 
 
 def test_files_of_equal_lines_are_not_copies(tmp_path: Path, log: Path) -> None:
-    """What repeats tells nothing: the original is gone, and the other file may be one of its own."""
+    """Repeated text does not identify a file: the original was removed, and the other file may be independent."""
     add(log, *["tick"] * 1000)
     run = Run(f"{tmp_path}/*")
     assert len(run.next()) == 1000

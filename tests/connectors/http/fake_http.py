@@ -1,4 +1,4 @@
-"""A web server that records every request and answers as a test says: slowly, with errors, in the middle of nowhere, not at all.
+"""A web server that records every request and responds as a test sets: slowly, with errors, incompletely, or not at all.
 
 `FakeCluster` speaks the bulk API: it keeps documents by id, as Elasticsearch does.
 """
@@ -19,19 +19,19 @@ from typing import Any
 
 @dataclass
 class Request:
-    """What was asked. ``body`` is unpacked; ``connection`` tells connections apart."""
+    """A request. ``body`` is decompressed; ``connection`` identifies the connection."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
     sent: int
-    """Bytes of the body on the wire."""
+    """Bytes of the body before decompression."""
     connection: object
 
     @property
     def lines(self) -> list[Any]:
-        """The body's lines as JSON."""
+        """Return the body's lines as JSON."""
         return [json.loads(line) for line in self.body.splitlines()]
 
 
@@ -52,7 +52,7 @@ Answering = Callable[[Request], Reply]
 
 
 class FakeServer:
-    """Answers with ``answer``, unless ``replies`` has some left: those come first, in their order."""
+    """Responds with ``replies`` in their order, and then with ``answer``."""
 
     def __init__(self, answer: Answering = lambda request: Reply(), context: ssl.SSLContext | None = None) -> None:
         self.answer = answer
@@ -125,7 +125,7 @@ class FakeServer:
 
 
 class FakeCluster(FakeServer):
-    """The bulk API over a dict. ``fate`` may give a document another status than it would get: (status, type, reason)."""
+    """The bulk API with a dict as storage. ``fate`` can set another status of a document: (status, type, reason)."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(self.bulk, **options)

@@ -105,7 +105,7 @@ def test_a_key_chooses_the_same_partition_as_in_java_clients(broker: Broker) -> 
 
 
 def murmur2(data: bytes) -> int:
-    """As Kafka's Utils.murmur2 has it."""
+    """Compute the hash as Kafka's Utils.murmur2 does."""
     m, mask = 0x5BD1E995, 0xFFFFFFFF
     h = 0x9747B28C ^ len(data)
     whole = len(data) // 4 * 4
@@ -273,7 +273,7 @@ def test_a_writer_that_committed_late_is_found_in_the_ledger(broker: Broker) -> 
 
 
 def _in_another_process() -> None:
-    """What follows is done as by another worker, which knows of none of our producers."""
+    """Drop the producers, so that the rest of the test is like another worker."""
     PRODUCER_POOL._reserved_names.clear()
 
 

@@ -315,7 +315,7 @@ def test_a_deleted_topic_ends_the_run_after_a_while(broker: Broker, monkeypatch:
 
 
 def _settled(reader: KafkaSource, begin: dict[str, Any]) -> dict[str, Any]:
-    """What the engine gets: it asks again after an OSError."""
+    """Return the result of a call that is retried after each OSError, as the engine does."""
     for _ in range(200):
         try:
             return reader.latest(begin, EVERYTHING)

@@ -1,4 +1,4 @@
-"""Kafka that is absent, refuses, restarts or loses a topic: clear messages, and nothing lost."""
+"""Kafka that is down, refuses, restarts or loses a topic: clear messages, and no loss."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_certificate_of_another_name_ends_the_run(guarded: Kafka) -> None:
 
 
 def let_in(guarded: Kafka, way: str, certificates: Certificates) -> tuple[str, dict[str, Any]]:
-    """Address and options of somebody who may."""
+    """Return address and options of an authorised client."""
     if way == "SASL_SSL":
         return guarded.address, login(guarded)
     if way == "SASL_PLAINTEXT":
@@ -124,7 +124,7 @@ def test_an_authenticated_client_reads_and_writes(guarded: Kafka, certificates: 
 
 
 def test_a_replaced_cluster_is_an_error(guarded: Kafka, kafka: Kafka) -> None:
-    """Its topics have other ids, whatever offsets they have."""
+    """The topics of the other cluster have other ids, whatever offsets they have."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     topic = Broker(kafka).topic()
@@ -212,6 +212,6 @@ def test_a_topic_deleted_while_it_is_written_to_ends_the_run(kafka: Kafka) -> No
 
 
 def _write_often(writer: Writer) -> None:
-    """A topic's end is not seen at once."""
+    """Write several times, because the deletion of a topic is noticed after a while."""
     for _ in range(20):
         writer.write(EVENTS)

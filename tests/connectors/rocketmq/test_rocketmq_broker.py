@@ -1,4 +1,4 @@
-"""Source and sink of RocketMQ with a real broker that others use too: nothing here stops it."""
+"""Source and sink of RocketMQ with a shared real broker, which these tests do not stop."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_delivered_offsets_are_committed_to_a_group(server: RocketMq) -> None:
 
 
 def test_a_new_group_gets_all_offsets(rocketmq: RocketMq) -> None:
-    """Brokers forget some of several that they are told at once."""
+    """Brokers may lose some of several offsets that are committed at once."""
     topic = topic_of(rocketmq, 16)
     begin = source_of(rocketmq, topic).start()
     for queue in range(16):

@@ -1,4 +1,4 @@
-"""Connections and name servers against servers that answer late, in another order, wrongly, or not at all."""
+"""Connections and name servers, with servers that answer late, in another order, wrongly, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from connectors.rocketmq.range_reader import RangeReader
 
 QUEUE = Queue("broker-a", "web", 0)
 Reply = Callable[[dict[str, object]], bytes]
-"""The head of a request → what the server writes."""
+"""Header of a request → bytes that the server writes."""
 
 
 @contextmanager
@@ -142,7 +142,7 @@ BROKERS = b'{"brokerAddrTable":{"broker-a":{}},"clusterAddrTable":{}}'
 
 
 def knows(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
-    """A name server that knows some topics."""
+    """A name server with routes of some topics."""
 
     def reply(said: dict[str, object]) -> bytes:
         fields = said["extFields"]

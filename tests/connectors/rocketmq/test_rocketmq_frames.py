@@ -1,4 +1,4 @@
-"""Frames, signatures, routes and tag expressions: bytes as the protocol has them, and what hostile ones do."""
+"""Frames, signatures, routes and tag expressions: bytes of the protocol, and hostile bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as messages: the bytes of a batch, hash codes as Java has them, what no broker takes, and cutting into requests."""
+"""Events as messages: bytes of a batch, Java's hash codes, events that no broker accepts, and division into requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def events(**columns: object) -> pa.RecordBatch:
 
 
 def decoded(data: bytes) -> list[tuple[bytes, str]]:
-    """Bodies and properties of a batch, as a broker takes it apart."""
+    """Decode the bodies and properties of a batch like a broker."""
     found, at = [], 0
     while at < len(data):
         total, magic, checksum, flag, length = struct.unpack_from(">5i", data, at)
@@ -109,7 +109,7 @@ def test_known_hash_codes() -> None:
 
 
 class Recorder:
-    """In place of a cluster and its connections: keeps requests; refuses the bodies that it does not like."""
+    """Replaces a cluster and its connections: records requests, and refuses given bodies."""
 
     def __init__(self, is_permanent: bytes = b"?", busy: int = -1) -> None:
         self.is_permanent, self.busy = is_permanent, busy

@@ -82,7 +82,7 @@ def test_events_are_written_and_read_over_tls(server: RocketMq, tls: dict[str, A
 
 
 def test_an_event_that_a_broker_refuses_is_found_and_the_others_are_stored(server: RocketMq) -> None:
-    """This broker takes 64 KiB with one request; the sink does not know."""
+    """The broker accepts 64 KiB in a request, which the sink does not know."""
     topic = topic_of(server)
     batch = events(200, message=["x" * 70_000 if n == 50 else f"event {n}" + "." * 1000 for n in range(200)])
 
@@ -119,12 +119,12 @@ def test_source_and_sink_survive_a_restart_of_the_broker(server: RocketMq, tls: 
 
     after = taken_when_it_is_back(source, end, 50)
     assert slept
-    assert (rejected, sink_writer.delivered.taken) == ([], 50)
+    assert (rejected, sink_writer.delivered.accepted) == ([], 50)
     assert texts(read(source, start, after)) == sorted([*numbered(100), *numbered(50)])
 
 
 def taken_when_it_is_back(source: RocketmqSource, start: dict[str, Any], count: int) -> dict[str, Any]:
-    """As the engine asks: an OSError means later."""
+    """Call as the engine does: retry after an OSError."""
     found: list[dict[str, Any]] = []
 
     def asked() -> bool:

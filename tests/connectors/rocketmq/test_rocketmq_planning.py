@@ -1,4 +1,4 @@
-"""How far a micro-batch reaches and which tasks it has; and pulling a range in parts."""
+"""Planning of micro-batches and splits, and pulling a range in parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = Limit(1 << 60)
 
 
 def plan_batch(start: QueueOffsets, held: dict[Queue, OffsetBounds], limit: Limit = ALL) -> QueueOffsets:
-    """Through JSON, as checkpoints keep it."""
+    """Plan a batch, and convert it to JSON and back, as checkpoints do."""
     found = batch_planner.plan_batch(start, held, limit)
     return QueueOffsets.from_json(json.loads(json.dumps(found.to_json())))
 
@@ -73,7 +73,7 @@ def test_messages_that_were_deleted_before_reading_are_reported_once() -> None:
 
 
 def test_a_queue_that_was_created_again_is_another_partition() -> None:
-    """Its offsets come again, and are other messages."""
+    """The same offsets are other messages then."""
     start = QueueOffsets({A: 50})
 
     end = plan_batch(start, {A: OffsetBounds(0, 3)})
@@ -182,7 +182,7 @@ class FakeBroker:
 
 
 def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> list[int | LostRange]:
-    """What a reader makes of it: offsets that grow, within the range."""
+    """Return the growing offsets that a reader yields within the range."""
     found: list[int | LostRange] = []
     after = start - 1
     for body in Puller(broker, A, {}, master).pull(start, end):  # type: ignore[arg-type]

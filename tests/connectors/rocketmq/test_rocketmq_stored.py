@@ -1,4 +1,4 @@
-"""Messages as brokers store them: one written down byte by byte, made-up ones of all kinds, and hostile bytes."""
+"""Messages as brokers store them: one byte by byte, generated ones of all kinds, and hostile bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GOLDEN = bytes.fromhex(
 
 @dataclass
 class Message:
-    """What a broker stores of a message."""
+    """A message as a broker stores it."""
 
     offset: int = 0
     body: bytes = b""
@@ -63,7 +63,7 @@ def properties(pairs: dict[str, str]) -> bytes:
 
 
 def read(found: list[bytes | LostRange], start: int = 0, end: int = 1 << 40, tags: str = "*", **options: object) -> list[object]:
-    """What a reading makes of answers: rows, and codes of rejects."""
+    """Read answers; return rows, and codes of rejects."""
     reading = RangeReader(MessageColumns(**options), "sluice", tags, None, "earliest")  # type: ignore[arg-type]
     rows: list[object] = []
     for batch in reading._events(iter(found), QUEUE, start, end):
@@ -217,7 +217,7 @@ def test_batches_end_when_decompressed_bodies_fill_them(monkeypatch: pytest.Monk
 
 
 def nested(offset: int, *inside: Message, pack: Callable[[bytes], bytes] = bytes, flags: int = 0) -> bytes:
-    """Messages as one, as topics of the type BatchCQ have them."""
+    """Return messages nested in one, as in topics of the type BatchCQ."""
     heads = [(m, struct.pack(">iIIII", 22 + len(m.body) + len(m.properties), 0, 0, 0, len(m.body))) for m in inside]
     body = b"".join(head + m.body + struct.pack(">H", len(m.properties)) + m.properties for m, head in heads)
     return Message(offset, pack(body), b"INNER_NUM\x01%d\x02" % len(inside), flags=0xC0 | flags, stored=1000).encoded()
@@ -247,7 +247,7 @@ def test_nested_messages_are_events(pack: Callable[[bytes], bytes], flags: int) 
 
 @pytest.mark.parametrize("cut", range(11))
 def test_splits_within_nested_messages_have_each_message_once(cut: int) -> None:
-    """A broker gives all of it whichever is asked for, to each who asks, and once more in the next answer."""
+    """A broker returns the whole outer message for any offset in it, in each answer."""
     whole = nested(0, *numbered(0, 4)), nested(4, *numbered(4, 6))
     answers = [whole[0], whole[0] + whole[1], whole[1]]
 

@@ -1,4 +1,4 @@
-"""`ClientTls`, and the HTTP client over it: whom it trusts and what it shows."""
+"""`ClientTls` with the HTTP client: which servers it trusts, and which certificates it presents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "hunter2-key"
 
 @contextmanager
 def asked(certificates: Certificates, tls: ClientTls, host: str = "127.0.0.1", clients: bool = False) -> Iterator[Client]:
-    """A client of a server with TLS; ``clients``: it asks for a certificate."""
+    """A client of a server with TLS; ``clients``: the server requires a client certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server.certificate, certificates.server.key)
     if clients:

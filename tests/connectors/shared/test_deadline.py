@@ -1,4 +1,4 @@
-"""Sockets on which an exchange ends at its deadline."""
+"""Sockets with a deadline for a whole exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: what is appended is read, once and in order, whatever happened to the writer."""
+"""The journal: records are read once and in order, whatever happened to the writer."""
 
 from __future__ import annotations
 

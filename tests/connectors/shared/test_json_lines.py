@@ -1,4 +1,4 @@
-"""JSON lines: what every type looks like, and that nothing an event holds breaks a line."""
+"""JSON lines: the form of each type, and that no value breaks a line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 def meant(value: Any) -> Any:
-    """The value that a reader of the JSON should find."""
+    """Return the value that a reader of the JSON should get."""
     if isinstance(value, datetime):
         return f"{value:%Y}".zfill(4) + f"{value:-%m-%dT%H:%M:%S.%fZ}"
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""JSON lines without nulls: what is left out, and that nothing else changes."""
+"""JSON lines without nulls: which members are omitted, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def without(value: Any) -> Any:
-    """What is meant: an object loses members that are null or become empty; lists keep their length."""
+    """A reference: an object loses members that are null or become empty; lists keep their length."""
     if isinstance(value, list):
         return [without(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Cutting lines: every byte, any blocks."""
+"""Cutting lines, with blocks of any size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pieces = st.sampled_from(
 
 
 def cut(data: bytes, codec: str = "utf-8", longest: int = 1 << 20, at: int = 0) -> list[tuple[int, str]]:
-    """Offsets and texts in order; dead letters as texts that begin with '!'."""
+    """Return offsets and texts in order; texts of dead letters begin with '!'."""
     found: list[tuple[int, str]] = []
     for batch in LineCutter(charset(codec), longest).cut_batches(io.BytesIO(data).readinto, at):
         mark = "!" if isinstance(batch, Rejects) else ""
@@ -33,7 +33,7 @@ def cut(data: bytes, codec: str = "utf-8", longest: int = 1 << 20, at: int = 0) 
 
 
 def plain(data: bytes, codec: str = "utf-8", longest: int = 1 << 20) -> list[tuple[int, str]]:
-    """The same, a line at a time."""
+    """Return the same as `cut`, computed line by line."""
     found, at = [], 0
     for line in data.split(b"\n"):
         if at < len(data):

@@ -1,4 +1,4 @@
-"""The option ``multiline``: events equal those of a simple reference over the whole file, however it is read."""
+"""The option ``multiline``: events equal those of a simple reference, however the file is divided and read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BEGINS: dict[str, Callable[[str, str, re.Pattern[str]], bool]] = {
 
 
 def reference(data: bytes, way: str, pattern: str, most_lines: int, most_bytes: int, most_line: int = 1 << 20) -> Events:
-    """One line after the other."""
+    """Group lines one by one, as a reference."""
     compiled = re.compile(pattern)
     found: Events = []
     event: list[str] = []
@@ -80,7 +80,7 @@ class Run:
         self.offset: Offset = json.loads(json.dumps(self.source.start()))
 
     def next(self, **limit: Any) -> Events:
-        """A micro-batch, planned and read twice."""
+        """Plan a micro-batch, and read it twice."""
         file_samples._match_cache.clear()
         source: FileSource = pickle.loads(pickle.dumps(self.source))
         end = json.loads(json.dumps(source.latest(self.offset, Limit(**{"max_bytes": 1 << 40, **limit}))))
@@ -105,7 +105,7 @@ def read(source: Any, split: Any) -> Events:
 
 @pytest.fixture(autouse=True)
 def fresh_caches() -> None:
-    """Every test begins as a new process does."""
+    """Clear the caches, so that each test begins like a new process."""
     file_samples._match_cache.clear()
     file_scan._without_newline.clear()
     file_warnings._warned.clear()
@@ -117,7 +117,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def once(path: Path, **multiline: Any) -> list[str]:
-    """Texts of all events of a file."""
+    """Return the texts of all events of a file."""
     return [text for _, text in Run(path, multiline=multiline).next(bounded=True)]
 
 

@@ -1,4 +1,4 @@
-"""What is gathered is what is read."""
+"""Blocks of messages: what is added is read back."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: in
 
 
 def trimmed(text: bytes) -> bytes:
-    """Without up to two ends of lines."""
+    """Return a message without up to two line ends."""
     for _ in range(2):
         text = text[:-1] if text[-1:] in (b"\r", b"\n", b"\0") else text
     return text

@@ -1,4 +1,4 @@
-"""Where messages begin and end in a stream."""
+"""Begins and ends of messages in a stream."""
 
 from __future__ import annotations
 

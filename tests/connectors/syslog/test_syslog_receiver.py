@@ -39,7 +39,7 @@ def create_source(folder: Path, *listen: str, **options: Any) -> SyslogSource:
 
 
 def rows(source: SyslogSource) -> list[dict[str, Any]]:
-    """What the journal holds, read as workers read it; a rejected event has a ``code``."""
+    """Return the events of the journal, read as workers read it; a rejected event has a ``code``."""
     end = source.latest(source.start(), FAR)
     found: list[dict[str, Any]] = []
     for split in pickle.loads(pickle.dumps(source.splits(source.start(), end, 2))):
@@ -328,7 +328,7 @@ def test_events_are_counted_across_records(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, a server's certificate and a client's, made by the command openssl."""
+    """An authority, and certificates of a server and a client, created with the command openssl."""
     if not shutil.which("openssl"):
         pytest.skip("the command openssl, which makes certificates, is not installed")
     folder = tmp_path_factory.mktemp("certificates")

@@ -36,11 +36,11 @@ def free_port() -> int:
 
 
 KILLS = 1
-"""Each is a start of Spark; `make kills` tries this source with more."""
+"""Number of runs, each with a start of Spark; `make kills` tests this source with more."""
 
 
 class Sender(threading.Thread):
-    """Sends numbered messages of a name, framed in both ways by turns, until the connection breaks or it is told to stop.
+    """Sends numbered messages of a name, with both framings in turn, until the connection breaks or it is stopped.
 
     Some thousands a second, and tens of thousands when told to hurry.
     """
@@ -76,7 +76,7 @@ class Sender(threading.Thread):
 
 
 def delivered(path: Path) -> Counter[tuple[str, int]]:
-    """Which messages the output holds, and how often."""
+    """Return which messages the output has, and how often."""
     found = MESSAGE.findall(path.read_bytes()) if path.exists() else []
     return Counter((name.decode(), int(number)) for name, number in found)
 
@@ -116,13 +116,13 @@ def test_after_kills_under_load_events_of_the_journal_are_delivered_once(etl: Et
 
 
 def all_delivered(state: Path, running: Running) -> bool:
-    """Whether only the empty segment of this run is left of the journal."""
+    """Return whether the journal has only the empty segment of this run."""
     segments = Segments(state / "sources" / "main")
     return not running.ended and len(segments.starts) == 1 and segments.bytes_on_disk == 0
 
 
 def journaled(state: Path) -> Counter[tuple[str, int]]:
-    """The messages that lie whole in the journal's segments."""
+    """Return the complete messages in the journal's segments."""
     from connectors.syslog.source import SyslogSource
     from etl.api import Limit
 

@@ -1,4 +1,4 @@
-"""Tables are read in their types, whatever is wrong with some of their rows."""
+"""Tables from files: types, and rows that cannot be read."""
 
 from __future__ import annotations
 

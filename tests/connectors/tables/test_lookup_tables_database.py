@@ -1,4 +1,4 @@
-"""A table from a database: read in its types, asked whether it changed, looked at before a run."""
+"""A table from a database: types, refreshes, and the probe before a run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_cheap_query_shows_whether_rows_changed(database: Database, tmp_path: 
 
 @pytest.fixture(params=["timestamp", "bigint"])
 def changing(request: pytest.FixtureRequest, database: Database) -> Changing:
-    """A table whose rows have a time, or the number, of their last change."""
+    """A table whose rows have the time or number of their last change."""
     time = "datetime(6)" if request.param == "timestamp" and database.options["url"].startswith("mysql") else request.param
     database.run("DROP TABLE {t}")
     database.run(f"CREATE TABLE {{t}} (id int, ip varchar(40), score int, gone {_flag(database)}, changed {time})")
@@ -76,20 +76,20 @@ def changing(request: pytest.FixtureRequest, database: Database) -> Changing:
 
 @dataclass
 class Changing:
-    """Its rows are changed in the test's words."""
+    """Changes the rows of the table."""
 
     database: Database
     type: str
 
     def put(self, id_: int, ip: str, score: int, at: int, gone: bool = False) -> None:
-        """A row in place of the one with its id."""
+        """Insert a row, or replace the one with its id."""
         when = f"'{2000 + 100 * at}-01-01 00:00:00'" if self.type == "timestamp" else at
         flag = str(gone).upper() if self.database.options["url"].startswith("postgres") else int(gone)
         self.database.run(f"DELETE FROM {{t}} WHERE id = {id_}")
         self.database.run(f"INSERT INTO {{t}} VALUES ({id_}, '{ip}', {score}, {flag}, {when})")
 
     def wanted(self, **options: Any) -> TableRequest:
-        """As a step asks for it."""
+        """Return the request of a step for the table."""
         types = {"score": "int", **({"changed": "bigint"} if self.type == "bigint" else {})}
         of = table(self.database, columns=types, refresh="1s", time="changed", deleted="gone", lag="0s", **options)
         assert list(of.check()) == []

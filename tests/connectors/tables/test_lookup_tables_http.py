@@ -1,4 +1,4 @@
-"""A table from a web server: read, asked whether it changed, refused when it is none."""
+"""A table from a web server: reading, conditional requests, and responses that are not tables."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ EVENTS = pa.RecordBatch.from_pydict({"process": ["sh", "bash"], "n": [1, 2], "_o
 
 
 def in_tables(**rows: Any) -> Rules:
-    """Rules of inline tables: name → rows with the columns ``id`` and ``rule``."""
+    """Return rules of inline tables: name → rows with the columns ``id`` and ``rule``."""
     tables = {name: InlineTable.model_validate({"key": "id", "rows": some}) for name, some in rows.items()}
     return Rules.model_validate({"tables": dict.fromkeys(rows, "rule")}).with_tables(tables)
 
@@ -190,7 +190,7 @@ PIPELINE = """
 
 @dataclass
 class Feed:
-    """A web server's file, with a tag that changes when the file does."""
+    """A file of a web server, with an entity tag that changes with the file."""
 
     text: str
     status: int = 200
@@ -210,8 +210,8 @@ def feed() -> Iterator[tuple[Feed, FakeServer]]:
         yield answer, server
 
 
-def meets(stream: Stream, names: list[str]) -> bool:
-    """Whether an event that is written now meets just these rules."""
+def matches_exactly(stream: Stream, names: list[str]) -> bool:
+    """Return whether a new event matches exactly these rules."""
     return stream.now()[0] == names
 
 
@@ -231,7 +231,7 @@ def test_rules_of_tables_change_in_a_running_stream(engine: Engine, feed: tuple[
             store.execute("insert into rules values ('2', ?)", [own("stored")])
 
             # then
-            wait_for(lambda: meets(stream, ["fed", "more", "store", "stored"]), what="the new rules")
+            wait_for(lambda: matches_exactly(stream, ["fed", "more", "store", "stored"]), what="the new rules")
 
             # when what comes is bad, or nothing comes
             answer.text = "<html>Sign in</html>"
@@ -239,11 +239,11 @@ def test_rules_of_tables_change_in_a_running_stream(engine: Engine, feed: tuple[
             store.execute("delete from rules where id = '2'")
 
             # then
-            wait_for(lambda: meets(stream, ["fed", "more", "store"]), what="the end of a rule")
+            wait_for(lambda: matches_exactly(stream, ["fed", "more", "store"]), what="the end of a rule")
             wait_for(lambda: {"table feed", "table store[1]"} <= refused(stream), what="the word about bad rules")
             answer.status = 503
             wait_for(lambda: "the earlier version stays in use" in "".join(stream.said), what="the word about the server")
-            assert meets(stream, ["fed", "more", "store"])
+            assert matches_exactly(stream, ["fed", "more", "store"])
             tables = metrics(engine.etl.folder / "state" / "metrics.prom", "sluice_table_")
 
     # then
@@ -268,10 +268,10 @@ def test_rules_of_a_real_database_change_in_a_running_stream(name: str, engine: 
             assert stream.now()[0] == ["first"]
 
             insert(store, "2", own("second"))
-            wait_for(lambda stream=stream: meets(stream, ["first", "second"]), what="the new rule")
+            wait_for(lambda stream=stream: matches_exactly(stream, ["first", "second"]), what="the new rule")
 
             store.run("DELETE FROM {t} WHERE id = '1'")
-            wait_for(lambda stream=stream: meets(stream, ["second"]), what="the end of a rule")
+            wait_for(lambda stream=stream: matches_exactly(stream, ["second"]), what="the end of a rule")
 
         assert sorted(stream.delivered()) == list(range(stream.total()))
 
@@ -335,7 +335,7 @@ def insert(store: Database, id_: str, rule: str) -> None:
 
 
 def refused(stream: Stream) -> set[str]:
-    """What the log says stays as it was."""
+    """Return the tables whose changed rules were refused, by the log."""
     lines = [line for line in stream.said if "stay as they were" in line]
     return {name for name in ("table feed", "table store[1]") if any(f"{name}:" in line for line in lines)}
 

@@ -167,7 +167,7 @@ def test_batches_in_the_spool_are_committed_in_order(state: StateFolder, drained
 
     assert before == []
     assert shown(state) == ["q 0 [1, 2, 3]", "q 1 [4]"]
-    assert (totals.sinks["out"].taken, totals.sinks["out"].spooled) == (4, -4)
+    assert (totals.sinks["out"].accepted, totals.sinks["out"].spooled) == (4, -4)
 
 
 def test_a_second_commit_of_a_batch_changes_nothing(state: StateFolder, drained: Callable[..., Totals]) -> None:
@@ -236,4 +236,4 @@ def test_events_that_the_sink_rejects_are_dead_letters_once(state: StateFolder, 
     assert shown(state) == ["q 0 [1, 4]"]
     (letters,) = shown(state, "letters")
     assert [json.loads(text)["n"] for text in json.loads(letters.split(" ", 2)[2])] == [2]
-    assert (totals.dead, totals.sinks["out"].taken, totals.sinks["out"].spooled) == (1, 2, -3)
+    assert (totals.dead, totals.sinks["out"].accepted, totals.sinks["out"].spooled) == (1, 2, -3)
