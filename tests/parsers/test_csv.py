@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,125 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.csv.parser import Csv
-
-ABC = ["a", "b", "c"]
-NO_RECORD = "is not a record of 3 values with ',' between"
-
-
-def parse(text: str | None, names: list[str] = ABC, **options: Any) -> Any:
-    """The values of a record, or why it failed."""
-    step = Csv(names=names, **options)
-    assert list(step.check(pa.schema([("message", pa.string())]))) == []
-    parsed = step.compile()(pa.array([text], pa.string()))
-    types = [(name, pa.string() if c.type == pa.string_view() else c.type) for name, c in parsed.columns.items()]
-    assert step.parsed() == pa.schema(types)
-    if parsed.failed is not None and parsed.failed[0].as_py():
-        return parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons[0].as_py()
-    return [column[0].as_py() for column in parsed.columns.values()]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1,2,3", ["1", "2", "3"]),
-        (",,", [None, None, None]),
-        ('"1","2","3"', ["1", "2", "3"]),
-        ('"a,b","c""d",""', ["a,b", 'c"d', None]),
-        ('"""","""a""",x', ['"', '"a"', "x"]),
-        ('"new\nline",\t, y ', ["new\nline", "\t", " y "]),
-        ('a"b,c""d,\'e', ['a"b', 'c""d', "'e"]),
-        ("é,日,\U0001f600\r\n", ["é", "日", "\U0001f600"]),
-        ("1,2,3\n", ["1", "2", "3"]),
-        ("\\,\\n,\x00", ["\\", "\\n", "\x00"]),
-        ("1,2", NO_RECORD),
-        ("1,2,3,4", NO_RECORD),
-        ("", NO_RECORD),
-        (None, NO_RECORD),
-        ('"1,2,3', NO_RECORD),
-        ('"1"x,2,3', NO_RECORD),
-        (' "1",2,3', [' "1"', "2", "3"]),
-        ("1,2\n3,4", NO_RECORD),
-    ],
-)
-def test_records(text: str | None, expected: Any) -> None:
-    assert parse(text) == expected
-
-
-def test_other_dialects() -> None:
-    assert parse('1;"2;3";4', delimiter=";") == ["1", "2;3", "4"]
-    assert parse('1\t"2"\t', delimiter="\t") == ["1", "2", None]
-    assert parse('"1"|"2|3', delimiter="|", quote="") == ['"1"', '"2', "3"]
-    assert parse("'1','it''s',\"", quote="'") == ["1", "it's", '"']
-    assert parse('"a\\"b","\\\\","x""y"', escape="backslash") == "is not a record of 3 values with ',' between"
-    assert parse('"a\\"b","\\\\",\\x', escape="backslash") == ['a"b', "\\", "\\x"]
-    assert parse("a.b*c", delimiter=".", names=["x", "y"]) == ["a", "b*c"]
-    assert parse("1^2", delimiter="^", names=["x", "y"]) == ["1", "2"]
-
-
-def test_blanks_around_values() -> None:
-    assert parse(' 1 ,\t"2 " , a b ', trim=True) == ["1", "2 ", "a b"]
-    assert parse(" ,  ,", trim=True) == [None, None, None]
-    assert parse("1\t 2 \t3", trim=True, delimiter="\t") == ["1", "2", "3"]
-
-
-def test_skipped_columns_and_one_column() -> None:
-    assert parse('1,"2,""",3', names=["a", "", "c"]) == ["1", "3"]
-    assert parse('"1"', names=["a"]) == ["1"]
-    assert parse("", names=["a"]) == [None]
-
-
-def test_fewer_values() -> None:
-    assert parse("1", short=True) == ["1", None, None]
-    assert parse('1,"2"\r\n', short=True) == ["1", "2", None]
-    assert parse("", short=True) == [None, None, None]
-    assert parse("1,2,3,4", short=True) == "is not a record of 1 to 3 values with ',' between"
-    assert parse("1,2,3,", short=True) == "is not a record of 1 to 3 values with ',' between"
-    assert parse("1,", short=True, names=["a"]) == "is not a record of 1 values with ',' between"
-    assert parse('"1', short=True) == "is not a record of 1 to 3 values with ',' between"
-
-
-def test_more_values() -> None:
-    assert parse('1,2,3,4,"5', rest="rest") == ["1", "2", "3", '4,"5']
-    assert parse("1,2,3", rest="rest") == ["1", "2", "3", None]
-    assert parse("1,2", rest="rest") == "is not a record of 3 or more values with ',' between"
-    assert parse("1,2", rest="rest", short=True) == ["1", "2", None, None]
-    assert parse("1,2,3,4", rest="rest", short=True) == ["1", "2", "3", "4"]
-
-
-VALUES: list[tuple[str, str, Any]] = [
-    ("int", "2147483647", 2147483647),
-    ("int", "2147483648", "field 'a' is '2147483648', not int"),
-    ("int", "-5", -5),
-    ("int", '"007"', 7),
-    ("int", "", None),
-    ("int", "1.0", "field 'a' is '1.0', not int"),
-    ("int", "0x1F", "field 'a' is '0x1F', not int"),
-    ("int", " 1", "field 'a' is ' 1', not int"),
-    ("bigint", "9" * 30, f"field 'a' is '{'9' * 30}', not bigint"),
-    ("double", "1e3", 1000.0),
-    ("double", "-.5", -0.5),
-    ("double", "5.", 5.0),
-    ("double", "x", "field 'a' is 'x', not double"),
-    ("boolean", "TRUE", True),
-    ("boolean", "0", False),
-    ("boolean", "yes", "field 'a' is 'yes', not boolean"),
-    ("decimal(10,2)", "1.50", Decimal("1.50")),
-    ("decimal(10,2)", "1.555", "field 'a' is '1.555', not decimal(10,2)"),
-    ("date", "2024-02-29", date(2024, 2, 29)),
-    ("date", "2023-02-29", "field 'a' is '2023-02-29', not date"),
-    ("timestamp", "2024-02-29 12:00:00.5+01:00", datetime(2024, 2, 29, 11, 0, 0, 500_000, tzinfo=UTC)),
-    ("timestamp", "", None),
-    ("timestamp", "soon", "field 'a' is 'soon', not timestamp"),
-    ("timestamp_ntz", "2024-02-29T12:00", datetime(2024, 2, 29, 12)),
-    ("binary", "é", "é".encode()),
-]
-
-
-@pytest.mark.parametrize(("type_", "text", "expected"), VALUES)
-def test_types(type_: str, text: str, expected: Any) -> None:
-    found = parse(text, names=["a"], fields={"a": type_})
-
-    assert found == (expected if isinstance(expected, str) else [expected])
 
 
 def test_only_the_wrong_rows_fail() -> None:
@@ -155,18 +34,6 @@ def test_names_from_the_header() -> None:
 
     assert step.parsed().names == ["time", "bytes_in_total", "id.orig_h", "_4xx", "_"]
     assert Csv(header="a\tb", delimiter="\t", quote="").parsed().names == ["a", "b"]
-
-
-@pytest.mark.parametrize("type_", [pa.string(), pa.string_view()])
-def test_the_header_is_dropped(type_: pa.DataType) -> None:
-    lines = ["time,bytes in total", "now,1", "time,bytes in t0tal", None, "time,bytes in total", "bad"]
-    batch = pa.record_batch({"message": pa.array(lines, type_), "_offset": range(6)})
-    step = Csv(names=["t", "n"], header="time,bytes in total")
-
-    events, rejects = step.open(batch.schema)(batch)
-
-    assert events.to_pylist() == [{"_offset": 1, "t": "now", "n": "1"}, {"_offset": 2, "t": "time", "n": "bytes in t0tal"}]
-    assert [event["_offset"] for reject in rejects for event in reject.events.to_pylist()] == [3, 5]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,99 +40,6 @@ def test_vectors(acceptance: Path) -> None:
 
     assert wrong == []
     assert passed >= 15
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "expected"),
-    [
-        ("%{a} %{b}", "1 2 3", {"a": "1", "b": "2 3"}),
-        ("%{a} %{b}", "1\n2 3\n4", {"a": "1\n2", "b": "3\n4"}),
-        ("%{a}: %{b}", "x:y: z: t", {"a": "x:y", "b": "z: t"}),
-        ("[%{a}] - %{b}", "[x] y] - z", {"a": "x] y", "b": "z"}),
-        ("%{a},%{b}", ",", {"a": "", "b": ""}),
-        ("%{a}é%{b}", "üé日", {"a": "ü", "b": "日"}),
-        ("%{a}--%{b}", "1---2", {"a": "1", "b": "-2"}),
-        ("%{a}\t%{b}|%{?c}", "1\t2|3", {"a": "1", "b": "2"}),
-        ("%{[source][ip]} %{b.c}", "1 2", {"source.ip": "1", "b.c": "2"}),
-        ("%{a} %{a}", "1 2", {"a": "2"}),
-        ("%{a->} %{b}", "1    2", {"a": "1", "b": "2"}),
-        ("%{a->} %{b}", "1 2  3", {"a": "1", "b": "2  3"}),
-        ("[%{a}]%{->}[%{b}]", "[1]    [2]", {"a": "1", "b": "2"}),
-        ("%{a->}ab%{b}", "1ababa", {"a": "1", "b": "a"}),
-        ("%{a} %{+a} %{b}", "1 2 3", {"a": "1 2", "b": "3"}),
-        ("%{+a} %{b} %{+a}", "1 2 3", {"a": "1 3", "b": "2"}),
-        ("%{a}, %{+a}: %{+a} %{b}", "1, 2: 3 4", {"a": "1, 2: 3", "b": "4"}),
-        ("%{+a/2} %{b} %{+a/1}", "1 2 3", {"a": "3 1", "b": "2"}),
-        ("%{a->} %{+a}", "1   2", {"a": "1 2"}),
-        ("%{a} x %{b} tail", "1 x 2 tail and more", {"a": "1", "b": "2"}),
-        ("%{a|int} %{b->|double} %{c|boolean}", "-7 1.5e3   true", {"a": -7, "b": 1500.0, "c": True}),
-        ("%{a|int} %{b|double->} %{c|boolean}", "7 .5 0", {"a": 7, "b": 0.5, "c": False}),
-        ("%{a|int},%{b}", ",x", {"a": None, "b": "x"}),
-        ("%{a#3}%{b#2}%{c}", "abcdefg", {"a": "abc", "b": "de", "c": "fg"}),
-        ("%{a#3}-%{b}", "a-b-c-d", {"a": "a-b", "b": "c-d"}),
-        ("%{a}:%{b#2}", "x:yz", {"a": "x", "b": "yz"}),
-        ("%{a#2}%{b#2}", "éüñö", {"a": "éü", "b": "ñö"}),
-        ("%{?a#4} %{b}", "skip 1", {"b": "1"}),
-        ("%{+a/2#2}%{+a/1#2}", "abcd", {"a": "cd ab"}),
-        ("%{a#2}%{+a#2}", "abcd", {"a": "ab cd"}),
-        ("%{a#2->} %{b}", "ab    c", {"a": "ab", "b": "c"}),
-        ("%{y#4|integer}%{m#2|integer}%{d#2|long}", "20240229", {"y": 2024, "m": 2, "d": 29}),
-        ("%{n#6|int}%{ok#5|boolean}|%{ip|ip}", "   12 true |::1", {"n": 12, "ok": True, "ip": "::1"}),
-        ("%{a|float} %{b|double->} %{c|string}", "1.5 2.5   x", {"a": 1.5, "b": 2.5, "c": "x"}),
-        ("%{t|timestamp}|%{b}", "2024-02-29T12:00:00Z|", {"t": datetime(2024, 2, 29, 12, tzinfo=UTC), "b": ""}),
-    ],
-)
-def test_keys(pattern: str, text: str, expected: dict[str, Any]) -> None:
-    assert parse(pattern, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        ("%{a} %{b}", "1"),
-        ("%{a} %{b}", ""),
-        ("%{a} %{b}", None),
-        ("x%{a}", "yx1"),
-        ("%{a}: %{b}: %{c}", "1: 2"),
-        ("%{a->} %{b} %{c}", "1   2"),
-        ("%{a} %{b}.", "1 2"),
-    ],
-)
-def test_a_missing_delimiter_fails(pattern: str, text: str | None) -> None:
-    assert parse(pattern, text) == f"does not match {pattern!r}"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [("%{a#3}-%{b}", "abcXdef"), ("%{a#3}", "ab"), ("%{a#3}", "abcd"), ("%{a}:%{b#2}", "x:y"), ("%{a}:%{b#2}", "x:yzz")],
-)
-def test_a_text_of_another_length_fails(pattern: str, text: str) -> None:
-    assert isinstance(parse(pattern, text), str)
-
-
-@pytest.mark.parametrize(
-    ("side", "expected"), [("none", (" a ", " b ")), ("left", ("a ", "b ")), ("right", (" a", " b")), ("both", ("a", "b"))]
-)
-def test_blanks_are_cut_from_values(side: str, expected: tuple[str, str]) -> None:
-    assert parse("%{a},%{b}", " a , b ", trim=side) == dict(zip("ab", expected, strict=True))
-
-
-def test_a_separator_of_ones_own() -> None:
-    assert parse("%{a} %{+a}-%{+a}", "1 2-3", append_separator="") == {"a": "123"}
-    assert parse("%{a} %{+a}-%{+a}", "1 2-3", append_separator=" / ") == {"a": "1 / 2 / 3"}
-
-
-def test_wrong_values_fail_with_their_reason() -> None:
-    assert parse("%{a|int} %{b}", "x 1") == "field 'a' is 'x', not int"
-    assert parse("%{a} %{b}", "1 300", fields={"b": "tinyint"}) == "field 'b' is '300', not tinyint"
-
-
-def test_references_to_declared_and_other_names() -> None:
-    pattern = "%{*k}=%{&k} %{?n}=%{&n} %{level}"
-
-    assert parse(pattern, 'a=1 b"=2\t warn', fields={"a": "int"}) == {"level": "warn", "a": 1, "rest": '{"b\\"":"2\\t"}'}
-    assert parse(pattern, "b=2 a=1 warn", fields={"a": "int", "b": "int"}) == {"level": "warn", "a": 1, "b": 2, "rest": None}
-    assert parse(pattern, "b=2 c= warn", rest="labels") == {"level": "warn", "labels": '{"b":"2","c":""}'}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from parsers.leef.parser import Leef
 
 ONE, TWO = "LEEF:1.0|v|p|1|42|", "LEEF:2.0|v|p|1|42|"
-HEADER = {"observer.vendor": "v", "observer.product": "p", "observer.version": "1", "event.code": "42"}
 
 
 def event(text: str | None, **options: Any) -> dict[str, Any] | None:
@@ -25,65 +24,6 @@ def event(text: str | None, **options: Any) -> dict[str, Any] | None:
     rest = json.loads(fields.pop("leef.attributes") or "{}")
     fields.pop("leef.version", None)
     return {name: value for name, value in fields.items() if value is not None} | rest
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (ONE, {}),
-        (ONE + "src=1.1.1.1\tsrcPort=5\tx=a=b c\t\ty=", {"source.ip": "1.1.1.1", "source.port": "5", "x": "a=b c", "y": ""}),
-        (ONE + "a=1\talone\tb=2\r\n", {"a": "1", "alone": True, "b": "2"}),
-        (ONE + " a =1\t\t", {"a": "1"}),
-        (ONE + "^|a=1^b=2", {"^|a": "1^b=2"}),
-        (TWO + "a=1\tb=2", {"a": "1", "b": "2"}),
-        (TWO + "|a=1\tb=2", {"a": "1", "b": "2"}),
-        (TWO + "^|a=1^b=2\t^", {"a": "1", "b": "2\t"}),
-        (TWO + "x|ax1=1xb=2", {"a": True, "1": "1", "b": "2"}),
-        (TWO + "x09|a=1\tb=2", {"a": "1", "b": "2"}),
-        (TWO + "0x5E|a=1^b=2", {"a": "1", "b": "2"}),
-        (TWO + "X5e|a=1^b=2", {"a": "1", "b": "2"}),
-        (TWO + "xA6|a=1¦b=2", {"a": "1", "b": "2"}),
-        (TWO + "x2192|a=1→b=2", {"a": "1", "b": "2"}),
-        (TWO + "→|a=1→b=2", {"a": "1", "b": "2"}),
-        (TWO + "😀|a=1😀b=2", {"a": "1", "b": "2"}),
-        (TWO + "\\t|a=1\tb=2", {"a": "1", "b": "2"}),
-        (TWO + "a=1|2\tb=2", {"a": "1|2", "b": "2"}),
-        (TWO + "x123456|=1", {"x123456|": "1"}),
-        (f"<13>Jan 18 11:07:53 host {TWO}^|a=1", {"log.syslog.header": "<13>Jan 18 11:07:53 host", "a": "1"}),
-        (r"LEEF:1.0|v\|w|p|1|42|", {"observer.vendor": "v|w"}),
-        (ONE + "ключ=значение", {"ключ": "значение"}),
-        (ONE + "a=1\ta=2", {"a": ["1", "2"]}),
-    ],
-)
-def test_events(text: str, expected: dict[str, Any]) -> None:
-    assert event(text) == HEADER | expected
-
-
-@pytest.mark.parametrize("delimiter", ["^", "x5E", "0x5e"])
-def test_a_delimiter_for_all_events(delimiter: str) -> None:
-    assert event(ONE + "a=1^b=2\t", delimiter=delimiter) == HEADER | {"a": "1", "b": "2\t"}
-    assert event(TWO + "#|a=1^b=2#", delimiter=delimiter) == HEADER | {"a": "1", "b": "2#"}
-
-
-def test_names_as_written() -> None:
-    assert event(ONE + "src=1", naming="written") == {
-        "leefVersion": "1.0",
-        "vendor": "v",
-        "product": "p",
-        "version": "1",
-        "eventID": "42",
-        "src": "1",
-    }
-
-
-def test_declared_fields() -> None:
-    found = event(
-        ONE + "devTime=Jan 28 2015 02:00:36 GMT+00:00\tsev=5\tsrc=1", fields={"@timestamp": "timestamp", "event.severity": "int"}
-    )
-
-    assert found is not None
-    assert found["@timestamp"].isoformat() == "2015-01-28T02:00:36+00:00"
-    assert (found["event.severity"], found["source.ip"]) == (5, "1")
 
 
 @pytest.mark.parametrize(

@@ -35,74 +35,11 @@ def parts(text: str | None, **options: Any) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "https://User@Example.COM:8443/a/b.tar.gz?x=1&y=%20z#frag",
-            {
-                "scheme": "https",
-                "username": "User",
-                "domain": "example.com",
-                "port": 8443,
-                "path": "/a/b.tar.gz",
-                "extension": "gz",
-                "query": "x=1&y=%20z",
-                "fragment": "frag",
-            },
-        ),
-        ("http://h", {"scheme": "http", "domain": "h"}),
-        ("http://h?a#b?c#d", {"scheme": "http", "domain": "h", "query": "a", "fragment": "b?c#d"}),
-        ("http://[2001:DB8::1]:80/", {"scheme": "http", "domain": "[2001:db8::1]", "port": 80, "path": "/"}),
-        ("http://h:/x", {"scheme": "http", "domain": "h", "path": "/x"}),
-        ("http://müller.de/Ü.png", {"scheme": "http", "domain": "müller.de", "path": "/Ü.png", "extension": "png"}),
-        ("http://evil.com\\@good.com/x", {"scheme": "http", "domain": "evil.com", "path": "\\@good.com/x"}),
-        ("file:///etc/passwd", {"scheme": "file", "path": "/etc/passwd"}),
-        ("mailto:a@b.c?subject=x", {"scheme": "mailto", "path": "a@b.c", "query": "subject=x"}),
-        ("urn:isbn:1", {"scheme": "urn", "path": "isbn:1"}),
-        ("/index.php?id=1", {"path": "/index.php", "extension": "php", "query": "id=1"}),
-        ("//admin//x.php", {"path": "//admin//x.php", "extension": "php"}),
-        ("/a.b/c", {"path": "/a.b/c"}),
-        ("/a./", {"path": "/a./"}),
-        ("/cgi?a=/x.exe", {"path": "/cgi", "query": "a=/x.exe"}),
-        ("/with blank\nand\x00more", {"path": "/with blank\nand\x00more"}),
-        ("*", {"path": "*"}),
-        ("?", {}),
-        ("example.com:443", {"domain": "example.com", "port": 443}),
-        ("www.Example.com/a.b?c", {"domain": "www.example.com", "path": "/a.b", "extension": "b", "query": "c"}),
-        ("localhost:8080", {"domain": "localhost", "port": 8080}),
-        (None, {}),
-    ],
-)
-def test_parts(text: str | None, expected: dict[str, Any]) -> None:
-    assert parts(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", " ", "-", "hello world", "http://h:65536/", "http://h:123456/", "http://h:x/", "http://a b/", "http://[::1/", "C:\\x"],
-)
-def test_what_is_no_url_fails(text: str) -> None:
-    assert run(Url(), text, "/good") == ([run(Url(), "/good")[0][0]], ["is no URL"])
-
-
 def test_the_text_stays_as_original() -> None:
     assert run(Url(), "/x")[0][0]["url.original"] == "/x"
     (event,), _ = run(Url(field="request", target="http.url"), "/x")
     assert event["http.url.original"] == event["http.url.path"] == "/x"
     assert "request" not in event
-
-
-def test_passwords_are_hidden_unless_asked_for() -> None:
-    texts = ["http://u:s3:cr@t@h/x?u:p@h", "/plain", "ftp://:p@h", None]
-
-    (hidden, plain, nameless, missing), _ = run(Url(), *texts)
-    (kept, *_), _ = run(Url(userinfo="keep"), *texts)
-
-    assert hidden["url.original"] == "http://u:***@h/x?u:p@h"
-    assert "url.password" not in hidden
-    assert (plain["url.original"], nameless["url.original"], missing["url.original"]) == ("/plain", "ftp://:***@h", None)
-    assert (kept["url.original"], kept["url.username"], kept["url.password"]) == (texts[0], "u", "s3:cr@t")
 
 
 # ── Parameters ────────────────────────────────────────────────────────────────────────────────────
@@ -112,27 +49,6 @@ def parameters(*texts: str | None, **options: Any) -> list[dict[str, Any]]:
     events, reasons = run(Url(**options), *texts)
     assert not reasons
     return [{name: value for name, value in event.items() if not name.startswith("url.")} for event in events]
-
-
-def test_declared_parameters_and_the_rest() -> None:
-    found = parameters(
-        "/?q=a+b%26&page=2&page=3&tag=x&tag=&z=%22&y",
-        "/?page=two",
-        "/",
-        None,
-        "/?&&=&%71=%C3%BC",
-        fields={"search.term": "string", "page": "int", "tag": "array<string>"},
-        paths={"search.term": "q"},
-        rest="labels",
-    )
-
-    assert found == [
-        {"search.term": "a b&", "page": 2, "tag": ["x", ""], "labels": '{"z":"\\"","y":""}'},
-        {"search.term": None, "page": None, "tag": None, "labels": None},
-        {"search.term": None, "page": None, "tag": None, "labels": None},
-        {"search.term": None, "page": None, "tag": None, "labels": None},
-        {"search.term": "ü", "page": None, "tag": None, "labels": '{"":""}'},
-    ]
 
 
 @pytest.mark.slow
@@ -245,18 +161,6 @@ def test_urls_come_apart_as_python_takes_them(text: str) -> None:
     assert found is not None
     assert (found.get("path", ""), found.get("query", ""), found.get("fragment", "")) == tuple(expected)[2:]
     assert (found["domain"].strip("[]"), found.get("port")) == (expected.hostname, expected.port)
-
-
-def test_decoded_parts() -> None:
-    (event,), _ = run(Url(decode=True, fields={"b": "string"}), "/%C3%BC+%2e/%ff%zz.p%68p?a=%26b&b=%2526#%41")
-
-    assert [event[f"url.{part}"] for part in ("path", "extension", "query", "fragment")] == [
-        "/ü+./\ufffd%zz.php",
-        "php",
-        "a=&b&b=%26",
-        "A",
-    ]
-    assert event["b"] == "%26"
 
 
 def test_acceptance(acceptance: Path) -> None:

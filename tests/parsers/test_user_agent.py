@@ -13,10 +13,6 @@ from hypothesis import strategies as st
 from parsers.user_agent import UserAgent
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0"
-SAFARI = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-    "Version/17.4.1 Mobile/15E148 Safari/604.1"
-)
 
 
 def parse(*texts: str | None, **options: Any) -> list[dict[str, Any]]:
@@ -26,35 +22,6 @@ def parse(*texts: str | None, **options: Any) -> list[dict[str, Any]]:
     assert not rejects
     assert events.schema == step.fields(batch.schema)
     return events.to_pylist()
-
-
-def test_fields_of_ecs() -> None:
-    firefox, safari = parse(FIREFOX, SAFARI)
-
-    assert firefox == {
-        "user_agent.original": FIREFOX,
-        "user_agent.name": "Firefox",
-        "user_agent.version": "128.0",
-        "user_agent.device.name": "Other",
-        "user_agent.os.name": "Windows",
-        "user_agent.os.version": "10",
-        "user_agent.os.full": "Windows 10",
-    }
-    assert [safari[f"user_agent.{name}"] for name in ("name", "version", "device.name", "os.full")] == [
-        "Mobile Safari",
-        "17.4.1",
-        "iPhone",
-        "iOS 17.4.1",
-    ]
-
-
-def test_unknown_empty_and_missing_texts_pass() -> None:
-    unknown, empty, missing = parse("no such thing", "", None)
-
-    assert unknown["user_agent.name"] == unknown["user_agent.device.name"] == "Other"
-    assert unknown["user_agent.version"] is unknown["user_agent.os.full"] is None
-    assert empty["user_agent.name"] == "Other"
-    assert set(missing.values()) == {None}
 
 
 def test_repeated_texts_stay_in_their_rows() -> None:

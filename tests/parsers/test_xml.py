@@ -109,25 +109,6 @@ def test_names_are_paths() -> None:
     assert events == [{"System.EventID": 4625, "System.Provider.@Name": "Auditing"}]
 
 
-def test_the_root_itself() -> None:
-    assert value("<a k='1'>text</a>", ".") == "text"
-    assert value("<a k='1'>text</a>", "@k", "int") == 1
-    assert value("<a k='1'>text</a>", "/a/@k", "int") == 1
-    assert value("<a>x<b>y</b>z</a>", "/a") == "xyz"
-
-
-def test_namespaces() -> None:
-    soap = '<s:E xmlns:s="urn:s" xml:lang="de"><s:B a:k="1" k="2">x</s:B><B>y</B></s:E>'
-
-    assert value(soap, "B") == "x"
-    assert value(soap, "B/@k") == "2"
-    assert value(soap, "@lang") == "de"
-    assert value(soap, "s:B", namespaces="keep") == "x"
-    assert value(soap, "B", namespaces="keep") == "y"
-    assert value(soap, "s:B/@a:k", namespaces="keep") == "1"
-    assert value(soap, "@xmlns:s", namespaces="keep") == "urn:s"
-
-
 @pytest.mark.parametrize(
     ("path", "at"),
     [
@@ -150,50 +131,7 @@ def test_bad_paths_are_found(path: str, at: int) -> None:
     assert (finding.code, finding.path, finding.at) == ("bad-path", ("paths", "f"), at)
 
 
-# ── The rest ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_without_fields_all_is_the_rest() -> None:
-    (event,), _ = run(Xml(), '<a k="1"><b>x</b><b/><c l="2">y</c> loose <d><e/></d> text</a>')
-
-    assert json.loads(event["xml"]) == {
-        "a": {"@k": "1", "b": ["x", None], "c": {"@l": "2", "#text": "y"}, "d": {"e": None}, "#text": "loose  text"}
-    }
-
-
-def test_what_a_field_took_is_not_in_the_rest() -> None:
-    text = '<a><b k="1" l="2">x</b><b k="3">y</b><c><d>z</d></c><e/></a>'
-
-    assert rest(text, "b[@k='3']") == {"a": {"b": {"@k": "1", "@l": "2", "#text": "x"}, "c": {"d": "z"}, "e": None}}
-    assert rest(text, "b") == {"a": {"b": [{"@k": "1", "@l": "2"}, {"@k": "3", "#text": "y"}], "c": {"d": "z"}, "e": None}}
-    assert rest(text, "c/d", "b/@l", "e") == {"a": {"b": [{"@k": "1", "#text": "x"}, {"@k": "3", "#text": "y"}]}}
-    assert rest("<a><b>x</b></a>", "b") is None
-    assert rest("<a>x</a>", ".") is None
-    assert rest("<a>x</a>") == {"a": "x"}
-    assert rest("<a/>") == {"a": None}
-
-
 # ── What fails ────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "is null"),
-        ("", "is no XML: no element found"),
-        ("plain", "is no XML: syntax error"),
-        ("<a>", "is no XML: no element found"),
-        ("<a></b>", "is no XML: mismatched tag"),
-        ("<a/><b/>", "is no XML: junk after document element"),
-        ("<a k='1' k='2'/>", "is no XML: duplicate attribute"),
-        ("<a>&nbsp;</a>", "is no XML: undefined entity"),
-        ("<a>\x00</a>", "is no XML: not well-formed"),
-        ("<a>&#xD800;</a>", "is no XML: reference to invalid character number"),
-        ("<!DOCTYPE html><a/>", "has a document type ('html'), which is refused"),
-    ],
-)
-def test_reasons(text: str | None, words: str) -> None:
-    assert reason(text).startswith(words)
 
 
 def test_entities_that_expand_or_fetch_are_refused() -> None:
@@ -208,10 +146,6 @@ def test_entities_that_expand_or_fetch_are_refused() -> None:
 
     for document in documents:
         assert reason(document) == "has a document type ('a'), which is refused"
-
-
-def test_what_looks_like_a_document_type_inside_text_is_text() -> None:
-    assert value("<a><![CDATA[<!DOCTYPE x>]]></a>", ".") == "<!DOCTYPE x>"
 
 
 @pytest.mark.parametrize("depth", [1, 2, 100])
