@@ -5,7 +5,8 @@ Every package of this repository may import these modules; they import none of i
 - `texts`: `Texts` (address and length of each text of a string, large_string or string_view column), and functions on
   columns that may be views: `owned` (views → strings), `taken`, `filtered`, `joined`, `views_of`, `gathered`.
 - `lines`: a block of bytes → views of its lines.
-- `numbers`, `times`: texts → numbers and timestamps. `ip_addresses`: a text → an IPv4 or IPv6 address, for kernels.
+- `numbers`, `times`, `ip_kernel`: columns of texts → numbers, timestamps, IP addresses and networks; `ip_addresses` parses one
+  address, for kernels.
 - `json_lines`: columns → JSON lines; `json_nulls` removes null members from them.
 - To write a kernel: `kernels` (`kernel`, `part`, `inlined`: compile a function with numba and cache its machine code),
   `intrinsics` (loads, stores and searches at an address), `byte_runs` (comparing, hashing and prefetching runs of bytes),

@@ -1,6 +1,6 @@
-"""Reading IP addresses out of texts, for kernels.
+"""Parses IP addresses in texts, for kernels.
 
-Forms accepted are those of RFC 4291, 2.2, without zones; octets have no leading zeros. ``inet_pton`` takes the same.
+It accepts the forms of RFC 4291, 2.2, without zones, and octets without leading zeros, as ``inet_pton`` does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _shifted(high: Any, low: Any, groups: Any) -> Any:
 
 @part
 def ipv6(at: Any, size: Any) -> Any:
-    """Whether it is an address with colons, and its 128 bits. ``::`` parts the groups in front of it from those behind."""
+    """Whether the text is an IPv6 address, and its 128 bits. ``::`` separates the groups before it from those after it."""
     high, low, groups = _ZERO, _ZERO, 0
     before_high, before_low, before = _ZERO, _ZERO, -1
     place = 0

@@ -1,7 +1,7 @@
 """The transition tables of an automaton, as far as it is built: the flat arrays that the kernel reads.
 
-The automaton is minimised: equivalent states are merged (Moore, "Gedanken-experiments on sequential machines", 1956), then
-equivalent classes of bytes. States are ordered by kind, so that the kernel finds a state's kind by comparisons.
+The automaton is minimised first (`minimisation`). States are ordered by kind, so that the kernel finds a state's kind by
+comparisons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.scanner.automaton import DEAD, UNKNOWN, Automaton
+from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.minimisation import Dfa
 from etl.scanner.registers import HERE, UNSET
 
 if TYPE_CHECKING:
@@ -82,87 +83,11 @@ class TransitionTables:
 
 def build_tables(automaton: Automaton) -> TransitionTables:
     """Tables of the states built so far. Raises TooLargeError."""
-    dfa = _Dfa.of(automaton).minimised()
+    dfa = Dfa.of(automaton).minimised()
     return _lay_out(automaton, dfa)
 
 
-@dataclass
-class _Dfa:
-    """States as rows; row 0 is the dead state, the last row the unknown one. ``weight``: average length of runs in a state."""
-
-    next: Array
-    moves: Array
-    final: Array
-    decided: Array
-    weight: Array
-    classes: Array
-    start: int
-
-    @classmethod
-    def of(cls, automaton: Automaton) -> _Dfa:
-        known = [n for n, state in enumerate(automaton.states) if state.edges is not None]
-        row = {number: n + 1 for n, number in enumerate(known)} | {DEAD: 0, UNKNOWN: len(known) + 1}
-        unknown = len(known) + 1
-        size = automaton.alphabet.size
-        dfa = cls(
-            np.zeros((unknown + 1, size), np.int64),
-            np.zeros((unknown + 1, size), np.int64),
-            np.full(unknown + 1, -1),
-            np.zeros(unknown + 1, bool),
-            np.zeros(unknown + 1),
-            np.frombuffer(automaton.alphabet.of_byte, np.uint8).astype(np.int64),
-            row[automaton.start],
-        )
-        for n, number in enumerate(known, 1):
-            state = automaton.states[number]
-            assert state.edges is not None
-            dfa.next[n] = [row.get(target, unknown) for target, _ in state.edges]
-            dfa.moves[n] = [moves if target in row else 0 for target, moves in state.edges]
-            dfa.final[n] = state.final
-            dfa.decided[n] = state.accepts
-            dfa.weight[n] = state.visits / max(1, state.runs)
-        dfa.next[unknown], dfa.final[unknown], dfa.decided[unknown] = unknown, UNKNOWN, True
-        return dfa
-
-    def minimised(self) -> _Dfa:
-        """Merge equivalent states, then equivalent classes."""
-        block = _numbers(np.stack([self.final, self.decided], axis=1))
-        while True:
-            finer = _numbers(np.concatenate([block[:, None], block[self.next], self.moves], axis=1))
-            if finer.max() == block.max():
-                break
-            block = finer
-        block = _first_and_last_kept(block)
-        first = np.unique(block, return_index=True)[1]
-        weight = np.zeros(len(first))
-        np.maximum.at(weight, block, self.weight)
-        rows, moves = block[self.next[first]], self.moves[first]
-        columns = _numbers(np.concatenate([rows, moves]).T)
-        column = np.unique(columns, return_index=True)[1]
-        return _Dfa(
-            rows[:, column],
-            moves[:, column],
-            self.final[first],
-            self.decided[first],
-            weight,
-            columns[self.classes],
-            int(block[self.start]),
-        )
-
-
-def _numbers(rows: Array) -> Array:
-    """Number the rows; equal rows get equal numbers."""
-    packed = np.ascontiguousarray(rows.astype(np.int64)).view(np.dtype((np.void, rows.shape[1] * 8))).reshape(-1)
-    return np.unique(packed, return_inverse=True)[1].reshape(-1)
-
-
-def _first_and_last_kept(block: Array) -> Array:
-    """Number the blocks in the order of their first rows, so that the dead state stays first."""
-    _, first, numbers = np.unique(block, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[numbers.reshape(-1)]
-
-
-def _lay_out(automaton: Automaton, dfa: _Dfa) -> TransitionTables:
+def _lay_out(automaton: Automaton, dfa: Dfa) -> TransitionTables:
     stays = (dfa.next[:, dfa.classes] == np.arange(len(dfa.next))[:, None]) & (dfa.moves[:, dfa.classes] == 0)
     kinds = _kinds(dfa, stays.sum(axis=1))
     order = np.argsort(kinds, kind="stable")
@@ -195,7 +120,7 @@ def _lay_out(automaton: Automaton, dfa: _Dfa) -> TransitionTables:
     )
 
 
-def _kinds(dfa: _Dfa, kept: Array) -> Array:
+def _kinds(dfa: Dfa, kept: Array) -> Array:
     """The kind of each state; ``kept`` is the number of its self-loops, of 256."""
     kinds = np.full(len(kept), PLAIN)
     long = dfa.weight >= LONG_RUN
@@ -216,7 +141,7 @@ def _three(stops: Array) -> Array:
     return found
 
 
-def _moves(automaton: Automaton, dfa: _Dfa) -> tuple[Array, Array, Array, Array, dict[int, int]]:
+def _moves(automaton: Automaton, dfa: Dfa) -> tuple[Array, Array, Array, Array, dict[int, int]]:
     """The lists of moves in use, and the registers that they or a final use; both renumbered from 0."""
     every = list(automaton.registers.lists)
     used = sorted({0, *np.unique(dfa.moves).tolist()})
@@ -237,7 +162,7 @@ def _moves(automaton: Automaton, dfa: _Dfa) -> tuple[Array, Array, Array, Array,
 
 
 def _finals(
-    automaton: Automaton, dfa: _Dfa, registers: dict[int, int], names: tuple[str, ...]
+    automaton: Automaton, dfa: Dfa, registers: dict[int, int], names: tuple[str, ...]
 ) -> tuple[dict[int, int], Array, Array]:
     """The finals in use, renumbered (-1 stays), their patterns, and the registers of each name's capture."""
     wanted = set(dfa.final.tolist())
