@@ -13,7 +13,7 @@ from etl.scanner.pattern_error import PatternError
 from parsers.weblog.apache import apache_parts, is_apache
 from parsers.weblog.format_parts import Kind
 from parsers.weblog.haproxy import haproxy_parts, is_haproxy
-from parsers.weblog.line_layout import BRACKETED, CAPTURE, QUOTED, LineLayout, address, compile_layout, request
+from parsers.weblog.line_layout import BRACKETED, CAPTURE, IP, QUOTED, ZONE, LineLayout, address, compile_layout, request
 from parsers.weblog.nginx import is_nginx, nginx_parts
 
 _COMMON = '%h %l %u %t "%r" %>s %b'
@@ -45,7 +45,9 @@ _NGINX_TIMES = ("yyyy/MM/dd HH:mm:ss",)
 def _apache_error(timestamp: str, formats: Sequence[str]) -> LineLayout:
     """httpd 2.4 with module, process and thread; 2.2 without. A text in front of the client is the error of a system call."""
     host = rf"(?:{address('source')}|(?<source.address>{BRACKETED}+?))"
-    client = rf"\[(?:client (?:-(?::-)?|{host}:(?<source.port>\d+)|{host})|-)\]"
+    ip = rf"(?<source.address>(?<source.ip>{IP}){ZONE})"
+    port = r"(?<source.port>\d+)"
+    client = rf"\[(?:(?:client|remote) (?:-(?::-)?|{ip}:{port}|{ip}|{host}:{port}|{host})|-)\]"
     pattern = (
         rf"\s*(?:\[(?:-|(?<{timestamp}>{BRACKETED}+))\]|-)"
         r"\s+(?:\[(?:(?<apache.error.module>[^\s:\]]*):)?(?<log.level>[^\s:\]]+)\]|-)"
