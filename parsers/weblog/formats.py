@@ -13,7 +13,8 @@ from etl.scanner.pattern_error import PatternError
 from parsers.weblog.apache import apache_parts, is_apache
 from parsers.weblog.format_parts import Kind
 from parsers.weblog.haproxy import haproxy_parts, is_haproxy
-from parsers.weblog.line_layout import BRACKETED, CAPTURE, IP, QUOTED, ZONE, LineLayout, address, compile_layout, request
+from parsers.weblog.ip_expression import IP, ZONE
+from parsers.weblog.line_layout import BRACKETED, CAPTURE, QUOTED, LineLayout, address, compile_layout, request
 from parsers.weblog.nginx import is_nginx, nginx_parts
 
 _COMMON = '%h %l %u %t "%r" %>s %b'
