@@ -1,4 +1,4 @@
-"""What `etl lint` finds about rules: their conditions, their files, their tables."""
+"""Findings of `etl lint` about rules: their conditions, their files, their tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def own_findings(rules: Sequence[OwnRule], incoming: Schema) -> Iterator[Finding]:
-    """About ids and conditions of rules that stand in the pipeline itself."""
+    """Findings about ids and conditions of rules in the pipeline itself."""
     from etl.expressions import analyse
 
     yield from _same_ids(rules)
@@ -50,7 +50,7 @@ def _same_ids(rules: Sequence[OwnRule]) -> Iterator[Finding]:
 
 
 def table_findings(columns: Mapping[str, str], tables: Mapping[str, LookupTable]) -> Iterator[Finding]:
-    """About the column of each table that holds rules."""
+    """Findings about the column with rules of each table."""
     for name, table in tables.items():
         column, known = columns[name], table.names()
         if known is not None and column not in known:
@@ -61,8 +61,8 @@ def table_findings(columns: Mapping[str, str], tables: Mapping[str, LookupTable]
 
 
 def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incoming: Schema) -> Iterator[Finding]:
-    """About files that are not there or hold nothing, and rules that cannot be loaded beside the step's own, or decided in
-    front of these fields."""
+    """Findings about files that are missing or empty, and about rules that cannot be loaded together with the step's own, or not
+    matched against these fields."""
     files: list[str] = []
     for place, pattern in enumerate(patterns):
         matching = find_rule_files([pattern])
@@ -79,7 +79,7 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
 
 
 def rule_finding(problem: Problem) -> Finding:
-    """What is wrong with a rule of a file, at its key there."""
+    """The finding about a rule of a file, at its key there."""
     found = locate_problem(problem)
     location = FileLocation(problem.file, found.line, found.column, found.key)
     return Finding("bad-rule", problem.text, ("files",), "the rule is left out", "warning", location=location)

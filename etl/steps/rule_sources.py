@@ -1,4 +1,4 @@
-"""Where rules come from: the options that the steps `rules` and `correlate` have in common."""
+"""The sources of rules: the options that the steps `rules` and `correlate` share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RuleTest(BaseModel):
 
 
 class OwnRule(BaseModel):
-    """A rule of ours: a name and a condition."""
+    """A rule of the pipeline: a name and a condition."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,17 +40,17 @@ class OwnRule(BaseModel):
     id: str | None = Field(
         default=None,
         min_length=1,
-        description="What a match tells the rule by; no two rules have the same.",
+        description="The rule's id in matches; no two rules have the same.",
         examples=["auth-17"],
     )
     where: Expression = Field(description="The condition, in Spark SQL.", examples=["user_name = 'root'"])
     level: Literal["informational", "low", "medium", "high", "critical"] | None = Field(
         default=None, description="How serious a match is."
     )
-    tags: tuple[str, ...] = Field(default=(), description="Words to find the rule's matches by.")
+    tags: tuple[str, ...] = Field(default=(), description="Words by which matches of the rule are found.")
     author: str | None = Field(default=None, description="Who wrote the rule.")
     metadata: dict[str, Any] = Field(
-        default={}, description="Anything else about the rule; matches tell what `metadata` of the step names."
+        default={}, description="Anything else about the rule; matches have the keys that `metadata` of the step names."
     )
     tests: tuple[RuleTest, ...] = Field(
         default=(),
@@ -60,12 +60,12 @@ class OwnRule(BaseModel):
 
 
 class RuleSources(Step):
-    """A step that goes by rules: of files, of tables, and its own."""
+    """A step with rules: of files, of tables, and its own."""
 
     files: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Files of rules, or patterns of their names.", examples=[["rules/**/*.yml"]]
     )
-    rules: tuple[OwnRule, ...] = Field(default=(), description="Rules of our own, beside those in files.")
+    rules: tuple[OwnRule, ...] = Field(default=(), description="Rules of the pipeline itself, in addition to those in files.")
     tables: Mapping[str, str] = Field(
         default={},
         description="Tables whose rows are rules: the table, as `tables` of the file names it → the column with their YAML.",
@@ -80,7 +80,7 @@ class RuleSources(Step):
     )
     placeholders: dict[str, tuple[str, ...]] = Field(
         default={},
-        description="What stands for `%name%` in Sigma rules, beside those of the file of fields.",
+        description="Values of `%name%` in Sigma rules, in addition to those of the file of fields.",
         examples=[{"admins": ["alice", "bob"]}],
     )
 
@@ -97,13 +97,13 @@ class RuleSources(Step):
         return step
 
     def table_requests(self) -> Iterable[TableRequest]:
-        """What it needs of its tables."""
-        from etl.steps.rule_tables import wanted
+        """The columns of its tables that it needs."""
+        from etl.steps.rule_tables import request_rules
 
-        return [wanted(name, self._tables[name], column) for name, column in self.tables.items()]
+        return [request_rules(name, self._tables[name], column) for name, column in self.tables.items()]
 
     def rule_findings(self, incoming: Schema) -> Iterator[Finding]:
-        """No rules, a bad file of fields, conditions that do not go with these fields, rules that cannot be loaded."""
+        """No rules, a bad file of fields, conditions that these fields make impossible, rules that cannot be loaded."""
         from etl.rules.reader import read_rules
         from etl.rules.sigma.taxonomy import TaxonomyError, read_taxonomy
         from etl.steps.rule_checks import file_findings, own_findings, table_findings
@@ -122,25 +122,25 @@ class RuleSources(Step):
             yield from file_findings(self.files, own, replace(names, placeholders=self.filled(names)), visible(incoming))
 
     def asked(self, incoming: Schema) -> Asked[Self]:
-        """By this what is made of its rules is kept in a process, until they are others."""
+        """The key under which a process caches compiled rules: another one when they change."""
         return Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming)
 
     def rule_state(self) -> tuple[object, ...]:
-        """Is another when what is published is another: of files when they changed, of tables their rows."""
+        """Another value when the published rules change: the states of files, the rows of tables."""
         from etl.rules.files import file_states
         from etl.rules.reload.taxonomy_cache import taxonomy_state
 
         return file_states(self.files), taxonomy_state(self.taxonomy), self._texts()
 
     def rule_set(self, incoming: Schema) -> RuleSet:
-        """All rules as they are published now, and the correlations that name them. Raises TaxonomyError."""
+        """All published rules, and the correlations that name them. Raises TaxonomyError."""
         from etl.rules.correlation.families import resolve_names
         from etl.rules.reload.taxonomy_cache import current_taxonomy
 
         return resolve_names(self._published(current_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
 
     def as_read(self) -> RuleSet:
-        """Its own rules and those of files as they are now, good or bad. Raises TaxonomyError."""
+        """Its own rules and those of files, good or bad. Raises TaxonomyError."""
         from etl.rules.files import find_rule_files
         from etl.rules.reader import read_rules
         from etl.rules.sigma.taxonomy import read_taxonomy
@@ -152,7 +152,7 @@ class RuleSources(Step):
         return [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.rules]
 
     def filled(self, taxonomy: Taxonomy) -> dict[str, Any]:
-        """What stands for placeholders."""
+        """The values of placeholders by name."""
         return {**taxonomy.placeholders, **self.placeholders}
 
     def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
@@ -168,12 +168,12 @@ class RuleSources(Step):
         return combine(own, found)
 
     def _texts(self) -> tuple[RuleText, ...]:
-        """The rules of tables."""
+        """The texts of the rules of tables."""
         if not self.tables:
             return ()
-        from etl.steps.rule_tables import texts
+        from etl.steps.rule_tables import read_rule_texts
 
-        return tuple(text for one in self.table_requests() for text in texts(one, self.tables[one.name], self._folder))
+        return tuple(text for one in self.table_requests() for text in read_rule_texts(one, self.tables[one.name], self._folder))
 
 
 StepT = TypeVar("StepT", bound=RuleSources)
@@ -181,7 +181,7 @@ StepT = TypeVar("StepT", bound=RuleSources)
 
 @dataclass(frozen=True)
 class Asked(Generic[StepT]):
-    """A step in front of fields, and what its rules are made of now."""
+    """The key of a step's compiled rules: its options, the state of its sources, the incoming fields."""
 
     step: StepT = field(compare=False)
     options: str
@@ -190,11 +190,11 @@ class Asked(Generic[StepT]):
 
 
 _left_out: dict[str, tuple[str, ...]] = {}
-"""Of steps, by their options: what was said last of rules that are left out."""
+"""Options of a step → the last logged problems of its rules."""
 
 
 def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
-    """Log that rules are left out, if some are and others than before."""
+    """Log that rules are left out, when some are, and others than at the last time."""
     from etl.rules.wording import count_noun
 
     now = tuple(map(str, problems))
@@ -206,11 +206,11 @@ def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
 
 
 _rules: dict[tuple[str, str], RuleIndex] = {}
-"""Of steps, by their options and fields: the rules that were in force last."""
+"""Options and fields of a step → its rules at the last time."""
 
 
 def log_changes(asked: Asked[Any], rules: Sequence[Rule | Correlation]) -> None:
-    """Log which rules were added, changed or removed since this process looked last."""
+    """Log which rules were added, changed or removed since the last call in this process."""
     from etl.rules.reload.changes import describe_changes, index_rules
 
     step = asked.options, str(asked.incoming)

@@ -1,4 +1,4 @@
-"""Rules that are rows of a table: what is kept of it, and its rows as texts."""
+"""Rules that are rows of a table: the request for its columns, and the texts of its rows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from etl.tables.table_file import MappedTable, Shape
 from etl.tables.table_store import TableRequest, build_temporary, read_version
 
 _TRIES = 3
-"""A file that was replaced since we looked is looked for again."""
+"""Attempts: a version that is replaced while it is opened is opened again."""
 
 
-def wanted(name: str, table: LookupTable, column: str) -> TableRequest:
-    """What is kept of a table: the texts, by the table's key."""
+def request_rules(name: str, table: LookupTable, column: str) -> TableRequest:
+    """The request for the rules of a table: their column, by the table's key."""
     columns = pa.schema([(one, table.column(one)) for one in dict.fromkeys([*table.key, column])])
     return TableRequest(name, table, Shape(tuple(table.key), columns))
 
 
-def texts(of: TableRequest, column: str, folder: str | None) -> tuple[RuleText, ...]:
-    """The rows in use, in the order of their keys; a row is called by its key. Raises ComponentError where there are none."""
-    place = build_temporary(of).folder if folder is None else Path(folder) / of.id
+def read_rule_texts(request: TableRequest, column: str, folder: str | None) -> tuple[RuleText, ...]:
+    """The rows of the current version in the order of their keys, named by these. Raises ComponentError when there is none."""
+    place = build_temporary(request).folder if folder is None else Path(folder) / request.id
     for _ in range(_TRIES):
         known = read_version(place)
         if known is None:
             break
         try:
-            return _rows(place / known.file, known.what.keys, of.name, of.id, of.shape.key, column)
+            return _rows(place / known.file, known.what.keys, request.name, request.id, request.shape.key, column)
         except FileNotFoundError:
             continue
-    raise ComponentError(f"table {of.name!r}: its rows are not there ({place})")
+    raise ComponentError(f"table {request.name!r}: its rows are not there ({place})")
 
 
 @lru_cache(maxsize=8)

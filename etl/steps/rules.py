@@ -66,7 +66,7 @@ class Rules(RuleSources, ArrowStep):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """What is wrong with its rules, and with what they are to tell."""
+        """Findings about its rules, and about the keys of ``metadata``."""
         from etl.rules.engine.outputs import RULE_FIELDS
 
         for name in self.metadata:
@@ -80,7 +80,7 @@ class Rules(RuleSources, ArrowStep):
         return output_fields(self.output, self.metadata, incoming)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """How many rules there are, what they share, and how they are found."""
+        """The number of rules, the work that they share, and how candidates are found."""
         from etl.rules.engine.explanation import explanation_lines
         from etl.rules.sigma.taxonomy import TaxonomyError
 
@@ -96,7 +96,7 @@ class Rules(RuleSources, ArrowStep):
         return self.output == "alerts"
 
     def open(self, incoming: Schema) -> Counting:
-        """The rules as they are published now, compiled; kept in the process while they stay the same."""
+        """The published rules, compiled; cached in the process while they stay the same."""
         from etl.rules.engine.rule_matcher import RuleMatcher
         from etl.rules.sigma.taxonomy import TaxonomyError
 
@@ -107,7 +107,7 @@ class Rules(RuleSources, ArrowStep):
         return RuleMatcher(compiled, engine, self.output, self.metadata)
 
     def compile_rules(self, incoming: Schema) -> CompiledRules:
-        """The rules as they are published now, in front of these fields. Raises TaxonomyError."""
+        """The published rules, for events with these fields. Raises TaxonomyError."""
         from etl.rules.compiled_rules import compile_rules
         from etl.rules.correlation.families import drop_silent_rules
         from etl.rules.reload.taxonomy_cache import current_taxonomy
@@ -119,7 +119,7 @@ class Rules(RuleSources, ArrowStep):
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Thousands of rules are created and all of them stay; searching them for garbage takes a third of the time."""
+    """Pause garbage collection: thousands of rules are created and stay; searching them for garbage takes a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -131,7 +131,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 @lru_cache(maxsize=8)
 def _engine(asked: Asked[Rules]) -> tuple[CompiledRules, Any]:
-    """Rules compiled once in a process, until they are others."""
+    """The compiled rules, once a process until they change."""
     with pause_garbage_collection():
         compiled = asked.step.compile_rules(asked.incoming)
         engine = compiled.engine(visible(asked.incoming))
