@@ -20,7 +20,7 @@ SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY)
 	@$(PYTEST) -n $(WORKERS) $(SPREAD)
 
-# What needs neither Spark nor a server, without the longest files, for every commit; to be kept at a minute on two cores.
+# What needs neither Spark nor a server, without the tests marked slow, for every commit; to be kept at a minute on two cores.
 test-quick: $(READY)
 	@$(PYTEST) -q -n 2 $(SPREAD) -m "not (spark or servers or delivery or slow)"
 

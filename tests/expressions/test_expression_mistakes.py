@@ -151,6 +151,7 @@ def test_messages_do_not_repeat_long_expressions() -> None:
     assert len(finding.message) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

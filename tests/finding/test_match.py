@@ -173,6 +173,7 @@ def test_shares_are_never_rounded_to_all_or_nothing() -> None:
     assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "<1 %", "50 %", ">99 %", "100 %"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [80, 900, 50_000])
 def test_deep_objects_are_tried(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "deep.json"

@@ -44,7 +44,7 @@ def test_scanners_and_programs_are_made_once_a_process(step: Parser, text: str, 
     def refuse(*_: object) -> Node:
         raise AssertionError("it is made again")
 
-    monkeypatch.setattr(scanner, "way", refuse)
+    monkeypatch.setattr(scanner, "choose_engine", refuse)
     monkeypatch.setattr(formats, "parse_pattern", refuse)
     again = opened(step.model_copy(), text)
 

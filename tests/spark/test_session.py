@@ -17,6 +17,7 @@ import pytest
 from running import Engine, Etl, wait_for
 
 from etl.api import EtlError
+from etl.columns.cache_folder import folder
 from etl.spark.session import LOCAL_FILES, start
 from etl.spark.startup.fast_start import SOCKET_PATH, socket_settings
 from etl.spark.state.folder import StateFolder
@@ -151,7 +152,12 @@ def test_the_error_for_a_killed_jvm_is_one_line(etl: Etl) -> None:
 
 
 def test_the_error_for_a_jvm_that_does_not_start_is_one_line(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))  # the first run with it is one that writes an archive
+    # the first run with this cache is one that writes an archive; the kernels are compiled already
+    (cache := tmp_path / "cache").mkdir(mode=0o700)
+    for kind in ("kernels", "compiled"):
+        (kept := folder() / kind).mkdir(exist_ok=True)
+        (cache / kind).symlink_to(kept)
+    monkeypatch.setenv("SLUICE_CACHE", str(cache))
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseNothing")
 
     ran = etl("run", etl.pipeline(FOLLOW), "--once", "--master", "local[2]", "--state", etl.folder / "state")

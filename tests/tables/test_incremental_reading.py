@@ -186,6 +186,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(STEPS)
 def test_a_table_read_by_its_changes_equals_the_whole_table(

@@ -168,6 +168,7 @@ def test_every_key_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactor
     assert looked_up(table, pa.array(wanted, pa.string_view())) == [rows.get(key) for key in wanted]
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(st.lists(st.one_of(st.none(), st.integers(0, 300).map(str), st.text(max_size=3)), min_size=1, max_size=300), st.data())
 def test_values_come_back_as_they_went_in(
