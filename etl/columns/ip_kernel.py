@@ -14,7 +14,7 @@ from etl.columns.ip_addresses import ipv4, ipv6
 from etl.columns.kernels import kernel, part
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-_SLASH = np.uint8(0x2F)
+_SLASH, _PERCENT = np.uint8(0x2F), np.uint8(0x25)
 _MAPPED, _ALL = np.uint64(0xFFFF) << np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.int64(-1)
 
@@ -27,6 +27,28 @@ def parse_ipv4(address: Any, length: Any, numbers: Any) -> Any:
         numbers[row] = ipv4(address[row], length[row])
         others += numbers[row] < 0 and length[row] >= 0
     return others
+
+
+@part
+def _without_zone(at: Any, size: Any) -> Any:
+    """The size of an address without its zone (RFC 4007), which begins at ``%``; -1 if the zone is empty or has another ``%``."""
+    found = size
+    for place in range(size):
+        if load_byte(at + np.uint64(place)) == _PERCENT:
+            if found < size:
+                return _NONE
+            found = np.int64(place)
+    return _NONE if found == size - 1 else found
+
+
+@kernel
+def parse_ipv6(address: Any, length: Any, high: Any, low: Any, valid: Any) -> None:
+    """uint64[n] twice: the upper and lower half of each IPv6 address, with or without a zone; ``valid`` is False for others."""
+    for row in range(address.shape[0]):
+        size = _without_zone(address[row], length[row])
+        valid[row] = False
+        if size >= 0:
+            valid[row], high[row], low[row] = ipv6(address[row], size)
 
 
 @part

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import TIMESTAMP, Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
+from etl.api import Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
+from etl.rules.correlation.alerts import ALERT_FIELDS
 from etl.steps.rule_sources import Asked, RuleSources
 
 if TYPE_CHECKING:
@@ -20,27 +21,6 @@ if TYPE_CHECKING:
 
 _OWN = "correlations"
 """What the file of correlations is called that stand in the pipeline itself."""
-
-TOLD = pa.schema(
-    [
-        ("rule.id", pa.string()),
-        ("rule.title", pa.string()),
-        ("rule.level", pa.string()),
-        ("rule.tags", pa.list_(pa.string())),
-        ("rule.author", pa.string()),
-        ("rule.version", pa.string()),
-        ("window_start", TIMESTAMP),
-        ("window_end", TIMESTAMP),
-        ("last_seen", TIMESTAMP),
-        ("correlation.type", pa.string()),
-        ("correlation.count", pa.int64()),
-        ("correlation.measure", pa.float64()),
-        ("correlation.rules", pa.list_(pa.string())),
-        ("correlation.values", pa.list_(pa.string())),
-        ("correlation.samples", pa.list_(pa.string())),
-    ]
-)
-"""Fields of every alert; those of its group stand beside them."""
 
 
 class Correlate(RuleSources):
@@ -141,7 +121,7 @@ class Correlate(RuleSources):
             hint = "a correlation rule has a 'correlation'; for matches of single events take the step rules"
             yield Finding("no-correlations", "there is no correlation rule that can run", ("files",), hint)
         for name in (*found.groups.names, *self.group_fields):
-            if name in TOLD.names:
+            if name in ALERT_FIELDS.names:
                 message = f"correlations group by {name!r}, which alerts have already"
                 yield Finding("name-conflict", message, ("files",), "map the field to another name")
 
@@ -154,16 +134,16 @@ class Correlate(RuleSources):
         return Finding("bad-rule", problem.text, path)
 
     def fields(self, incoming: Schema) -> Schema:
-        """What is told of an alert, and the fields that correlations group by."""
+        """The fields of every alert, and those that correlations group by."""
         from etl.rules.sigma.taxonomy import TaxonomyError
 
         own = [incoming.field(name) for name in self.group_fields if name in incoming.names]
         try:
             found = (*own, *self._written(incoming).groups, *self._groups_of_bad(incoming))
         except TaxonomyError:
-            return TOLD
-        groups = {field.name: field for field in reversed(found) if field.name not in TOLD.names}
-        return pa.schema([*TOLD, *reversed(groups.values())])
+            return ALERT_FIELDS
+        groups = {field.name: field for field in reversed(found) if field.name not in ALERT_FIELDS.names}
+        return pa.schema([*ALERT_FIELDS, *reversed(groups.values())])
 
     def _groups_of_bad(self, incoming: Schema) -> Iterator[pa.Field]:
         """Fields by which those of its own correlations group that cannot run. Raises TaxonomyError."""

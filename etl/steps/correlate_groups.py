@@ -1,8 +1,7 @@
-"""The part of `correlate` on Spark: what each correlation remembers of each group, and the alerts."""
+"""The part of `correlate` on Spark: the state of each correlation in each group, and the alerts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache, partial
@@ -13,11 +12,11 @@ from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
 from etl.expressions import quoted
+from etl.rules.correlation.alerts import ALERT_FIELDS, JSON_TYPE, json_key
 from etl.rules.correlation.compiled import CompiledCorrelations
-from etl.rules.correlation.encoding import PART, split_name
+from etl.rules.correlation.encoding import PART
 from etl.rules.correlation.routes import COUNTS
-from etl.rules.correlation.windows import Alert
-from etl.steps.correlate import TOLD, Correlate
+from etl.steps.correlate import Correlate
 from etl.steps.heartbeats import DELAY, without_heartbeats
 from etl.steps.rule_sources import Asked
 
@@ -27,16 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 BUCKETS = 16
-"""Into so many parts the groups are divided. A call from Spark costs milliseconds whatever it brings, so that one for each group
-is slow; and a part is held in memory and written again as a whole when one of its groups has events, so that one for all groups
-would be, too. Measured, with 5,000 groups that all micro-batches touch: of a run's CPU 64 parts take a fifth more, 256 a half."""
-
-ALERT = (
-    "id string, title string, level string, tags array<string>, author string, version string, type string, "
-    "group map<string, string>, start bigint, end bigint, last bigint, count bigint, measure double, "
-    "rules array<string>, values array<string>, samples array<string>"
-)
-"""An alert on its way, as JSON."""
+"""Number of buckets of groups. A call from Spark costs milliseconds, so one for each group is slow; a bucket is read into memory
+and written as a whole if one of its groups has events, so one for all groups is slow, too. Measured with 5,000 groups with events
+in each micro-batch: 64 buckets take a fifth more CPU, 256 half as much again."""
 
 
 class CorrelateGroups(SparkStep):
@@ -73,7 +65,7 @@ class CorrelateGroups(SparkStep):
         return self.reaches
 
     def apply(self, events: DataFrame) -> DataFrame:
-        """Spark groups and remembers; `correlated` decides."""
+        """Spark groups the events and stores the state; `correlated` processes both."""
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.streaming.state import GroupStateTimeout
 
@@ -92,15 +84,15 @@ class CorrelateGroups(SparkStep):
         alerts = rows.groupBy("bucket").applyInPandasWithState(
             run, "alert string", "memory binary", "append", GroupStateTimeout.EventTimeTimeout
         )
-        one = alerts.select(F.from_json("alert", ALERT).alias("alert"))
+        one = alerts.select(F.from_json("alert", JSON_TYPE).alias("alert"))
         return _apart(one.select(*(self._column(field).alias(field.name) for field in self.to)))
 
     def _column(self, field: pa.Field) -> Column:
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.pandas.types import from_arrow_type
 
-        if field.name in TOLD.names:
-            found = F.col(f"alert.{_KEYS.get(field.name) or field.name.rpartition('.')[2]}")
+        if field.name in ALERT_FIELDS.names:
+            found = F.col(f"alert.{json_key(field.name)}")
             return F.timestamp_micros(found) if pa.types.is_timestamp(field.type) else found
         return F.try_element_at(F.col("alert.group"), F.lit(field.name)).try_cast(from_arrow_type(field.type))
 
@@ -112,65 +104,13 @@ def _apart(alerts: DataFrame) -> DataFrame:
     return alerts.repartition(*(quoted(name) for name in alerts.columns)) if local else alerts
 
 
-_KEYS = {"window_start": "start", "window_end": "end", "last_seen": "last"}
-
-
 def correlated(
     asked: Asked[Correlate], told: frozenset[str], _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """The groups of a bucket: their events of a micro-batch, or a time that has come → alerts."""
-    import pandas as pd
+    """The alerts of a bucket's groups, by the correlations as they are published now."""
+    from etl.rules.correlation.spark_state import process_bucket
 
-    from etl.rules.correlation.bucket import Bucket
-
-    force = _force(asked, told, _task())
-    bucket = Bucket.deserialize(state.get[0]) if state.exists else Bucket()
-    watermark = state.getCurrentWatermarkMs()
-    alerts = bucket.advance(force.families, _events(frames), watermark * 1000)
-    if bucket.due is None:
-        state.remove()
-    else:
-        state.update((bucket.serialize(),))
-        state.setTimeoutTimestamp(max(-(-bucket.due // 1000), watermark + 1))
-    if alerts:
-        yield pd.DataFrame({"alert": [as_json(force, group, alert) for group, alert in alerts]})
-
-
-def _events(frames: Iterable[pd.DataFrame]) -> pa.Table:
-    from etl.rules.correlation.columns import ROWS, unpack_rows
-
-    types = {"event": pa.string(), "micros": pa.int64(), "offset": pa.int64()}
-    found = [
-        unpack_rows(*(pa.array(frame[name].to_numpy(), type_) for name, type_ in types.items())) for frame in frames if len(frame)
-    ]
-    return pa.concat_tables(found) if found else ROWS.empty_table()
-
-
-def as_json(force: CompiledCorrelations, group: str, alert: Alert) -> str:
-    """An alert as JSON."""
-    correlation, *values = split_name(group)
-    head = force.families[correlation].head
-    names = [force.group_names[head.id][place] for place in range(len(head.group_by))]
-    return json.dumps(
-        {
-            "id": head.id,
-            "title": head.title,
-            "level": head.level,
-            "tags": head.tags,
-            "author": head.author,
-            "version": force.version,
-            "type": head.kind,
-            "group": dict(zip(names, values, strict=True)),
-            "start": alert.start_micros,
-            "end": alert.start_micros + head.span_micros,
-            "last": alert.last_micros,
-            "count": alert.count,
-            "measure": alert.measure,
-            "rules": [force.titles.get(rule, rule) for rule in alert.rules],
-            "values": alert.values,
-            "samples": alert.samples,
-        }
-    )
+    return process_bucket(_compiled(asked, told, _task()), frames, state)
 
 
 def _task() -> int:
@@ -181,6 +121,6 @@ def _task() -> int:
 
 
 @lru_cache(maxsize=4)
-def _force(asked: Asked[Correlate], told: frozenset[str], _: int) -> CompiledCorrelations:
-    """The correlations as a task, which has a number of its own, finds them published when it begins."""
+def _compiled(asked: Asked[Correlate], told: frozenset[str], _: int) -> CompiledCorrelations:
+    """The correlations, read once a task: ``_`` is the task's number."""
     return asked.step.correlating(asked.incoming, told)

@@ -11,7 +11,7 @@ from etl.expressions.patterns.like import ANY_TEXT, like_tree, parse_like
 from etl.rules.search.regex_literals import required_literals
 from etl.rules.search.regex_search import choose_engine
 from etl.scanner.regex_printer import format_regex
-from etl.tables.literal_kernel import AT_END, AT_START, FOLDED, TESTED
+from etl.tables.literal_index import FOLDED, MUST_END, MUST_START, TESTED
 
 Engine = Literal["", "re2", "regex"]
 """What tests a text: nothing (the literal decides), RE2, or the package regex, which backtracks."""
@@ -30,7 +30,7 @@ class PatternForm:
     """How a pattern is searched for."""
 
     literals: Sequence[tuple[str, int]]
-    """Every match contains one of these literals (with traits, see `literal_kernel`). Empty: no literal is known."""
+    """Every match contains one of these literals (with traits, see `literal_index`). Empty: no literal is known."""
 
     engine: Engine
     test: str = ""
@@ -79,7 +79,7 @@ def _like(pattern: str) -> _Draft:
     texts = [(part, _trait(n, len(parts))) for n, part in enumerate(parts) if isinstance(part, str)]
     if shape in _PLAIN:
         return _Draft([texts], "", "")
-    long = [[(text, trait | int(TESTED))] for text, trait in texts if len(text) >= SHORTEST]
+    long = [[(text, trait | TESTED)] for text, trait in texts if len(text) >= SHORTEST]
     return _Draft(long, "re2", format_regex(like_tree(parts)))
 
 
@@ -87,13 +87,13 @@ _PLAIN = ("x", "x%", "%x", "%x%")
 
 
 def _trait(place: int, count: int) -> int:
-    return (int(AT_START) if place == 0 else 0) | (int(AT_END) if place == count - 1 else 0)
+    return (MUST_START if place == 0 else 0) | (MUST_END if place == count - 1 else 0)
 
 
 def _regex(pattern: str) -> _Draft:
     reader = choose_engine(pattern)
     found = required_literals(pattern.replace("(?P<", "(?<"), reader)
-    literals = [(text, int(TESTED | FOLDED)) for text in found]
+    literals = [(text, TESTED | FOLDED) for text in found]
     return _Draft([literals] if literals else [], reader, pattern)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
-from etl.tables.literal_index import Literal, LiteralIndex, packed
+from etl.tables.literal_index import LiteralIndex, PatternLiteral, literal_sections
 from etl.tables.pattern_forms import ENGINES, PatternForm, pattern_forms
 from etl.tables.pattern_tests import matching_rows
 from etl.tables.section_file import SectionFile
@@ -51,14 +51,14 @@ class PatternCollector:
         """The arrays of the file; which rows it holds (int64[m]: all); and 0, for each counts by itself."""
         self._log_findings()
         tests = [one.test.encode("utf-8", "surrogatepass") for one in self._forms]
-        literals = [Literal(n, *literal) for n, one in enumerate(self._forms) for literal in one.literals]
+        literals = [PatternLiteral(n, *literal) for n, one in enumerate(self._forms) for literal in one.literals]
         arrays = {
             "engines": np.array([ENGINES.index(one.engine) for one in self._forms], np.uint8),
             "tests": np.frombuffer(b"".join(tests), np.uint8),
             "test_ends": np.append(0, np.cumsum([len(test) for test in tests], dtype=np.int64)),
             "always": np.array([n for n, one in enumerate(self._forms) if not one.literals], np.int64),
         }
-        return arrays | packed(literals), np.arange(len(self._forms)), 0
+        return arrays | literal_sections(literals), np.arange(len(self._forms)), 0
 
     def _log_findings(self) -> None:
         always = sum(not one.literals for one in self._forms)
@@ -88,7 +88,7 @@ class PatternIndex:
         texts = columns[0]
         located = Texts.of(texts)
         best = np.full(len(texts), _NONE, np.int32)
-        for pairs in self._literals.find(located, best, False):
+        for pairs in self._literals.find_first(located, best):
             for pattern, rows in _group_by_pattern(pairs):
                 self._improve(best, pattern, texts, rows)
         present = np.flatnonzero(located.length >= 0)
@@ -109,7 +109,7 @@ class PatternIndex:
         return np.bincount(rows, minlength=len(texts)), patterns
 
     def _candidates(self, texts: pa.Array, located: Texts) -> Iterator[tuple[Any, Any]]:
-        for pairs in self._literals.find(located, np.empty(0, np.int32), True):
+        for pairs in self._literals.find_all(located):
             decided = self._engines[pairs[0]] == 0
             yield pairs[1, decided].astype(np.int64), pairs[0, decided].astype(np.int64)
             for pattern, rows in _group_by_pattern(pairs[:, ~decided]):

@@ -18,7 +18,8 @@ import pyarrow as pa
 from etl.api import ComponentError
 
 _ALIGNED = 64
-_MAGIC = b"sluice-table 2\n"
+_MAGIC = b"sluice-table 3\n"
+"""The first line; the number is that of the format, which includes the hash of texts (`byte_runs.hash_bytes`)."""
 
 
 def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, pa.Array]) -> None:

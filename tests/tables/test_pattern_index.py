@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules.search import backtracking
-from etl.tables import literal_index
+from etl.rules.search import backtracking, literal_database
 from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 
 VALUE = pa.schema([("value", pa.int64())])
@@ -117,7 +116,7 @@ def test_a_slow_pattern_is_stopped_and_logged_once(
 
 
 def test_a_text_with_more_hits_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(literal_index, "_ROOM", 4)
+    monkeypatch.setattr(literal_database, "_FIRST_ROOM", 4)
     patterns = [f"%lit{n}%" for n in range(10)]
     table, _ = made(tmp_path, "like", patterns)
 

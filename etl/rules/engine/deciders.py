@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -52,7 +52,7 @@ DeciderType: TypeAlias = Callable[[str, Sequence[tuple[int, Any]], DeciderContex
 class TextSearch(Protocol):
     """Finds the texts of one field for which predicates of one family hold."""
 
-    def find(self, array: pa.Array, texts: Texts) -> list[tuple[int, Any]]:
+    def find(self, array: pa.Array, texts: Texts) -> Iterable[tuple[int, Any]]:
         """Numbers of predicates, each with the indexes of texts (int64[m])."""
 
 

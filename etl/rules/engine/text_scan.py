@@ -18,7 +18,7 @@ from etl.rules.engine.text_cache import Hits
 from etl.rules.engine.text_cache_kernel import group_by_text
 from etl.rules.engine.text_tests import TextTest
 from etl.rules.predicates.text_predicate import TextPredicate
-from etl.rules.search.literal_database import LiteralDatabase
+from etl.rules.search.literal_database import LiteralDatabase, pack
 from etl.rules.search.literals import Literal, literals_of
 
 
@@ -36,7 +36,7 @@ class TextScan:
     def __post_init__(self) -> None:
         literals = list(self._literals())
         groups = [literals] if self.together else [[one] for one in literals]
-        self._databases = [LiteralDatabase(group) for group in groups if group]
+        self._databases = [LiteralDatabase(pack(group)) for group in groups if group]
         searched: defaultdict[TextFinder, list[tuple[int, Any]]] = defaultdict(list)
         for number, one in self.predicates:
             if (finder := one.finder()) is not None:

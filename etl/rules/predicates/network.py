@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,47 +57,16 @@ class Network(TextPredicate):
 
 
 class NetworkFinder:
-    """The networks of one field, sorted by their bounds, so that one search finds all networks around an address."""
+    """Finds the texts of one field that are addresses in networks."""
 
     def __init__(self, predicates: Sequence[tuple[int, Network]]) -> None:
-        import ipaddress
+        from ipaddress import ip_network
 
-        import numpy as np
+        from etl.columns.ip_networks import NetworkSet
 
-        parsed = [(number, ipaddress.ip_network(one.network, strict=False)) for number, one in predicates]
-        self._sixes = [(number, network) for number, network in parsed if network.version == 6]
-        fours = [(number, int(network[0]), int(network[-1]) + 1) for number, network in parsed if network.version == 4]
-        starts = sorted({bound for _, *ends in fours for bound in ends})
-        self._bounds = np.array(starts, np.int64)
-        self._inside = [[number for number, low, high in fours if low <= start < high] for start in starts]
+        self._numbers = [number for number, _ in predicates]
+        self._networks = NetworkSet([ip_network(one.network, strict=False) for _, one in predicates])
 
-    def find(self, array: pa.Array, texts: Texts) -> list[tuple[int, Any]]:
+    def find(self, array: pa.Array, texts: Texts) -> Iterator[tuple[int, Any]]:
         """Numbers of predicates, each with the indexes of the texts for which it holds (int64[m])."""
-        import numpy as np
-
-        from etl.columns.ip_kernel import parse_ipv4
-
-        address = np.empty(len(texts.address), np.int64)
-        parse_ipv4(texts.address, texts.length, address)
-        piece = np.searchsorted(self._bounds, address, "right") - 1
-        pieces = np.unique(piece[(piece >= 0) & (address >= 0)]).tolist()
-        found = [(number, np.flatnonzero(piece == at)) for at in pieces for number in self._inside[at]]
-        return found + self._find_six(array, texts) if self._sixes else found
-
-    def _find_six(self, array: pa.Array, texts: Texts) -> list[tuple[int, Any]]:
-        """IPv6 by `ipaddress`, each text once."""
-        import ipaddress
-
-        import numpy as np
-
-        from etl.columns.texts import owned_array, taken
-
-        rows = np.flatnonzero(texts.contains_byte(ord(":")))
-        addresses: list[Any] = []
-        for text in owned_array(taken(array, rows)).to_pylist():
-            try:
-                addresses.append(ipaddress.ip_address(text))
-            except ValueError:
-                addresses.append(None)
-        inside = [(number, [one is not None and one in network for one in addresses]) for number, network in self._sixes]
-        return [(number, rows[np.array(mask, bool)]) for number, mask in inside]
+        return ((self._numbers[number], indexes) for number, indexes in self._networks.find(texts))

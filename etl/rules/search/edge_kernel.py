@@ -107,3 +107,14 @@ def edge_keys(address: Any, size: Any, keys: Any) -> None:
     """The key of each literal, whose bytes are at an address."""
     for literal in range(address.shape[0]):
         keys[literal] = _key(address[literal], size[literal])
+
+
+@kernel
+def put_keys(distinct: Any, keys: Any, slots: Any) -> None:
+    """Put keys (uint64[n], each once) into an empty hash table; ``slots`` int64[n] gets their slots."""
+    mask = np.uint64(keys.shape[0] - 1)
+    for n in range(distinct.shape[0]):
+        slot = distinct[n] >> np.uint64(20) & mask
+        while keys[slot] != np.uint64(0):
+            slot = (slot + ONE) & mask
+        keys[slot], slots[n] = distinct[n], np.int64(slot)

@@ -190,3 +190,14 @@ def gram_counts(address: Any, length: Any, counts: Any) -> None:
             while at <= last:
                 counts[np.uint32((load_word(at) | LOW_CASE) * MIX) >> np.uint32(16)] += 1
                 at += ONE
+
+
+@kernel
+def put_words(words: Any, keys: Any, buckets: Any) -> None:
+    """Put words (uint32[n], each once) into an empty hash table, with their indexes as buckets."""
+    mask = np.uint32(keys.shape[0] - 1)
+    for n in range(words.shape[0]):
+        slot = np.uint32(words[n] * MIX) >> np.uint32(9) & mask
+        while buckets[slot] >= 0:
+            slot = slot + np.uint32(1) & mask
+        keys[slot], buckets[slot] = words[n], n

@@ -24,7 +24,7 @@ class Literal(NamedTuple):
     """Bytes to search for; letters A to Z are small if case does not count."""
 
     owner: int
-    """The number of the predicate that it decides."""
+    """The number of the predicate, or of the pattern of a table, that it decides."""
     data: bytes
     kind: int
     cased: bool
