@@ -48,7 +48,7 @@ def _hex(byte: Any) -> Any:
 
 
 @part
-def _shifted(high: Any, low: Any, groups: Any) -> Any:
+def _shift_groups(high: Any, low: Any, groups: Any) -> Any:
     """128 bits, moved up by groups of 16."""
     bits = np.uint64(16 * groups)
     if bits == _ZERO:
@@ -81,12 +81,12 @@ def ipv6(at: Any, size: Any) -> Any:
             number = ipv4(at + np.uint64(first), size - first)
             if number < 0 or groups + max(before, 0) > 6:
                 return False, _ZERO, _ZERO
-            high, low = _shifted(high, low, 2)
+            high, low = _shift_groups(high, low, 2)
             low, groups, place = low | np.uint64(number), groups + 2, size
             break
         if digits == 0 or groups + max(before, 0) > 7:
             return False, _ZERO, _ZERO
-        high, low = _shifted(high, low, 1)
+        high, low = _shift_groups(high, low, 1)
         low, groups = low | np.uint64(group), groups + 1
         if place == size:
             break
@@ -103,5 +103,5 @@ def ipv6(at: Any, size: Any) -> Any:
         return groups == 8, high, low
     if before + groups > 7:
         return False, _ZERO, _ZERO
-    up_high, up_low = _shifted(before_high, before_low, 8 - before)
+    up_high, up_low = _shift_groups(before_high, before_low, 8 - before)
     return True, up_high | high, up_low | low

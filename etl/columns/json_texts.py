@@ -58,12 +58,12 @@ def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any
     if out + length + ROOM > limit:
         return ZERO
     if field(column, RAW) != ZERO:
-        return _copied(source, length, end, out)
-    return _escaped(source, length, end, out, limit)
+        return _copy(source, length, end, out)
+    return _escape_text(source, length, end, out, limit)
 
 
 @part
-def _copied(source: Any, length: Any, end: Any, out: Any) -> Any:
+def _copy(source: Any, length: Any, end: Any, out: Any) -> Any:
     behind = source + length
     while source < behind:
         if source + BLOCK <= end:
@@ -78,7 +78,7 @@ def _copied(source: Any, length: Any, end: Any, out: Any) -> Any:
 
 
 @part
-def _escaped(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
+def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
     """Write a text with escapes; returns the address after it, 0 if there is no room for the escapes."""
     behind = source + length
     while source < behind:

@@ -19,7 +19,7 @@ Located: TypeAlias = tuple[Any, Any, pa.Buffer | None, int, pa.Array]
 """Addresses, lengths, the buffer of all texts and its address, and the owner of the memory: the fields of `Texts`."""
 
 
-def located(array: pa.Array) -> Located:
+def locate_texts(array: pa.Array) -> Located:
     """Locate the texts of a string, large_string, string_view or null array, sliced or not."""
     return _LOCATE[array.type](array)
 
@@ -36,7 +36,7 @@ def address_of(buffer: pa.Buffer | None) -> Any:
     return np.uint64(0 if buffer is None else buffer.address)
 
 
-def _located_views(array: pa.Array) -> Located:
+def _locate_views(array: pa.Array) -> Located:
     import numpy as np
 
     from etl.columns.views import locate_views
@@ -51,7 +51,7 @@ def _located_views(array: pa.Array) -> Located:
     return address, length, None, 0, array
 
 
-def _located_strings(width: str) -> Callable[[pa.Array], Located]:
+def _locate_strings(width: str) -> Callable[[pa.Array], Located]:
     def locate(array: pa.Array) -> Located:
         import numpy as np
 
@@ -71,15 +71,15 @@ def _located_strings(width: str) -> Callable[[pa.Array], Located]:
     return locate
 
 
-def _located_nulls(array: pa.Array) -> Located:
-    return located(array.cast(pa.string()))
+def _locate_nulls(array: pa.Array) -> Located:
+    return locate_texts(array.cast(pa.string()))
 
 
 _LOCATE: dict[pa.DataType, Callable[[pa.Array], Located]] = {
-    pa.string_view(): _located_views,
-    pa.string(): _located_strings("<i4"),
-    pa.large_string(): _located_strings("<i8"),
-    pa.null(): _located_nulls,
+    pa.string_view(): _locate_views,
+    pa.string(): _locate_strings("<i4"),
+    pa.large_string(): _locate_strings("<i8"),
+    pa.null(): _locate_nulls,
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.text_layout import INLINE, address_of, boolean_values, located
+from etl.columns.text_layout import INLINE, address_of, boolean_values, locate_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ class Texts(NamedTuple):
     @classmethod
     def of(cls, array: pa.Array) -> Texts:
         """The texts of a string, large_string, string_view or null array, sliced or not."""
-        return cls(*located(array))
+        return cls(*locate_texts(array))
 
     def contains_byte(self, byte: int) -> np.ndarray[Any, Any]:
         """bool[n]: which texts contain a byte."""

@@ -195,7 +195,7 @@ def _evaluate(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type
         return rows.outcome(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
-            return _failed(length, type_, str(error))
+            return _fail_all(length, type_, str(error))
     return _by_halves(run, columns, length, type_)
 
 
@@ -211,6 +211,6 @@ def _by_halves(run: EvaluateRows, columns: dict[str, pa.Array], length: int, typ
     return Evaluation(pa.concat_arrays([part.values for part in parts]), failed if failed.true_count else None, reasons)
 
 
-def _failed(length: int, type_: pa.DataType, message: str) -> Evaluation:
+def _fail_all(length: int, type_: pa.DataType, message: str) -> Evaluation:
     lost = pa.nulls(length, type_)
     return Evaluation(lost, pa.repeat(pa.scalar(True), length), pa.repeat(pa.scalar(message), length))

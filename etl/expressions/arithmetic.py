@@ -78,10 +78,10 @@ def add_like(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataTyp
     left, right = cast(left, type_), cast(right, type_)
     if type_ in FLOATS:
         return b.apply(type_, _WRAPPING[operator], left, right)
-    return b.apply_failing(type_, partial(_overflowing, operator, type_), left, right)
+    return b.apply_failing(type_, partial(_compute_checked, operator, type_), left, right)
 
 
-def _overflowing(operator: str, type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
+def _compute_checked(operator: str, type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
     try:
         return _CHECKED[operator](x, y)
     except pa.ArrowInvalid:
@@ -99,20 +99,20 @@ def type_name(type_: pa.DataType) -> str:
 
 def divide(left: BoundNode, right: BoundNode) -> BoundNode:
     """``/`` of doubles; a zero divisor fails."""
-    return b.apply_failing(DOUBLE, _divided, cast(left, DOUBLE), cast(right, DOUBLE), backwards=True)
+    return b.apply_failing(DOUBLE, _divide, cast(left, DOUBLE), cast(right, DOUBLE), backwards=True)
 
 
-def _divided(rows: Rows, x: Any, y: Any) -> Any:
+def _divide(rows: Rows, x: Any, y: Any) -> Any:
     zero = _zero_divisor(rows, x, y, "division by zero")
     return pc.divide(x, y if zero is None else pc.if_else(zero, 1.0, y))
 
 
 def whole_divide(left: BoundNode, right: BoundNode) -> BoundNode:
     """``div``: whole numbers, rounded toward zero."""
-    return b.apply_failing(INT64, _whole_divided, cast(left, INT64), cast(right, INT64), backwards=True)
+    return b.apply_failing(INT64, _divide_whole, cast(left, INT64), cast(right, INT64), backwards=True)
 
 
-def _whole_divided(rows: Rows, x: Any, y: Any) -> Any:
+def _divide_whole(rows: Rows, x: Any, y: Any) -> Any:
     _zero_divisor(rows, x, y, "division by zero")
     negating = pc.equal(y, -1)
     rows.fail(pc.and_(negating, pc.equal(x, bounds(INT64)[0])), "bigint overflow in 'div'")
@@ -124,10 +124,10 @@ def remainder(left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNod
     """``%`` of whole numbers, with the sign of the left operand."""
     if type_ not in INTEGERS:
         return b.spark_only("'%' of fractions has no Arrow form", type_)
-    return b.apply_failing(type_, partial(_remaining, type_), cast(left, type_), cast(right, type_), backwards=True)
+    return b.apply_failing(type_, partial(_compute_remainder, type_), cast(left, type_), cast(right, type_), backwards=True)
 
 
-def _remaining(type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
+def _compute_remainder(type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
     _zero_divisor(rows, x, y, "remainder by zero")
     one = pa.scalar(1, type_)
     divisor = pc.if_else(pc.is_in(y, value_set=pa.array([0, -1], type_)), one, y)
@@ -149,17 +149,17 @@ def negate(value: BoundNode) -> BoundNode:
         return b.literal(-value.value, value.type)
     if value.type in FLOATS:
         return b.apply(value.type, pc.negate, value)
-    return b.apply_failing(value.type, partial(_sign_changed, pc.negate, "-"), value)
+    return b.apply_failing(value.type, partial(_change_sign, pc.negate, "-"), value)
 
 
 def absolute(value: BoundNode) -> BoundNode:
     """``abs``."""
     if value.type in FLOATS:
         return b.apply(value.type, pc.abs, value)
-    return b.apply_failing(value.type, partial(_sign_changed, pc.abs, "abs"), value)
+    return b.apply_failing(value.type, partial(_change_sign, pc.abs, "abs"), value)
 
 
-def _sign_changed(kernel: Callable[[Any], Any], name: str, rows: Rows, x: Any) -> Any:
+def _change_sign(kernel: Callable[[Any], Any], name: str, rows: Rows, x: Any) -> Any:
     rows.fail(pc.equal(x, pa.scalar(bounds(x.type)[0], x.type)), f"{type_name(x.type)} overflow in {name!r}")
     return kernel(x)
 
@@ -179,7 +179,7 @@ def _rounded_whole(kernel: Callable[[Any], Any], rows: Rows, x: Any) -> Any:
     return pc.cast(pc.if_else(outside, 0.0, rounded), INT64)
 
 
-def rounded(value: BoundNode) -> BoundNode:
+def round_half_up(value: BoundNode) -> BoundNode:
     """``round(x)`` to whole numbers, halves away from zero."""
     if value.type in INTEGERS:
         return value

@@ -59,16 +59,16 @@ class Binder:
         try:
             bound = self.foreign(node) if build is None else build(self, node)
         except MisuseError as error:
-            self.report(error.code, str(error), _blamed(node, str(error)), error.hint or hints.chain_hint(node))
+            self.report(error.code, str(error), _find_blamed(node, str(error)), error.hint or hints.chain_hint(node))
             return b.spark_only(str(error))
-        bound = logic.negated(bound) if node.args.get("negate") else bound
+        bound = logic.negate(bound) if node.args.get("negate") else bound
         return bound if bound.constant or self._reads > before else replace(bound, constant=True)
 
     def foreign(self, node: Node) -> BoundNode:
         """Bind a node that only Spark computes: its parts are bound for the names in them."""
         for child in node.iter_expressions():
             self.bind(child)
-        return b.spark_only(f"{_shown(node)} has no Arrow form")
+        return b.spark_only(f"{_describe(node)} has no Arrow form")
 
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
@@ -159,7 +159,7 @@ class Binder:
             hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
             self.report("unknown-function", f"there is no function {name!r}", node, hint)
             return b.spark_only(f"{name}() has no Arrow form")
-        type_ = self.checked(node, args, lambda: lookup.result_type(name, args))
+        type_ = self.check_signature(node, args, lambda: lookup.result_type(name, args))
         function = FUNCTIONS.get(name)
         if type_ == NULL and name in STRUCTS:
             type_ = struct_type(name, node, args)
@@ -172,7 +172,7 @@ class Binder:
         built = function.build(*args)
         return replace(built, type=type_) if built.unknown else built
 
-    def checked(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
+    def check_signature(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
         """The type by the signatures, ``null`` if unknown; if Spark refuses the call, a finding is reported and it is None."""
         try:
             return ask()
@@ -204,13 +204,13 @@ _WHY_SPARK = dict.fromkeys(
 )
 
 
-def _blamed(node: Node, message: str) -> Node:
+def _find_blamed(node: Node, message: str) -> Node:
     """The literal that a message quotes, else the node itself."""
     parts = (part for part in node.iter_expressions() if type(part).__name__ == "Literal")
     return next((part for part in parts if repr(part.name) in message), node)
 
 
-def _shown(node: Node) -> str:
+def _describe(node: Node) -> str:
     kind = type(node).__name__
     return {"Bracket": "reading an element", "Interval": "an interval", "Lambda": "a lambda"}.get(kind, kind.lower())
 

@@ -72,15 +72,15 @@ def column(name: str, type_: pa.DataType) -> BoundNode:
 
 def apply(type_: pa.DataType, kernel: Callable[..., Any], *args: BoundNode, backwards: bool = False) -> BoundNode:
     """A call of ``kernel(*values)``, which is null if an argument is null, and fails no rows itself."""
-    return _called(type_, lambda rows, values: kernel(*values), args, any(arg.fails for arg in args), backwards)
+    return _bind_call(type_, lambda rows, values: kernel(*values), args, any(arg.fails for arg in args), backwards)
 
 
 def apply_failing(type_: pa.DataType, kernel: Callable[..., Any], *args: BoundNode, backwards: bool = False) -> BoundNode:
     """A call of ``kernel(rows, *values)``, which is null if an argument is null, and may fail rows with ``rows.fail``."""
-    return _called(type_, lambda rows, values: kernel(rows, *values), args, True, backwards)
+    return _bind_call(type_, lambda rows, values: kernel(rows, *values), args, True, backwards)
 
 
-def _called(
+def _bind_call(
     type_: pa.DataType, call: Callable[[Rows, list[Any]], Any], args: tuple[BoundNode, ...], fails: bool, backwards: bool
 ) -> BoundNode:
     reason = first_reason(args)

@@ -45,10 +45,10 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundN
     convert = converter(value.type, target)
     if convert is None:
         return b.spark_only(f"cast({format_type(value.type)} as {format_type(target)}) has no Arrow form", target)
-    return converted(value, target, convert, format_type(target), safe=safe or (value.type, target) in _NEVER_FAIL)
+    return bind_conversion(value, target, convert, format_type(target), safe=safe or (value.type, target) in _NEVER_FAIL)
 
 
-def converted(value: BoundNode, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> BoundNode:
+def bind_conversion(value: BoundNode, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> BoundNode:
     """Apply a conversion to a node: a value that cannot be converted is null if ``safe``, else a failed row."""
     if safe:
         return b.apply(target, partial(_convert_or_null, convert, target), value)

@@ -20,15 +20,15 @@ from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, co
 
 def both(*parts: BoundNode) -> BoundNode:
     """``and``: a part is evaluated for rows in which no earlier part is false."""
-    return _connected(parts, pc.and_kleene, undecided=lambda value: pc.fill_null(value, True))
+    return _connect(parts, pc.and_kleene, undecided=lambda value: pc.fill_null(value, True))
 
 
 def either(*parts: BoundNode) -> BoundNode:
     """``or``: a part is evaluated for rows in which no earlier part is true."""
-    return _connected(parts, pc.or_kleene, undecided=lambda value: pc.invert(pc.fill_null(value, False)))
+    return _connect(parts, pc.or_kleene, undecided=lambda value: pc.invert(pc.fill_null(value, False)))
 
 
-def _connected(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> BoundNode:
+def _connect(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> BoundNode:
     runs = [part.run for part in parts if part.run is not None]
     fails = [part.fails for part in parts]
 
@@ -41,7 +41,7 @@ def _connected(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> Bound
     return b.lazily(BOOLEAN, run, *parts)
 
 
-def negated(value: BoundNode) -> BoundNode:
+def negate(value: BoundNode) -> BoundNode:
     """``not``."""
     return b.apply(BOOLEAN, pc.invert, value)
 

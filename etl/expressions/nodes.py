@@ -149,7 +149,7 @@ NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "Paren": lambda binder, node: binder.bind(node.this),
     "And": bind_connective(logic.both),
     "Or": bind_connective(logic.either),
-    "Not": lambda binder, node: logic.negated(binder.condition(node.this)),
+    "Not": lambda binder, node: logic.negate(binder.condition(node.this)),
     "EQ": bind_comparison("="),
     "NEQ": bind_comparison("<>"),
     "LT": bind_comparison("<"),

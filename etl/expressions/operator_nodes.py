@@ -167,7 +167,7 @@ def bind_escape(binder: Binder, node: Node) -> BoundNode:
     if type(node.this).__name__ not in ("Like", "ILike") or len(node.expression.name) != 1:
         return binder.foreign(node)
     found = bind_like(binder, node.this, node.expression.name)
-    return logic.negated(found) if node.this.args.get("negate") else found
+    return logic.negate(found) if node.this.args.get("negate") else found
 
 
 def bind_concatenation(binder: Binder, node: Node) -> BoundNode:

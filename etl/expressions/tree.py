@@ -41,7 +41,7 @@ def parse(text: str) -> Node:
     trees = parse_statements(text, query=False)
     if len(trees) != 1 or trees[0] is None:
         raise BadExpressionError("one expression is expected", 0)
-    return _checked(trees[0])
+    return _check(trees[0])
 
 
 def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
@@ -63,7 +63,7 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     try:
         return list(parser(dialect=grammar).parse(tokens, text))
     except SqlglotError as error:
-        raise BadExpressionError(*_explained(error, text)) from error
+        raise BadExpressionError(*_explain(error, text)) from error
     except RecursionError as error:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
 
@@ -98,7 +98,7 @@ def _grammar() -> tuple[Any, Any]:
     return Spark(), AsWritten
 
 
-def _checked(tree: Node) -> Node:
+def _check(tree: Node) -> Node:
     kind = type(tree).__name__
     if kind in _NO_EXPRESSION:
         raise BadExpressionError("an expression is expected here, not a query, a list or a name for it", start(tree))
@@ -108,7 +108,7 @@ def _checked(tree: Node) -> Node:
     return tree
 
 
-def _explained(error: Exception, text: str) -> tuple[str, int]:
+def _explain(error: Exception, text: str) -> tuple[str, int]:
     details = getattr(error, "errors", None)
     if not details:
         return _first_line(error), 0
@@ -121,10 +121,10 @@ def _explained(error: Exception, text: str) -> tuple[str, int]:
         what = "a bracket ')' is missing"
     elif what.startswith("Invalid expression"):
         what = f"{first.get('highlight')!r} does not belong here"
-    return f"{_POSITION.sub('', what)} in {_around(text, at)!r}", at
+    return f"{_POSITION.sub('', what)} in {_excerpt(text, at)!r}", at
 
 
-def _around(text: str, at: int) -> str:
+def _excerpt(text: str, at: int) -> str:
     """The text, or the part of a long text around a position."""
     return text if len(text) <= _LONGEST_SHOWN else cut(text[max(0, at - _LONGEST_SHOWN // 2) :], _LONGEST_SHOWN)
 

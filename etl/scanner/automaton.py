@@ -74,7 +74,7 @@ class Automaton:
         self.finals: dict[Final, int] = {}
         self.expanded = 0
         self._index: dict[object, int] = {}
-        self._by_look: list[list[int]] = _grouped(self.alphabet.satisfied_ahead)
+        self._by_look: list[list[int]] = _group_classes(self.alphabet.satisfied_ahead)
         root = [Thread(program.start)]
         self.start, _ = self._state(root, [(UNSET,) * len(self.live.tags(program.start))], self.alphabet.edge)
 
@@ -196,7 +196,7 @@ class Automaton:
             threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
         if len(threads) > MOST_THREADS:
             raise BeyondError(f"more than {MOST_THREADS} threads")
-        numbers = _numbered(values)
+        numbers = _number_values(values)
         shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
         seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
         key = (tuple(threads), shape, seen)
@@ -211,7 +211,7 @@ class Automaton:
         return found, self.registers.intern_moves(moves)
 
 
-def _numbered(values: Sequence[Values]) -> dict[int, int]:
+def _number_values(values: Sequence[Values]) -> dict[int, int]:
     """Number the distinct values (registers and `HERE`) in the order of the threads."""
     numbers: dict[int, int] = {}
     for mine in values:
@@ -221,7 +221,7 @@ def _numbered(values: Sequence[Values]) -> dict[int, int]:
     return numbers
 
 
-def _grouped(seen: Sequence[int]) -> list[list[int]]:
+def _group_classes(seen: Sequence[int]) -> list[list[int]]:
     """Group the classes that satisfy the same look-aheads."""
     groups: dict[int, list[int]] = {}
     for class_, answers in enumerate(seen):

@@ -34,14 +34,14 @@ Search = Callable[[pa.StringArray], EngineResult]
 
 def compile_search(tree: Node, timeout: timedelta) -> Search:
     """Compile a pattern for the first engine that supports it. Raises ValueError if neither does."""
-    usual = _linear(tree, format_regex(tree)) if _suits_re2(tree) else _backtracking(tree, timeout)
-    raw = cache(lambda: _backtracking(tree, timeout, raw=True))
+    usual = _compile_linear(tree, format_regex(tree)) if _suits_re2(tree) else _compile_backtracking(tree, timeout)
+    raw = cache(lambda: _compile_backtracking(tree, timeout, raw=True))
 
     def find(texts: pa.StringArray) -> EngineResult:
         broken = find_invalid_utf8(texts)
         if broken is None:
             return usual(texts)
-        return _merged(broken, raw()(pc.if_else(broken, texts, None)), usual(pc.if_else(broken, None, texts)))
+        return _merge(broken, raw()(pc.if_else(broken, texts, None)), usual(pc.if_else(broken, None, texts)))
 
     return find
 
@@ -64,7 +64,7 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def _merged(where: pa.BooleanArray, one: EngineResult, other: EngineResult) -> EngineResult:
+def _merge(where: pa.BooleanArray, one: EngineResult, other: EngineResult) -> EngineResult:
     """The result of ``one`` where ``where`` is true, of ``other`` elsewhere."""
     columns = {name: pc.if_else(where, one.captures[name], other.captures[name]) for name in other.captures}
     timed_out = one.timed_out if other.timed_out is None else pc.if_else(where, one.timed_out, other.timed_out)
@@ -74,7 +74,7 @@ def _merged(where: pa.BooleanArray, one: EngineResult, other: EngineResult) -> E
 def check_compiles(tree: Node) -> None:
     """Raise ValueError with the engine's message if no engine supports the pattern. Imports ``regex`` only when needed."""
     if not _suits_re2(tree):
-        _compiled(tree)
+        _compile(tree)
 
 
 def _suits_re2(tree: Node) -> bool:
@@ -93,7 +93,7 @@ def _suits_re2(tree: Node) -> bool:
 # ── RE2 ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _linear(tree: Node, expression: str) -> Search:
+def _compile_linear(tree: Node, expression: str) -> Search:
     names = [capture.field for capture in captures(tree)]
     if not names:
         return lambda texts: EngineResult(pc.fill_null(pc.match_substring_regex(texts, expression), False), {})
@@ -123,7 +123,7 @@ def _by_name(names: list[str], found: list[pa.StringArray]) -> dict[str, pa.Stri
 # ── The package regex ─────────────────────────────────────────────────────────────────────────────
 
 
-def _compiled(tree: Node, *, raw: bool = False) -> Any:
+def _compile(tree: Node, *, raw: bool = False) -> Any:
     import regex
 
     try:
@@ -144,8 +144,8 @@ def encode_texts(texts: Iterable[str | None]) -> pa.StringArray:
     return pa.array(raw, pa.binary()).view(pa.string())
 
 
-def _backtracking(tree: Node, timeout: timedelta, *, raw: bool = False) -> Search:
-    compiled, seconds = _compiled(tree, raw=raw), timeout.total_seconds()
+def _compile_backtracking(tree: Node, timeout: timedelta, *, raw: bool = False) -> Search:
+    compiled, seconds = _compile(tree, raw=raw), timeout.total_seconds()
     names = [capture.field for capture in captures(tree)]
     groups = [group_name(n) for n in range(len(names))]
 

@@ -55,7 +55,7 @@ class Dfa:
         dfa.next[unknown], dfa.final[unknown], dfa.decided[unknown] = unknown, UNKNOWN, True
         return dfa
 
-    def minimised(self) -> Dfa:
+    def minimise(self) -> Dfa:
         """Merge equivalent states, then equivalent classes."""
         block = _numbers(np.stack([self.final, self.decided], axis=1))
         while True:
@@ -63,7 +63,7 @@ class Dfa:
             if finer.max() == block.max():
                 break
             block = finer
-        block = _first_and_last_kept(block)
+        block = _renumber_blocks(block)
         first = np.unique(block, return_index=True)[1]
         weight = np.zeros(len(first))
         np.maximum.at(weight, block, self.weight)
@@ -87,7 +87,7 @@ def _numbers(rows: Array) -> Array:
     return np.unique(packed, return_inverse=True)[1].reshape(-1)
 
 
-def _first_and_last_kept(block: Array) -> Array:
+def _renumber_blocks(block: Array) -> Array:
     """Number the blocks in the order of their first rows, so that the dead state stays first."""
     _, first, numbers = np.unique(block, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers.reshape(-1)]

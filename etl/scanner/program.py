@@ -30,7 +30,7 @@ from etl.scanner.tree import (
     Repeat,
     Sequence,
     captures,
-    renamed,
+    rename_captures,
 )
 from etl.scanner.tree_analysis import EDGES, first_bytes, is_always_found, one_byte
 from etl.scanner.utf8 import Branches, branches, has_all_wide
@@ -87,13 +87,13 @@ def compile_program(trees: Many[Node], where: MatchStart) -> Program:
         first = len(made.names)
         made.names += [capture.field for capture in captures(tree)]
         made.owner += [number] * (len(made.names) - first)
-        entry = _Writer(made).write(renamed(tree, map(str, count(first))), made.add(MATCH, number))
-        roots.append(entry if where == "beginning" else _searching(made, entry))
+        entry = _Writer(made).write(rename_captures(tree, map(str, count(first))), made.add(MATCH, number))
+        roots.append(entry if where == "beginning" else _add_search_loop(made, entry))
     made.start = roots[0] if len(roots) == 1 else made.add(SPLIT, None, tuple(roots))
     return made
 
 
-def _searching(made: Program, entry: int) -> int:
+def _add_search_loop(made: Program, entry: int) -> int:
     """The unanchored prefix of a pattern: try it here, else read a byte and try again."""
     entry = _behind_bytes(made, entry)
     again = made.add(SPLIT)
@@ -113,7 +113,7 @@ def _behind_bytes(made: Program, then: int) -> int:
 
 def _is_sure(made: Program, then: int) -> bool:
     """Whether the instruction leads to a match whatever follows."""
-    return any(made.opcodes[n] == MATCH for n in _passed(made, then, lambda n: made.opcodes[n] in (SPLIT, TAG)))
+    return any(made.opcodes[n] == MATCH for n in _reachable(made, then, lambda n: made.opcodes[n] in (SPLIT, TAG)))
 
 
 def _goes_on_inside(made: Program, then: int) -> bool:
@@ -128,11 +128,11 @@ def _goes_on_inside(made: Program, then: int) -> bool:
         made.opcodes[n] in (MATCH, ATOMIC_END)
         or (made.opcodes[n] == BYTE and made.operands[n] & masks.TAILS)
         or (made.opcodes[n] in (SPLIT, LOOP_BEGIN) and not made.successors[n])  # a loop around this, not yet written
-        for n in _passed(made, then, passes)
+        for n in _reachable(made, then, passes)
     )
 
 
-def _passed(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
+def _reachable(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
     """The instructions reached without reading a byte; a path ends at an instruction for which ``passes`` is false."""
     seen, waiting = set(), [at]
     while waiting:

@@ -74,7 +74,7 @@ class Scanner:
         from etl.columns.texts import reachable
 
         pieces = reachable(column)
-        return self._piece(pieces[0]) if len(pieces) == 1 else _joined([self._piece(piece) for piece in pieces])
+        return self._piece(pieces[0]) if len(pieces) == 1 else _concat([self._piece(piece) for piece in pieces])
 
     def _piece(self, column: pa.Array) -> Scan:
         from etl.scanner.scan_builder import ScanBuilder
@@ -119,7 +119,7 @@ class Scanner:
         return stages
 
 
-def _joined(scans: Sequence[Scan]) -> Scan:
+def _concat(scans: Sequence[Scan]) -> Scan:
     """Concatenate the scans of a column's pieces."""
     import numpy as np
 

@@ -20,7 +20,7 @@ def normalise(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
         reduced = _without_repeats(_cut_behind_match(_without_closed(kept)))
         reduced = _without_twins(reduced)
         if reduced == kept:
-            return _renumbered(kept)
+            return _renumber(kept)
         kept = reduced
 
 
@@ -69,6 +69,6 @@ def _seen_from(entry: int, scopes: Scopes) -> Scopes:
     return tuple([-1 - (scope & 1) if scope >> 1 == entry else scope for scope in scopes])
 
 
-def _renumbered(threads: Numbered) -> list[tuple[int, Thread]]:
+def _renumber(threads: Numbered) -> list[tuple[int, Thread]]:
     names = {entry: number for number, entry in enumerate(_entries(threads))}
     return [(n, Thread(at, tuple([names[scope >> 1] * 2 | scope & 1 for scope in scopes]))) for n, (at, scopes) in threads]

@@ -88,7 +88,7 @@ class _Reader(CharacterReader):
                 continue
             start = self.at
             node = self._atom(depth)
-            parts.append(self._repeated(node, start))
+            parts.append(self._parse_repeat(node, start))
         return sequence(parts)
 
     def _skip_space(self) -> bool:
@@ -145,7 +145,7 @@ class _Reader(CharacterReader):
             field = field_name(found["angle"] or found["quote"], start)
             return Capture(self._inside(start, depth), field)
         if found := _FLAGS.match(self.text, self.at):
-            return self._flagged(found, depth)
+            return self._parse_flagged(found, depth)
         if self.text.startswith("(?", start):
             raise PatternError(f"{self.text[start : start + 4]!r} is not a group this engine knows", start)
         self.at += 1
@@ -160,7 +160,7 @@ class _Reader(CharacterReader):
         self.at = end + 1
         return EMPTY
 
-    def _flagged(self, found: re.Match[str], depth: int) -> Node:
+    def _parse_flagged(self, found: re.Match[str], depth: int) -> Node:
         start, self.at = self.at, found.end()
         case, extended = self.ignore_case, self.extended
         on, off = found["on"], found["off"] or ""
@@ -182,7 +182,7 @@ class _Reader(CharacterReader):
 
     # ── Repeats ───────────────────────────────────────────────────────────────────────────────────
 
-    def _repeated(self, node: Node, start: int) -> Node:
+    def _parse_repeat(self, node: Node, start: int) -> Node:
         while (bounds := self._bounds()) is not None:
             least, most, braces = bounds
             repeated = Repeat(node, least, most, self._kind(braces=braces))

@@ -83,7 +83,7 @@ class TransitionTables:
 
 def build_tables(automaton: Automaton) -> TransitionTables:
     """Tables of the states built so far. Raises TooLargeError."""
-    dfa = Dfa.of(automaton).minimised()
+    dfa = Dfa.of(automaton).minimise()
     return _lay_out(automaton, dfa)
 
 

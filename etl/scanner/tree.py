@@ -136,13 +136,13 @@ def sequence(parts: list[Node]) -> Node:
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
-def renamed(node: Node, names: Iterator[str]) -> Node:
+def rename_captures(node: Node, names: Iterator[str]) -> Node:
     """The tree with other names for its captures, taken from ``names`` in the order of `captures`."""
     if isinstance(node, Capture):
-        return replace(node, field=next(names), part=renamed(node.part, names))
+        return replace(node, field=next(names), part=rename_captures(node.part, names))
     if isinstance(node, Sequence | Choice):
-        return replace(node, parts=tuple([renamed(part, names) for part in node.parts]))
-    return replace(node, part=renamed(node.part, names)) if isinstance(node, Repeat | Group | Look | Atomic) else node
+        return replace(node, parts=tuple([rename_captures(part, names) for part in node.parts]))
+    return replace(node, part=rename_captures(node.part, names)) if isinstance(node, Repeat | Group | Look | Atomic) else node
 
 
 def captures(node: Node) -> list[Capture]:

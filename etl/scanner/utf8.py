@@ -29,7 +29,7 @@ _LAST_OF_WIDTH = (0x7FF, 0xFFFF, LAST)
 @lru_cache(maxsize=1024)
 def wide_ranges(of: CharClass) -> tuple[Range, ...]:
     """The characters of a class beyond ASCII, as sorted ranges of code points."""
-    found = _merged(one for text in of.wide for one in _ranges_of(text))
+    found = _merge(one for text in of.wide for one in _ranges_of(text))
     return tuple(_complement(found) if of.others else found)
 
 
@@ -117,7 +117,7 @@ def _property(name: str) -> list[Range]:
     return found
 
 
-def _merged(ranges: Iterable[Range]) -> list[Range]:
+def _merge(ranges: Iterable[Range]) -> list[Range]:
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

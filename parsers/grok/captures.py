@@ -13,7 +13,7 @@ from itertools import combinations
 import pyarrow as pa
 
 from etl.columns.texts import owned_array
-from etl.scanner.tree import Capture, Chars, Choice, Node, Repeat, captures, children, renamed
+from etl.scanner.tree import Capture, Chars, Choice, Node, Repeat, captures, children, rename_captures
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
@@ -82,7 +82,7 @@ def with_distinct_names(tree: Node) -> Node:
         for place, number in enumerate(_in_spelling_order(casts))
     }
     fields = [names.get(number, capture.field) for number, capture in enumerate(captures(tree))]
-    return renamed(tree, iter(fields))
+    return rename_captures(tree, iter(fields))
 
 
 def compile_gather(

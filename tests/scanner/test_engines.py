@@ -11,7 +11,7 @@ from oracles import array_of_bytes, tree
 
 from etl.scanner import learning, stages
 from etl.scanner.char_class import POSIX
-from etl.scanner.engines import EngineResult, _backtracking, _linear, check_compiles, compile_search
+from etl.scanner.engines import EngineResult, _compile_backtracking, _compile_linear, check_compiles, compile_search
 from etl.scanner.learning import Learner
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.scanner import Scanner
@@ -22,11 +22,11 @@ CHARACTERS = "aZ5_-!~ \t\x00\x07\x7f\x85\xa0éßÀλЖ中٣²…€\u0301\u2028\
 
 
 def by_re2(node: Node, texts: pa.Array) -> EngineResult:
-    return _linear(node, format_regex(node))(texts)
+    return _compile_linear(node, format_regex(node))(texts)
 
 
 def by_regex(node: Node, texts: pa.Array) -> EngineResult:
-    return _backtracking(node, TIMEOUT)(texts)
+    return _compile_backtracking(node, TIMEOUT)(texts)
 
 
 @pytest.mark.parametrize("not_", ["", "^"])
@@ -80,7 +80,7 @@ def test_patterns_too_large_for_re2_run_on_regex() -> None:
 
 
 def test_the_time_limit_applies_to_each_text() -> None:
-    answer = _backtracking(tree(r"^(?<x>a|b)(?:a|aa|a?a)+\k<x>+$"), timedelta(milliseconds=10))(
+    answer = _compile_backtracking(tree(r"^(?<x>a|b)(?:a|aa|a?a)+\k<x>+$"), timedelta(milliseconds=10))(
         pa.array(["a" * 60 + "c", "baab", None])
     )
 

@@ -33,12 +33,12 @@ def array(*parts: BoundNode) -> BoundNode:
         values = [part.run(rows) for part in parts if part.run is not None]
         if all(isinstance(value, pa.Scalar) for value in values):
             return pa.scalar([value.as_py() for value in values], pa.list_(type_))
-        return _woven([broadcast(value, rows.length) for value in values])
+        return _interleave([broadcast(value, rows.length) for value in values])
 
     return b.or_unknown(b.lazily(pa.list_(type_), run, *parts), *parts)
 
 
-def _woven(columns: Sequence[pa.Array]) -> pa.ListArray:
+def _interleave(columns: Sequence[pa.Array]) -> pa.ListArray:
     """Columns of one length → for each row, the list of their values."""
     import numpy as np
 

@@ -19,7 +19,7 @@ from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of
 def coalesce(*parts: BoundNode) -> BoundNode:
     type_ = common_type_of([part.type for part in parts])
     if type_ is None:
-        raise MisuseError(f"coalesce() of {_listed(parts)}: they have no type in common")
+        raise MisuseError(f"coalesce() of {_list_types(parts)}: they have no type in common")
     return b.or_unknown(_usable(parts, type_) or logic.coalesce(parts, type_), *parts)
 
 
@@ -27,17 +27,17 @@ def choose(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default
     """``case`` and ``if``."""
     type_ = common_type_of([value.type for value in (*values, default)])
     if type_ is None:
-        raise MisuseError(f"the values {_listed((*values, default))} have no type in common")
+        raise MisuseError(f"the values {_list_types((*values, default))} have no type in common")
     return b.or_unknown(_usable((*values, default), type_) or logic.case(conditions, values, default, type_), *values, default)
 
 
 def _usable(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode | None:
     if type_ in ATOMIC or type_ == NULL or all(part.type == type_ or part.value is None for part in parts):
         return None
-    return no_form(f"a choice between {_listed(parts)}", type_)
+    return no_form(f"a choice between {_list_types(parts)}", type_)
 
 
-def _listed(parts: Sequence[BoundNode]) -> str:
+def _list_types(parts: Sequence[BoundNode]) -> str:
     return ", ".join(dict.fromkeys(arithmetic.type_name(part.type) for part in parts))
 
 
@@ -49,7 +49,7 @@ def compare(operator: str, left: BoundNode, right: BoundNode) -> BoundNode:
         if not other.is_literal:
             _check_literal(side, type_)
     if type_ is None:
-        return no_form(f"comparing {_listed((left, right))}", BOOLEAN)
+        return no_form(f"comparing {_list_types((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
         left, right, type_ = cast(left, BOOLEAN), cast(right, BOOLEAN), BOOLEAN
     if type_ not in ATOMIC and not pa.types.is_decimal(type_):
@@ -81,7 +81,7 @@ def nullif(value: BoundNode, other: BoundNode) -> BoundNode:
 
 
 def nvl2(value: BoundNode, given: BoundNode, missing: BoundNode) -> BoundNode:
-    return choose([logic.negated(logic.is_null(value))], [given], missing)
+    return choose([logic.negate(logic.is_null(value))], [given], missing)
 
 
 def if_(condition: BoundNode, taken: BoundNode, other: BoundNode | None = None) -> BoundNode:

@@ -99,7 +99,7 @@ FUNCTIONS: dict[str, Function] = {
     "nvl2": Function(3, 3, conditional_calls.nvl2),
     "nullif": Function(2, 2, conditional_calls.nullif),
     "isnull": Function(1, 1, logic.is_null),
-    "isnotnull": Function(1, 1, lambda value: logic.negated(logic.is_null(value))),
+    "isnotnull": Function(1, 1, lambda value: logic.negate(logic.is_null(value))),
     "isnan": Function(1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_form("isnan() of this", BOOLEAN)),
     "array": Function(1, None, arrays.array),
     "array_compact": Function(1, 1, arrays.array_compact),

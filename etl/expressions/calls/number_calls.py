@@ -43,7 +43,7 @@ def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
     places = 0 if digits is None else whole_literal(digits)
     if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
         return no_form("round() to digits of a fraction", value.type)
-    return number(arithmetic.rounded)(value)
+    return number(arithmetic.round_half_up)(value)
 
 
 # ── Other bases ───────────────────────────────────────────────────────────────────────────────────
@@ -57,16 +57,16 @@ def conv(text: BoundNode, from_base: BoundNode, to_base: BoundNode) -> BoundNode
     old, new = whole_literal(from_base), whole_literal(to_base)
     if old is None or new is None or not (2 <= old <= len(DIGITS) and 2 <= new <= len(DIGITS)):
         return no_form("conv() with computed or negative bases", STRING)
-    return b.apply_failing(STRING, partial(_converted, old, new), as_text(text))
+    return b.apply_failing(STRING, partial(_convert_base, old, new), as_text(text))
 
 
-def _converted(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
+def _convert_base(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
     """Loops over distinct texts, because Arrow has no function for it."""
     encoded = pc.dictionary_encode(broadcast(texts, rows.length))
     numbers = [_number(text, old) for text in encoded.dictionary.to_pylist()]
     too_large = pa.array([number is not None and number >= BEYOND for number in numbers], pa.bool_())
     rows.fail(too_large.take(encoded.indices), "overflow in 'conv'")
-    return pa.array([None if one is None else _written(one % BEYOND, new) for one in numbers], STRING).take(encoded.indices)
+    return pa.array([None if one is None else _format_number(one % BEYOND, new) for one in numbers], STRING).take(encoded.indices)
 
 
 def _number(text: str, base: int) -> int | None:
@@ -83,7 +83,7 @@ def _number(text: str, base: int) -> int | None:
     return BEYOND - number if negative and 0 < number < BEYOND else number
 
 
-def _written(number: int, base: int) -> str:
+def _format_number(number: int, base: int) -> str:
     digits = ""
     while number:
         number, digit = divmod(number, base)

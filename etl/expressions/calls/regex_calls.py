@@ -24,28 +24,28 @@ from etl.scanner.tree_analysis import first_bytes
 
 def rlike(text: BoundNode, pattern: BoundNode) -> BoundNode:
     """``rlike``."""
-    return _searched(BOOLEAN, searches.matches, text, pattern, None)
+    return _bind_search(BOOLEAN, searches.matches, text, pattern, None)
 
 
 def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None = None) -> BoundNode:
     number = 1 if group is None else whole_literal(group)
     if number is None:
         return no_form("regexp_extract() of a computed group", STRING)
-    return _searched(STRING, partial(searches.group_text, group=number), text, pattern, number)
+    return _bind_search(STRING, partial(searches.group_text, group=number), text, pattern, number)
 
 
 def regexp_substr(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    return _searched(STRING, searches.found_text, text, pattern, 0)
+    return _bind_search(STRING, searches.found_text, text, pattern, 0)
 
 
 def regexp_instr(text: BoundNode, pattern: BoundNode) -> BoundNode:
     regex = _regex(pattern, INT32)
     if isinstance(regex, Regex) and first_bytes(regex.tree)[1]:
         return no_form("regexp_instr() of a pattern that can match nothing", INT32)
-    return _searched(INT32, searches.match_position, text, pattern, None)
+    return _bind_search(INT32, searches.match_position, text, pattern, None)
 
 
-def _searched(
+def _bind_search(
     type_: pa.DataType, kernel: Callable[[Node], searches.Kernel], text: BoundNode, pattern: BoundNode, group: int | None
 ) -> BoundNode:
     regex = _regex(pattern, type_)

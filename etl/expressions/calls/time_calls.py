@@ -12,7 +12,7 @@ from etl.api import TIMESTAMP
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import no_form, text_literal
-from etl.expressions.casts import cast, converted, floor_divide
+from etl.expressions.casts import bind_conversion, cast, floor_divide
 from etl.expressions.rows import Rows
 from etl.expressions.values import time_patterns
 from etl.expressions.values.times import outside_calendar
@@ -64,7 +64,7 @@ def to_timestamp(text: BoundNode, pattern: BoundNode | None = None, *, safe: boo
     if read is None:
         shown = "a computed pattern" if layout is None else f"the pattern {layout!r}"
         return no_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
-    return converted(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
+    return bind_conversion(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
 
 
 def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:

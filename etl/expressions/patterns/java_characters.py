@@ -48,7 +48,7 @@ class CharacterReader:
             return True
         return False
 
-    def folded(self, of: CharClass) -> CharClass:
+    def fold_case(self, of: CharClass) -> CharClass:
         """Add the other case of ASCII letters if ``(?i)`` is set."""
         return of.ignoring_case() if self.fold else of
 
@@ -95,7 +95,7 @@ class CharacterReader:
         if not isinstance(first, str):
             return first
         if self.text[self.at : self.at + 1] != "-" or self.text[self.at + 1 : self.at + 2] in ("]", ""):
-            return self.folded(one_of(first))
+            return self.fold_case(one_of(first))
         at = self.at
         self.at += 1
         last = self._member(start)
@@ -105,7 +105,7 @@ class CharacterReader:
             raise PatternError(f"the range at {at} is backwards", at)
         if ord(first) < _SURROGATES[0] and ord(last) > _SURROGATES[1]:  # where Java matches half of a character
             raise NoFormError("a range over the surrogates")
-        return self.folded(between(first, last))
+        return self.fold_case(between(first, last))
 
     def _member(self, start: int) -> CharClass | str:
         """Parse a character, or the class of an escape."""

@@ -55,14 +55,14 @@ class Regex:
 @lru_cache(maxsize=256)
 def parse(pattern: str) -> Regex:
     """Raises PatternError for an invalid pattern, NoFormError for one that only Java supports."""
-    reader = _Reader(_QUOTED.sub(_unquoted, pattern))
+    reader = _Reader(_QUOTED.sub(_unquote, pattern))
     tree = reader.choice(0)
     if reader.at < len(reader.text):
         raise PatternError(f"the ')' at {reader.at} closes nothing", reader.at)
     return Regex(tree, reader.groups)
 
 
-def _unquoted(found: re.Match[str]) -> str:
+def _unquote(found: re.Match[str]) -> str:
     return found[0] if found["text"] is None else re.sub(r"(?a:[^\w\s])", r"\\\g<0>", found["text"])
 
 
@@ -89,7 +89,7 @@ class _Reader(CharacterReader):
         parts: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             if not self._flags():
-                parts.append(self._repeated(self._atom(depth)))
+                parts.append(self._parse_repeat(self._atom(depth)))
         return sequence(parts)
 
     def _atom(self, depth: int) -> Node:
@@ -115,7 +115,7 @@ class _Reader(CharacterReader):
         return PatternError(f"the '{{' at {self.at} begins no count", self.at)
 
     def _literal(self, char: str) -> Node:
-        return Chars(self.folded(one_of(char)))
+        return Chars(self.fold_case(one_of(char)))
 
     def _escape(self) -> Node:
         char = self.text[self.at + 1 : self.at + 2]
@@ -153,7 +153,7 @@ class _Reader(CharacterReader):
         if self.take("(?>"):
             return Atomic(self._inside(start, depth))
         if found := _FLAGS.match(self.text, start):
-            return self._flagged(found, depth)
+            return self._parse_flagged(found, depth)
         if found := _NAMED.match(self.text, start):
             self._name(found)
         elif self.text.startswith("(?", start):
@@ -164,7 +164,7 @@ class _Reader(CharacterReader):
         number = self.groups
         return Group(self._inside(start, depth), number)
 
-    def _flagged(self, found: re.Match[str], depth: int) -> Node:
+    def _parse_flagged(self, found: re.Match[str], depth: int) -> Node:
         flags = self.fold, self.dot_all
         self._set(found)
         inside = self._inside(found.start(), depth)
@@ -185,7 +185,7 @@ class _Reader(CharacterReader):
 
     # ── Repeats ───────────────────────────────────────────────────────────────────────────────────
 
-    def _repeated(self, node: Node) -> Node:
+    def _parse_repeat(self, node: Node) -> Node:
         found = _COUNT.match(self.text, self.at)
         if found is None:
             return node

@@ -31,25 +31,25 @@ def search_tree(tree: Node, group: int | None) -> Node:
 
 def matches(tree: Node) -> Kernel:
     """Whether there is a match."""
-    return _scanning(search_tree(tree, None), lambda text, scan: _null_like(text, pa.array(scan.pattern >= 0)))
+    return _make_kernel(search_tree(tree, None), lambda text, scan: _null_like(text, pa.array(scan.pattern >= 0)))
 
 
 def group_text(tree: Node, group: int) -> Kernel:
     """A group's text; empty if the group took no part or there is no match."""
-    return _scanning(
+    return _make_kernel(
         search_tree(tree, group), lambda text, scan: _null_like(text, _without_nulls(owned_array(scan.captures[ALL])))
     )
 
 
 def found_text(tree: Node) -> Kernel:
     """The matched text; null if there is none, or if it is empty."""
-    return _scanning(search_tree(tree, 0), lambda text, scan: owned_array(scan.captures[ALL]))
+    return _make_kernel(search_tree(tree, 0), lambda text, scan: owned_array(scan.captures[ALL]))
 
 
 def match_position(tree: Node) -> Kernel:
     """The position of the match in characters, from 1; 0 if there is none. The tree must not match the empty text."""
     front = Capture(Repeat(Chars(ANY), 0, None, "lazy"), ALL)
-    return _scanning(sequence([Edge("\\A"), front, simplify_end(tree)]), _places)
+    return _make_kernel(sequence([Edge("\\A"), front, simplify_end(tree)]), _places)
 
 
 def _places(text: pa.Array, scan: Scan) -> pa.Array:
@@ -58,7 +58,7 @@ def _places(text: pa.Array, scan: Scan) -> pa.Array:
     return _null_like(text, pc.cast(counted, pa.int32()))
 
 
-def _scanning(tree: Node, answer: Callable[[pa.Array, Scan], pa.Array]) -> Kernel:
+def _make_kernel(tree: Node, answer: Callable[[pa.Array, Scan], pa.Array]) -> Kernel:
     """A kernel that scans for a tree; texts for which a fallback engine exceeds its time limit fail."""
     scanner = Scanner([tree])
     too_long = f"a regular expression took more than {scanner.timeout.total_seconds():g} s"

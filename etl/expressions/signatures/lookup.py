@@ -1,7 +1,7 @@
 """The argument and result types of Spark's functions and operators, from `signatures.json`, which is read at first use.
 
 Types are distinguished as far as `types.CODES` distinguish them. For other types, for constants other than texts and
-whole numbers, and for calls that were not probed, nothing is refused.
+whole numbers, and for calls that were not probed, nothing is refusal_message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.api import format_type, parse_type
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.signatures.messages import COUNT_HINTS, miscounted, misuse_hint, refused, refused_pair
+from etl.expressions.signatures.messages import COUNT_HINTS, count_message, misuse_hint, pair_message, refusal_message
 from etl.expressions.signatures.types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, PAIRED, Argument
 from etl.expressions.widening import INT32, NULL, STRING
 
@@ -48,8 +48,8 @@ def result_type(name: str, args: Sequence[BoundNode]) -> pa.DataType:
         return NULL
     shape = shapes.get(str(len(args)))
     if shape is None:
-        raise MisuseError(miscounted(name, shapes, len(args)), hint=COUNT_HINTS.get((name, len(args))))
-    type_ = _result(name, shape, [_given(arg) for arg in args]) if shape else NULL
+        raise MisuseError(count_message(name, shapes, len(args)), hint=COUNT_HINTS.get((name, len(args))))
+    type_ = _result(name, shape, [_to_argument(arg) for arg in args]) if shape else NULL
     derive = _DERIVED.get(name)
     return derive(args[0].type) if derive and args[0].type != NULL else type_
 
@@ -69,7 +69,7 @@ _DERIVED: Mapping[str, Callable[[pa.DataType], pa.DataType]] = {
 def operator_type(name: str, *args: BoundNode) -> pa.DataType:
     """The type of an operator or cast, which treats constants as it treats fields. Raises MisuseError likewise."""
     shape = _table()["signatures"].get(name, {}).get(str(len(args)))
-    given = [_given(arg) for arg in args]
+    given = [_to_argument(arg) for arg in args]
     return (
         _result(name, shape, [one if one.type in (STRING, NULL) else one._replace(constant=False) for one in given])
         if shape
@@ -77,7 +77,7 @@ def operator_type(name: str, *args: BoundNode) -> pa.DataType:
     )
 
 
-def _given(arg: BoundNode) -> Argument:
+def _to_argument(arg: BoundNode) -> Argument:
     if arg.is_literal and arg.type in (STRING, INT32):
         return Argument(arg.type, CONSTANT_TEXT if arg.type == STRING else CONSTANT_INT)
     return Argument(arg.type, None, arg.constant)
@@ -89,9 +89,9 @@ def _result(name: str, shape: Mapping[str, Any], given: Sequence[Argument]) -> p
         return _gives(shape.get("gives"), [one.type for one in given])
     for at, (mask, accepted) in enumerate(zip(masks, shape["at"], strict=True)):
         if not mask & int(accepted, 16):
-            raise MisuseError(refused(name, at, given[at].type, int(accepted, 16)), hint=misuse_hint(name, at, given))
+            raise MisuseError(refusal_message(name, at, given[at].type, int(accepted, 16)), hint=misuse_hint(name, at, given))
     if "pairs" in shape and not _pair_fits(shape["pairs"], masks, alike=name in _OF_EQUAL_KINDS):
-        raise MisuseError(refused_pair(name, given), hint=misuse_hint(name, 1, given))
+        raise MisuseError(pair_message(name, given), hint=misuse_hint(name, 1, given))
     return _gives(shape.get("gives"), [one.type for one in given])
 
 
@@ -124,7 +124,7 @@ _OF_EQUAL_KINDS = frozenset(f"operator {sign}" for sign in ("=", "<>", "<", "<="
 
 
 def _pair_fits(pairs: Mapping[str, str], masks: Sequence[int], *, alike: bool) -> bool:
-    first, second = (_paired(mask) for mask in masks)
+    first, second = (_paired_code(mask) for mask in masks)
     if first and second:
         return bool(int(pairs[first], 16) & BITS[second])
     kinds = {_nested(mask) for mask in masks}
@@ -139,7 +139,7 @@ def _nested(mask: int) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def _paired(mask: int) -> str | None:
+def _paired_code(mask: int) -> str | None:
     """The code that was probed in pairs, if the mask is that of one."""
     code = next((code for code, bit in BITS.items() if bit == mask), None)
     if code is None and mask == BITS["decimal(10,2)"] | BITS["decimal(5,0)"]:
@@ -150,12 +150,12 @@ def _paired(mask: int) -> str | None:
 
 def _gives(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:
     if isinstance(rule, dict):
-        return _named(rule["types"].get(format_type(types[rule["by"]]), ""))
+        return _parse_name(rule["types"].get(format_type(types[rule["by"]]), ""))
     if not rule:
         return NULL
     kind, _, number = rule.rpartition(" ") if " " in rule else (rule[:1], "", rule[1:])
     if not number.isdigit():
-        return _named(rule)
+        return _parse_name(rule)
     type_ = types[int(number)]
     if type_ == NULL or (kind == "element" and not pa.types.is_list(type_)):
         return NULL
@@ -163,7 +163,7 @@ def _gives(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 @lru_cache(maxsize=512)
-def _named(name: str) -> pa.DataType:
+def _parse_name(name: str) -> pa.DataType:
     """A type by its name; ``null`` for types that Arrow lacks, and for structs, whose members have the probe's names."""
     try:
         return NULL if "struct<" in name or "void" in name else parse_type(name)
@@ -186,7 +186,7 @@ def castable(source: BoundNode, target: pa.DataType, *, safe: bool) -> bool:
         same = source.type.num_fields == target.num_fields
         return same and all(castable(BoundNode(one.type), other.type, safe=safe) for one, other in members)
     if pa.types.is_nested(target):
-        return bool(_mask(_given(source)) in (_ANY, _SINGLE))
+        return bool(_mask(_to_argument(source)) in (_ANY, _SINGLE))
     name = "decimal(10,2)" if pa.types.is_decimal(target) else format_type(target)
     try:
         operator_type(f"{'try_cast' if safe else 'cast'} {name}", source)

@@ -12,7 +12,7 @@ from etl.expressions.signatures.types import BITS, CONSTANT_INT, CONSTANT_TEXT, 
 from etl.expressions.widening import STRING
 
 
-def miscounted(name: str, shapes: Mapping[str, Any], count: int) -> str:
+def count_message(name: str, shapes: Mapping[str, Any], count: int) -> str:
     counts = sorted(int(number) for number in shapes)
     if counts[-1] >= MOST_PROBED:
         accepted, last = f"{counts[0]} or more", 2
@@ -24,19 +24,19 @@ def miscounted(name: str, shapes: Mapping[str, Any], count: int) -> str:
 COUNT_HINTS = {("exists", 1): "a field that is there: x is not null", ("isnull", 0): "isnull(x), or x is null"}
 
 
-def refused(name: str, at: int, type_: pa.DataType, accepted: int) -> str:
-    found = _shown(type_)
+def refusal_message(name: str, at: int, type_: pa.DataType, accepted: int) -> str:
+    found = _describe(type_)
     operator = _operator(name)
     if name.startswith(("cast ", "try_cast ")):
         return f"Spark does not cast {found} to {name.split(' ', 1)[1]}"
-    wanted = _listed(list(_accepted(accepted)))
+    wanted = _join_words(list(_describe_accepted(accepted)))
     if operator:
         return f"{operator} takes {wanted}, and here is {found}"
     return f"{name}() takes {wanted} as its {_ORDINALS[at]} argument, and this is {found}"
 
 
-def refused_pair(name: str, given: Sequence[Argument]) -> str:
-    first, second = (_shown(one.type) for one in given)
+def pair_message(name: str, given: Sequence[Argument]) -> str:
+    first, second = (_describe(one.type) for one in given)
     return f"{_operator(name) or f'{name}()'} does not take {first} together with {second}"
 
 
@@ -67,7 +67,7 @@ _GROUPS = (
 _PLAIN = sum(BITS[code] for code in ("boolean", "int", "double", "string", "date", "timestamp"))
 
 
-def _accepted(mask: int) -> Iterator[str]:
+def _describe_accepted(mask: int) -> Iterator[str]:
     """Describe the types of a mask in words."""
     codes = [code for code, bit in BITS.items() if mask & bit]
     if not any(code not in (CONSTANT_TEXT, CONSTANT_INT) for code in codes):
@@ -84,11 +84,11 @@ def _accepted(mask: int) -> Iterator[str]:
             yield words
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _shown(type_: pa.DataType) -> str:
+def _describe(type_: pa.DataType) -> str:
     return "a text" if type_ == STRING else format_type(type_)
 
 

@@ -75,7 +75,7 @@ class Probe:
             if count > 3 and counts[-1] == MOST_PROBED:  # variadic: three arguments show the rule
                 found[str(count)] = {}
                 continue
-            tried = self._tried(templates[count], count, shorter)
+            tried = self._try_combinations(templates[count], count, shorter)
             found[str(count)] = tried.as_json(name) if tried else {}
             shorter = _some(list(tried.results), _MOST_AROUND) if tried else []
         return found
@@ -83,15 +83,15 @@ class Probe:
     def operator(self, template: str) -> dict[str, Any]:
         """The same for an operator or cast, written with ``{}`` for its operands."""
         count = template.count("{}")
-        tried = self._tried(template, count, [])
+        tried = self._try_combinations(template, count, [])
         return {str(count): tried.as_json()} if tried else {}
 
-    def _tried(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> Tried | None:
+    def _try_combinations(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> Tried | None:
         results: dict[tuple[str, ...], str] = {}
-        self._note(results, self._asked(template, _combinations(count, shorter)))
+        self._note(results, self._probe(template, _combinations(count, shorter)))
         if count > 1:
             for around in _some(list(results), _MOST_AROUND):
-                self._note(results, self._asked(template, (codes for codes in _varied(around) if codes not in results)))
+                self._note(results, self._probe(template, (codes for codes in _vary(around) if codes not in results)))
         return Tried(count, results) if results else None
 
     def _note(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
@@ -101,22 +101,22 @@ class Probe:
 
     def _arity_is_wrong(self, template: str, count: int) -> bool:
         try:
-            self._analysed([template.format(*["null"] * count)])
+            self._analyse([template.format(*["null"] * count)])
         except Exception as error:
             return "WRONG_NUM_ARGS" in str(error) or "REQUIRED_PARAMETER" in str(error)
         return False
 
-    def _asked(self, template: str, combinations: Iterable[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _probe(self, template: str, combinations: Iterable[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], str]]:
         waiting: list[tuple[tuple[str, ...], str]] = []
         for codes in combinations:
             texts = _TEXTS if len(codes) == 1 else _TEXTS[:_FEW_TEXTS] if len(codes) == 2 else _TEXTS[:3]
-            waiting += [(codes, template.format(*arguments)) for arguments in self._written(codes, texts)]
+            waiting += [(codes, template.format(*arguments)) for arguments in self._write_arguments(codes, texts)]
             if len(waiting) >= _BATCH:
                 yield from self._answers(waiting)
                 waiting = []
         yield from self._answers(waiting)
 
-    def _written(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    def _write_arguments(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
         ways = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
         if len(codes) > 2:  # all constants are equal; the other combinations vary them
             for text in texts if CONSTANT_TEXT in codes else ("",):
@@ -128,7 +128,7 @@ class Probe:
         if not asked:
             return
         try:
-            good = self._resolved([text for _, text in asked])
+            good = self._resolve([text for _, text in asked])
             types = self._types([asked[at][1] for at in good]) if good else []
         except Exception:
             if len(asked) > 1:
@@ -138,17 +138,17 @@ class Probe:
             return
         yield from ((asked[at][0], type_) for at, type_ in zip(good, types, strict=True))
 
-    def _analysed(self, texts: Sequence[str]) -> Any:
+    def _analyse(self, texts: Sequence[str]) -> Any:
         columns = ", ".join(f"{text} as r{at}" for at, text in enumerate(texts))
         return self._analyzer.execute(self._parser.parsePlan(f"select {columns} from typed_columns"))
 
-    def _resolved(self, texts: Sequence[str]) -> list[int]:
+    def _resolve(self, texts: Sequence[str]) -> list[int]:
         """Indexes of the expressions that the analyser resolves: unresolved ones print with a leading quote."""
-        shown = self._analysed(texts).output().mkString("|").split("|")
+        shown = self._analyse(texts).output().mkString("|").split("|")
         return [at for at, name in enumerate(shown) if not name.startswith("'")]
 
     def _types(self, texts: Sequence[str]) -> list[str]:
-        plan = self._analysed(texts)
+        plan = self._analyse(texts)
         return [field["type"] for field in _fields(json.loads(plan.schema().json()))]
 
 
@@ -192,7 +192,7 @@ def _some(combinations: Sequence[tuple[str, ...]], most: int) -> list[tuple[str,
     return list(combinations[:: max(1, len(combinations) // most)])
 
 
-def _varied(codes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _vary(codes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for at in range(len(codes)):
         for code in CODES:
             yield (*codes[:at], code, *codes[at + 1 :])

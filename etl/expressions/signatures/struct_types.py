@@ -23,7 +23,7 @@ def struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.DataType
     """The type of a call, ``null`` if its members are unknown."""
     if name == "from_json":
         text = args[1].value if len(args) > 1 and args[1].is_literal else None
-        return _declared(text) if isinstance(text, str) else NULL
+        return _parse_ddl(text) if isinstance(text, str) else NULL
     values = args[1::2] if name == "named_struct" else args
     named = [arg.value if arg.is_literal else None for arg in args[::2]] if name == "named_struct" else _columns(node)
     if not named or len(named) != len(values) or not all(isinstance(one, str) for one in named):
@@ -40,7 +40,7 @@ def _columns(node: Node) -> list[str]:
     return [part.name if is_column else f"col{at}" for at, (part, is_column) in enumerate(zip(parts, plain, strict=True), 1)]
 
 
-def _declared(text: str) -> pa.DataType:
+def _parse_ddl(text: str) -> pa.DataType:
     """The type of a schema in DDL: ``a int, b array<string>``."""
     try:
         if re.match(r"\s*(?:struct|array|map)\s*<", text, re.IGNORECASE):

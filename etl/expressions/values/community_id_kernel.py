@@ -44,7 +44,7 @@ def _put_address(block: Any, at: Any, width: Any, high: Any, low: Any) -> Any:
 
 
 @inlined
-def _rotated(word: Any, bits: Any) -> Any:
+def _rotate(word: Any, bits: Any) -> Any:
     wide = np.uint64(word)
     return np.uint32((wide << np.uint64(bits)) | (wide >> np.uint64(32 - bits)))
 
@@ -59,7 +59,7 @@ def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
     for t in range(16):
         words[t] = np.uint32(block[4 * t] << 24 | block[4 * t + 1] << 16 | block[4 * t + 2] << 8 | block[4 * t + 3])
     for t in range(16, 80):
-        words[t] = _rotated(words[t - 3] ^ words[t - 8] ^ words[t - 14] ^ words[t - 16], 1)
+        words[t] = _rotate(words[t - 3] ^ words[t - 8] ^ words[t - 14] ^ words[t - 16], 1)
     a, b, c = np.uint32(0x67452301), np.uint32(0xEFCDAB89), np.uint32(0x98BADCFE)
     d, e = np.uint32(0x10325476), np.uint32(0xC3D2E1F0)
     for t in range(80):
@@ -71,8 +71,8 @@ def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
             mixed, constant = np.uint32((b & c) | (d & (b | c))), np.uint32(0x8F1BBCDC)
         else:
             mixed, constant = np.uint32(b ^ c ^ d), np.uint32(0xCA62C1D6)
-        new = np.uint32(_rotated(a, 5) + mixed + e + constant + words[t])
-        a, b, c, d, e = new, a, _rotated(b, 30), c, d
+        new = np.uint32(_rotate(a, 5) + mixed + e + constant + words[t])
+        a, b, c, d, e = new, a, _rotate(b, 30), c, d
     _put(digest, 0, np.uint64(np.uint32(a + np.uint32(0x67452301))), 4)
     _put(digest, 4, np.uint64(np.uint32(b + np.uint32(0xEFCDAB89))), 4)
     _put(digest, 8, np.uint64(np.uint32(c + np.uint32(0x98BADCFE))), 4)

@@ -89,6 +89,6 @@ def replace(old: str, new: str, text: Any) -> Any:
     return pc.replace_substring(text, old, new) if old else text
 
 
-def escaped(text: str) -> str:
+def escape_re2(text: str) -> str:
     """RE2 pattern that matches the text itself."""
     return "".join(f"\\x{{{ord(c):x}}}" if ord(c) < 0x20 else c if c.isalnum() or not c.isascii() else f"\\{c}" for c in text)

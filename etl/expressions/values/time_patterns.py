@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from etl.expressions.casts import Convert
-from etl.expressions.values.texts import escaped
+from etl.expressions.values.texts import escape_re2
 from etl.expressions.values.times import timestamps
 
 _PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']+)'|(?P<mark>[^A-Za-z0-9'\[\]{}#])")
@@ -40,7 +40,7 @@ def reader(pattern: str) -> Convert | None:
             return None
         at = piece.end()
         if not piece["letters"]:
-            regex += f"(?i:{escaped(piece['quoted'] or piece['mark'])})"
+            regex += f"(?i:{escape_re2(piece['quoted'] or piece['mark'])})"
             numeric = False
             continue
         name, digits = _PARTS[piece["letters"]]

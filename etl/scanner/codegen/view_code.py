@@ -12,7 +12,7 @@ from etl.scanner.codegen.code_writer import BLOCK, BYTE, LONG, SIXTEEN, WORD, WO
 
 def emit_view_writer(module: Any) -> Any:
     """Emit a function ``(view, source, length, offset)`` that writes a text's view; ``source`` is valid if ``length`` > 0."""
-    function = _declared(module, "put_view", "alwaysinline")
+    function = _declare(module, "put_view", "alwaysinline")
     view, source, length, offset = function.args
     begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
     build = ir.IRBuilder(begin)
@@ -27,7 +27,7 @@ def emit_view_writer(module: Any) -> Any:
     return function
 
 
-def _declared(module: Any, name: str, attribute: str) -> Any:
+def _declare(module: Any, name: str, attribute: str) -> Any:
     """A function internal to the module, with the arguments ``(view, source, length, offset)``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD]), name)
     function.linkage = "internal"
@@ -60,7 +60,7 @@ def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: An
 
 def _slow_writer(module: Any) -> Any:
     """The same for a text near the end of a page of memory: its bytes are first copied one by one."""
-    function = _declared(module, "put_view_gently", "noinline")
+    function = _declare(module, "put_view_gently", "noinline")
     view, source, length, offset = function.args
     begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
     build = ir.IRBuilder(begin)
