@@ -21,7 +21,7 @@ that the parser gives them; ``!decimal "1.50"`` is a decimal. ``code`` beside ``
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -33,7 +33,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from etl.api import Parser
+from etl.api import Outcome, Parser
 from etl.catalogue import installed
 from etl.columns.texts import owned
 
@@ -142,11 +142,20 @@ def _line(node: yaml.Node) -> int:
 
 
 def run_case(case: Case) -> list[str]:
-    """The lines whose outcome differs, each with its place in the file. Raises CaseError for bad options."""
+    """The lines whose outcome differs, each with file and line. Raises CaseError for bad options."""
+    with pytest.MonkeyPatch.context() as patch:
+        if case.now is not None:
+            now = int(case.now.replace(tzinfo=case.now.tzinfo or UTC).timestamp() * NANOSECONDS)
+            patch.setattr(time, "time_ns", lambda: now)
+        return _differences(case)
+
+
+def _differences(case: Case) -> list[str]:
     step = _step(case)
     column = _column([line.line for line in case.lines])
     batch = pa.record_batch({step.field: column, "_offset": pa.array(range(len(column)), pa.int64())})
-    found = _outcomes(step, batch, case)
+    run = _open(step, batch.schema, case)
+    found = _outcomes(step, run(batch), batch)
     differences = [
         f"{line.where}: {line.line!r}\n  expected {line.expected!r}\n  found    {outcome!r}"
         for line, outcome in zip(case.lines, found, strict=True)
@@ -154,7 +163,7 @@ def run_case(case: Case) -> list[str]:
     ]
     if type(step).takes_views and pa.types.is_string(column.type):
         views = pa.record_batch([column.cast(pa.string_view()), batch.column("_offset")], names=batch.schema.names)
-        for line, outcome, other in zip(case.lines, found, _outcomes(step, views, case), strict=True):
+        for line, outcome, other in zip(case.lines, found, _outcomes(step, run(views), views), strict=True):
             if not _same(outcome, other):
                 differences.append(f"{line.where}: {line.line!r}\n  as a view {other!r}\n  as a text {outcome!r}")
     return differences
@@ -171,19 +180,18 @@ def _step(case: Case) -> Parser:
         raise CaseError(f"{case.where}: options: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def _outcomes(step: Parser, batch: pa.RecordBatch, case: Case) -> list[Any]:
-    """For each line its fields, its reject, or None when it is dropped."""
-    schema = pa.schema([(one.name, pa.string() if one.type == pa.string_view() else one.type) for one in batch.schema])
+def _open(step: Parser, schema: pa.Schema, case: Case) -> Callable[[pa.RecordBatch], Outcome]:
+    """The parser, opened. Raises CaseError for options that do not fit each other."""
     problems = [finding.message for finding in step.check(schema) if finding.severity == "error"]
     if problems:
         raise CaseError(f"{case.where}: {problems[0]}")
-    with pytest.MonkeyPatch.context() as patch:
-        if case.now is not None:
-            now = int(case.now.replace(tzinfo=case.now.tzinfo or UTC).timestamp() * NANOSECONDS)
-            patch.setattr(time, "time_ns", lambda: now)
-        events, rejects = step.open(batch.schema)(batch)
-    events = owned(events)
-    assert events.schema == step.fields(schema), f"{case.where}: events have other fields than the parser announces"
+    return step.open(schema)
+
+
+def _outcomes(step: Parser, outcome: Outcome, batch: pa.RecordBatch) -> list[Any]:
+    """For each line its fields, its reject, or None when it is dropped."""
+    events, rejects = owned(outcome.events), outcome.rejects
+    assert events.schema == step.fields(owned(batch).schema), "events have other fields than the parser announces"
     found: list[Any] = [None] * batch.num_rows
     columns = {name: _values(events.column(name)) for name in step.parsed().names}
     for row, offset in enumerate(events.column("_offset").to_pylist()):
