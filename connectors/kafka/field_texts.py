@@ -7,7 +7,7 @@ import pyarrow as pa
 from connectors.shared.json_values import as_text, iso_times
 
 
-def as_texts(values: pa.Array) -> pa.Array:
+def to_texts(values: pa.Array) -> pa.Array:
     """Convert each value to text, null to null: times in ISO 8601, lists and maps as JSON, others as JSON writes them."""
     type_ = values.type
     if type_ in (pa.string(), pa.large_string()):
@@ -18,7 +18,7 @@ def as_texts(values: pa.Array) -> pa.Array:
     return values.cast(pa.string()) if is_simple else as_text(values)
 
 
-def as_bytes(values: pa.Array) -> list[bytes | str | None]:
-    """Like `as_texts`, for a client that takes bytes and texts: bytes stay bytes."""
+def to_payloads(values: pa.Array) -> list[bytes | str | None]:
+    """Like `to_texts`, for a client that takes bytes and texts: bytes stay bytes."""
     is_bytes = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
-    return (values if is_bytes else as_texts(values)).to_pylist()
+    return (values if is_bytes else to_texts(values)).to_pylist()

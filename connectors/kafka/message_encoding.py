@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.kafka.field_texts import as_bytes, as_texts
+from connectors.kafka.field_texts import to_payloads, to_texts
 from connectors.kafka.topic_template import TopicTemplate
 from connectors.shared import json_lines
 
@@ -62,7 +62,7 @@ class MessageEncoding:
         import numpy as np
 
         sizes = self._value_sizes(batch)
-        for part in [*([self._keys(batch)] if self.key else []), *(as_texts(batch.column(field)) for field, _ in self.headers)]:
+        for part in [*([self._keys(batch)] if self.key else []), *(to_texts(batch.column(field)) for field, _ in self.headers)]:
             sizes = sizes + _lengths(part)
         names = sum(len(header.encode()) for _, header in self.headers)
         return pa.array(sizes + np.int64(names))
@@ -83,7 +83,7 @@ class MessageEncoding:
 
     def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
         if self.value_field is not None:
-            return as_bytes(batch.column(self.value_field))
+            return to_payloads(batch.column(self.value_field))
         lines = json_lines.encode(batch).tobytes().split(b"\n")
         lines.pop()
         return lines
@@ -95,11 +95,11 @@ class MessageEncoding:
             return np.asarray(json_lines.sizes(batch)) - 1
         values = batch.column(self.value_field)
         is_bytes = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
-        return _lengths(values if is_bytes else as_texts(values))
+        return _lengths(values if is_bytes else to_texts(values))
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the keys: one field unchanged, several joined with null as empty text; null where all fields are null."""
-        texts = [as_texts(batch.column(field)) for field in self.key]
+        texts = [to_texts(batch.column(field)) for field in self.key]
         if len(texts) == 1:
             return texts[0]
         joined = pc.binary_join_element_wise(*texts, _SEPARATOR, null_handling="replace", null_replacement="")
@@ -116,7 +116,7 @@ class MessageEncoding:
         """Return a header for each field that is not null."""
         if not self.headers:
             return None
-        columns = [as_bytes(batch.column(field)) for field, _ in self.headers]
+        columns = [to_payloads(batch.column(field)) for field, _ in self.headers]
         names = [header for _, header in self.headers]
         rows = zip(*columns, strict=True)
         return [[(name, value) for name, value in zip(names, row, strict=True) if value is not None] for row in rows]

@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.kafka.field_texts import as_texts
+from connectors.kafka.field_texts import to_texts
 from connectors.kafka.topics import LEGAL_TOPIC
 from etl.api import Finding, Schema, unknown_field
 
@@ -37,7 +37,7 @@ class TopicTemplate:
         """Return the topic of each event; null where a field of the template is null."""
         if self.is_fixed:
             return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), [self.template])
-        fields = [as_texts(batch.column(piece)) if at % 2 else pa.scalar(piece) for at, piece in enumerate(self.pieces)]
+        fields = [to_texts(batch.column(piece)) if at % 2 else pa.scalar(piece) for at, piece in enumerate(self.pieces)]
         return pc.binary_join_element_wise(*fields, "").dictionary_encode()
 
     def check(self, incoming: Schema) -> Iterator[Finding]:

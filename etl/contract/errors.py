@@ -53,7 +53,7 @@ class ComponentError(EtlError):
 
 
 class SplitLostError(OSError):
-    """Raised by a writer that has lost all it was given of this split, as when the connection of a transaction breaks.
+    """Raised by a writer that has lost all events of its split, for example when the connection of a transaction breaks.
 
     Temporary like any OSError, but the engine runs the split again from its start. An OSError from `Writer.close` means the same.
     """
@@ -89,5 +89,5 @@ MOST_NAMES_SHOWN = 20
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or as many characters of it and an ellipsis, for messages."""
+    """Return the text, or its first characters with an ellipsis, for messages."""
     return text if len(text) <= most else f"{text[:most]}…"

@@ -1,4 +1,4 @@
-"""A single value where an option takes a list of them is a list of one, as `patterns: '%{IP:ip}'`."""
+"""Makes a list of a single value where an option takes a list, as in `patterns: '%{IP:ip}'`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCALARS = (str, int, float)
 
 
 def with_lists(model: type[BaseModel], options: Any) -> Any:
-    """The options as given, with lists where the model wants lists."""
+    """Return the options with lists where the model has lists."""
     if not isinstance(options, Mapping):
         return options
     wraps = _wraps(model)
@@ -24,7 +24,7 @@ def with_lists(model: type[BaseModel], options: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _wraps(model: type[BaseModel]) -> Mapping[str, Wrap]:
-    """Option → what is done to its value, for the options that have lists inside."""
+    """Return option → conversion of its value, for options whose values contain lists."""
     found = {field.alias or name: _wrap(field.annotation) for name, field in model.model_fields.items()}
     found |= {name: found[field.alias] for name, field in model.model_fields.items() if field.alias}
     return {name: wrap for name, wrap in found.items() if wrap is not None}
@@ -46,7 +46,7 @@ def _wrap(annotation: Any) -> Wrap | None:
 
 
 def _first(members: Sequence[Any]) -> Wrap | None:
-    """Of a union, unless one of its members takes a single value already."""
+    """Return the conversion for a union, unless one of its members accepts a single value."""
     if any(_plain(member) in _SCALARS for member in members):
         return None
     return next((wrap for member in members if (wrap := _wrap(member))), None)

@@ -27,7 +27,7 @@ class Parsed(NamedTuple):
     """True where the text could not be parsed, without nulls; None when all could."""
 
     reasons: str | pa.StringArray = "does not match"
-    """Why, for all or a text for each row (looked at only where it failed)."""
+    """The reason: one for all, or one for each row (used only for failed rows)."""
 
 
 class Parser(ArrowStep):
@@ -96,7 +96,7 @@ class Parser(ArrowStep):
         return with_columns(batch, columns)
 
     def _kept(self, text: pa.Array, parsed: Parsed, failed: pa.BooleanArray | None) -> Mapping[str, pa.Array]:
-        """All rows stay: a failed one keeps its text, a parsed one only when ``keep_field`` says so."""
+        """Keep all rows: a failed one keeps its text, a parsed one only if ``keep_field`` is set."""
         columns = dict(parsed.columns)
         given = columns.get(self.field)
         if given is None:
