@@ -57,13 +57,13 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
 
 def _frame(frame: Frame, pad: str) -> Iterator[str]:
     match frame:
-        case Read(segment=segment, schema=schema, watermark=clock):
+        case Read(segment=segment, schema=schema, watermark=watermark):
             yield from _segment(segment, pad)
             yield f"{pad}  handed over: {_fields(schema)}"
-            if clock is not None:
-                idle = f"; silent for {clock.idle_seconds:g} s, windows close" if clock.idle_seconds else ""
-                what = "time of reading" if clock.arrival else clock.field
-                yield f"{pad}  watermark: {what}, {clock.late_seconds:g} s late at most{idle}"
+            if watermark is not None:
+                idle = f"; silent for {watermark.idle_seconds:g} s, windows close" if watermark.idle_seconds else ""
+                what = "time of reading" if watermark.arrival else watermark.field
+                yield f"{pad}  watermark: {what}, {watermark.late_seconds:g} s late at most{idle}"
         case Native(name=name, source=source, schema=schema):
             yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
             yield f"{pad}    {_fields(schema)}"

@@ -91,36 +91,36 @@ def _with_watermark(frame: Frame) -> Frame:
     return _pushed(frame, None, None)
 
 
-def _pushed(frame: Frame, clock: Watermark | None, needs: frozenset[str] | None) -> Frame:
+def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
     match frame:
         case Apply(node=node, child=child) if isinstance(node.step, SparkStep):
             event_time = node.step.event_time()
             if event_time is not None:
                 idle = node.step.idle_after()
-                reach = node.step.reach().total_seconds() + (clock.reach_seconds if clock else 0)
-                clock = Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
-            return Apply(node, _pushed(child, clock, node.step.needs(node.incoming)))
+                reach = node.step.reach().total_seconds() + (watermark.reach_seconds if watermark else 0)
+                watermark = Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
+            return Apply(node, _pushed(child, watermark, node.step.needs(node.incoming)))
         case Map(branch=branch, child=child):
-            return Map(branch, _pushed(child, clock, None))
+            return Map(branch, _pushed(child, watermark, None))
         case Union(children=children, schema=schema):
-            return Union(tuple(_pushed(child, clock, needs) for child in children), schema)
+            return Union(tuple(_pushed(child, watermark, needs) for child in children), schema)
         case Read() as read:
-            schema = read.schema if needs is None else _only(read.schema, needs, clock)
-            return replace(read, schema=schema, watermark=_read_clock(schema, clock))
+            schema = read.schema if needs is None else _only(read.schema, needs, watermark)
+            return replace(read, schema=schema, watermark=_read_watermark(schema, watermark))
         case Native(schema=schema):
-            return replace(frame, watermark=_read_clock(schema, clock))
+            return replace(frame, watermark=_read_watermark(schema, watermark))
         case _:
             return frame
 
 
-def _read_clock(schema: Schema, clock: Watermark | None) -> Watermark | None:
+def _read_watermark(schema: Schema, watermark: Watermark | None) -> Watermark | None:
     """The watermark, if its field is known where events are read; otherwise it is set after the Spark step that makes it."""
-    if clock is None or clock.field == ARRIVAL:
-        return replace(clock, arrival=True) if clock else None
-    known = clock.field in schema.names and pa.types.is_timestamp(schema.field(clock.field).type)
-    return clock if known else None
+    if watermark is None or watermark.field == ARRIVAL:
+        return replace(watermark, arrival=True) if watermark else None
+    known = watermark.field in schema.names and pa.types.is_timestamp(schema.field(watermark.field).type)
+    return watermark if known else None
 
 
-def _only(schema: Schema, needs: frozenset[str], clock: Watermark | None) -> Schema:
-    names = needs | ({clock.field} if clock else set())
+def _only(schema: Schema, needs: frozenset[str], watermark: Watermark | None) -> Schema:
+    names = needs | ({watermark.field} if watermark else set())
     return pa.schema([field for field in schema if field.name in names])
