@@ -85,7 +85,7 @@ class Predicate:
         return str(self)
 
     def describe(self) -> str:
-        """The predicate in at most `LONGEST` characters."""
+        """The first `LONGEST` characters of `words`, and an ellipsis if there are more."""
         return cut(self.words, LONGEST)
 
     def slow_reason(self) -> str | None:
