@@ -33,7 +33,8 @@ class BranchUnion:
         """Pass the collected events on, after every branch has processed the batch."""
         collected, self._collected = self._collected, []
         if collected and self._next is not None:
-            self._next(united(collected, self._schema))
+            filled = [batch for batch in collected if batch.num_rows]  # most batches of a log have lines of one branch
+            self._next(united(filled or collected[:1], self._schema))
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """As `CompiledBranch.preview_unfiltered`, for the events of one branch."""
