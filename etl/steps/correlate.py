@@ -13,14 +13,14 @@ from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
 from etl.rules.correlation.alerts import ALERT_FIELDS
-from etl.steps.rule_sources import Asked, RuleSources
+from etl.steps.rule_sources import RuleCacheKey, RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation.compiled import CompiledCorrelations
     from etl.rules.rule import Problem, RuleSet
 
 _OWN = "correlations"
-"""What the file of correlations is called that stand in the pipeline itself."""
+"""The file name of correlations in the pipeline itself."""
 
 
 class Correlate(RuleSources):
@@ -126,7 +126,7 @@ class Correlate(RuleSources):
                 yield Finding("name-conflict", message, ("files",), "map the field to another name")
 
     def _own_finding(self, problem: Problem) -> Finding:
-        """What is wrong with a correlation that stands in the pipeline itself, at its key."""
+        """The finding about a correlation of the pipeline itself, at its key."""
         from etl.rules.problem_locations import find_key
 
         number = problem.line - 1
@@ -158,7 +158,7 @@ class Correlate(RuleSources):
                 yield incoming.field(known) if known in incoming.names else pa.field(known, pa.null())
 
     def gives_by(self, path: Sequence[str | int]) -> bool:
-        """What alerts are made of: the fields by which correlations group. What the rules and conditions ask changes none."""
+        """Whether an option gives alerts their fields: those that correlations group by; rules and conditions add none."""
         option, *inside = path
         if option == "correlations":
             return inside[1:] in ([], ["correlation"]) or inside[2:3] in (["group-by"], ["aliases"])
@@ -171,21 +171,21 @@ class Correlate(RuleSources):
 
         reach = timedelta(microseconds=self._written(incoming).longest_micros)
         to = self.fields(incoming)
-        return CorrelateEvents(of=self, told=frozenset(to.names)), CorrelateGroups(
+        return CorrelateEvents(of=self, alert_fields=frozenset(to.names)), CorrelateGroups(
             time=self.time, late=self.late, idle=self.idle, of=self, reaches=reach, to=to, incoming=incoming
         )
 
-    def correlating(self, incoming: Schema, told: frozenset[str] | None = None) -> CompiledCorrelations:
+    def correlating(self, incoming: Schema, alert_fields: frozenset[str] | None = None) -> CompiledCorrelations:
         """The correlations as they are published now, in front of these fields; kept while they stay the same. Those that
-        group by what is not among the fields ``told`` of alerts, if these are given, are left out.
+        group by what is not among ``alert_fields``, if these are given, are left out.
 
         Raises TaxonomyError.
         """
-        return _correlating(self.asked(incoming), published=True, told=told)
+        return _correlating(self.cache_key(incoming), published=True, alert_fields=alert_fields)
 
     def _written(self, incoming: Schema) -> CompiledCorrelations:
         """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
-        return _correlating(self.model_copy(update={"tables": {}}).asked(incoming), published=False)
+        return _correlating(self.model_copy(update={"tables": {}}).cache_key(incoming), published=False)
 
     def as_published(self, incoming: Schema) -> RuleSet:
         """The rules that are in force now, with its own correlations."""
@@ -208,10 +208,12 @@ class Correlate(RuleSources):
 
 
 @lru_cache(maxsize=8)
-def _correlating(asked: Asked[Correlate], *, published: bool, told: frozenset[str] | None = None) -> CompiledCorrelations:
+def _correlating(
+    key: RuleCacheKey[Correlate], *, published: bool, alert_fields: frozenset[str] | None = None
+) -> CompiledCorrelations:
     from etl.rules.correlation.compiled import compile_correlations, drop_unknown_groups
     from etl.rules.reload.taxonomy_cache import current_taxonomy
 
-    step, names = asked.step, current_taxonomy(asked.step.taxonomy).taxonomy
-    found = compile_correlations(step.as_published(asked.incoming) if published else step.as_read(), names, asked.incoming)
-    return found if told is None else drop_unknown_groups(found, told)
+    step, names = key.step, current_taxonomy(key.step.taxonomy).taxonomy
+    found = compile_correlations(step.as_published(key.incoming) if published else step.as_read(), names, key.incoming)
+    return found if alert_fields is None else drop_unknown_groups(found, alert_fields)

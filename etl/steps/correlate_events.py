@@ -12,7 +12,7 @@ from pydantic import Field
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
 from etl.rules.correlation.routes import COUNTS
 from etl.steps.correlate import Correlate
-from etl.steps.rule_sources import Asked, log, log_changes, say_left_out
+from etl.steps.rule_sources import RuleCacheKey, log, log_changes, log_left_out
 
 if TYPE_CHECKING:
     from etl.tables.table_store import TableRequest
@@ -25,7 +25,7 @@ class CorrelateEvents(ArrowStep):
 
     type: Literal["correlate (matching)"] = "correlate (matching)"
     of: Correlate
-    told: frozenset[str] | None = Field(default=None, exclude=True)
+    alert_fields: frozenset[str] | None = Field(default=None, exclude=True)
     """The fields of alerts."""
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
@@ -46,7 +46,7 @@ class CorrelateEvents(ArrowStep):
         from etl.rules.sigma.taxonomy import TaxonomyError
 
         try:
-            engine, along = _compiled(self.of.asked(incoming), self.told)
+            engine, along = _compiled(self.of.cache_key(incoming), self.alert_fields)
         except TaxonomyError as error:
             raise ComponentError(f"correlate: {error}") from error
 
@@ -57,18 +57,18 @@ class CorrelateEvents(ArrowStep):
 
 
 @lru_cache(maxsize=8)
-def _compiled(asked: Asked[Correlate], told: frozenset[str] | None) -> tuple[Any, Any]:
+def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
     from etl.rules.compiled_rules import compile_rules
     from etl.rules.correlation.events import number_routes
     from etl.rules.reload.taxonomy_cache import current_taxonomy
     from etl.rules.rule import RuleSet
 
-    force = asked.step.correlating(asked.incoming, told)
-    known = visible(asked.incoming)
-    base = compile_rules(RuleSet(force.base), current_taxonomy(asked.step.taxonomy).taxonomy, known)
-    say_left_out(asked, [*force.problems, *base.problems])
-    log_changes(asked, [*base.rules, *(member for family in force.families.values() for member in family.members)])
+    force = key.step.correlating(key.incoming, alert_fields)
+    known = visible(key.incoming)
+    base = compile_rules(RuleSet(force.base), current_taxonomy(key.step.taxonomy).taxonomy, known)
+    log_left_out(key, [*force.problems, *base.problems])
+    log_changes(key, [*base.rules, *(member for family in force.families.values() for member in family.members)])
     for problem in force.unknown_groups:
         log.warning("%s; the rule is left out", problem)
     routes = [route for some in force.routes.values() for route in some]

@@ -18,7 +18,7 @@ from etl.rules.correlation.encoding import PART
 from etl.rules.correlation.routes import COUNTS
 from etl.steps.correlate import Correlate
 from etl.steps.heartbeats import DELAY, without_heartbeats
-from etl.steps.rule_sources import Asked
+from etl.steps.rule_sources import RuleCacheKey
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -79,8 +79,8 @@ class CorrelateGroups(SparkStep):
             F.col(OFFSET).alias("offset"),
             F.unix_micros("time").alias("micros", metadata={DELAY: self.late // timedelta(milliseconds=1)}),
         )
-        asked = Asked(self.of, self.of.model_dump_json(by_alias=True), (), self.incoming)
-        run = partial(correlated, asked, frozenset(self.to.names))
+        key = RuleCacheKey(self.of, self.of.model_dump_json(by_alias=True), (), self.incoming)
+        run = partial(correlated, key, frozenset(self.to.names))
         alerts = rows.groupBy("bucket").applyInPandasWithState(
             run, "alert string", "memory binary", "append", GroupStateTimeout.EventTimeTimeout
         )
@@ -105,12 +105,12 @@ def _apart(alerts: DataFrame) -> DataFrame:
 
 
 def correlated(
-    asked: Asked[Correlate], told: frozenset[str], _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
+    key: RuleCacheKey[Correlate], alert_fields: frozenset[str], _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """The alerts of a bucket's groups, by the correlations as they are published now."""
     from etl.rules.correlation.spark_state import process_bucket
 
-    return process_bucket(_compiled(asked, told, _task()), frames, state)
+    return process_bucket(_compiled(key, alert_fields, _task()), frames, state)
 
 
 def _task() -> int:
@@ -121,6 +121,6 @@ def _task() -> int:
 
 
 @lru_cache(maxsize=4)
-def _compiled(asked: Asked[Correlate], told: frozenset[str], _: int) -> CompiledCorrelations:
+def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str], _: int) -> CompiledCorrelations:
     """The correlations, read once a task: ``_`` is the task's number."""
-    return asked.step.correlating(asked.incoming, told)
+    return key.step.correlating(key.incoming, alert_fields)

@@ -121,9 +121,9 @@ class RuleSources(Step):
             own = read_rules((), self.written())
             yield from file_findings(self.files, own, replace(names, placeholders=self.filled(names)), visible(incoming))
 
-    def asked(self, incoming: Schema) -> Asked[Self]:
+    def cache_key(self, incoming: Schema) -> RuleCacheKey[Self]:
         """The key under which a process caches compiled rules: another one when they change."""
-        return Asked(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming)
+        return RuleCacheKey(self, self.model_dump_json(by_alias=True), self.rule_state(), incoming)
 
     def rule_state(self) -> tuple[object, ...]:
         """Another value when the published rules change: the states of files, the rows of tables."""
@@ -180,7 +180,7 @@ StepT = TypeVar("StepT", bound=RuleSources)
 
 
 @dataclass(frozen=True)
-class Asked(Generic[StepT]):
+class RuleCacheKey(Generic[StepT]):
     """The key of a step's compiled rules: its options, the state of its sources, the incoming fields."""
 
     step: StepT = field(compare=False)
@@ -193,13 +193,13 @@ _left_out: dict[str, tuple[str, ...]] = {}
 """Options of a step → the last logged problems of its rules."""
 
 
-def say_left_out(asked: Asked[Any], problems: Sequence[Problem]) -> None:
+def log_left_out(key: RuleCacheKey[Any], problems: Sequence[Problem]) -> None:
     """Log that rules are left out, when some are, and others than at the last time."""
     from etl.rules.wording import count_noun
 
     now = tuple(map(str, problems))
-    if now != _left_out.get(asked.options, ()):
-        _left_out[asked.options] = now
+    if now != _left_out.get(key.options, ()):
+        _left_out[key.options] = now
         if now:
             left_out = count_noun(len(now), "rule is", "rules are")
             log.warning("%s left out, the first: %s; `etl rules check` lists them", left_out, now[0])
@@ -209,11 +209,11 @@ _rules: dict[tuple[str, str], RuleIndex] = {}
 """Options and fields of a step → its rules at the last time."""
 
 
-def log_changes(asked: Asked[Any], rules: Sequence[Rule | Correlation]) -> None:
+def log_changes(key: RuleCacheKey[Any], rules: Sequence[Rule | Correlation]) -> None:
     """Log which rules were added, changed or removed since the last call in this process."""
     from etl.rules.reload.changes import describe_changes, index_rules
 
-    step = asked.options, str(asked.incoming)
+    step = key.options, str(key.incoming)
     if step in _rules:
         for change in describe_changes(_rules[step], rules):
             log.log(NOTICE, "%s", change)

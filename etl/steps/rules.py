@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Schema, visible
-from etl.steps.rule_sources import Asked, RuleSources, log_changes, say_left_out
+from etl.steps.rule_sources import RuleCacheKey, RuleSources, log_changes, log_left_out
 
 if TYPE_CHECKING:
     from etl.rules.compiled_rules import CompiledRules
@@ -101,7 +101,7 @@ class Rules(RuleSources, ArrowStep):
         from etl.rules.sigma.taxonomy import TaxonomyError
 
         try:
-            compiled, engine = _engine(self.asked(incoming))
+            compiled, engine = _engine(self.cache_key(incoming))
         except TaxonomyError as error:
             raise ComponentError(f"rules: {error}") from error
         return RuleMatcher(compiled, engine, self.output, self.metadata)
@@ -130,11 +130,11 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 @lru_cache(maxsize=8)
-def _engine(asked: Asked[Rules]) -> tuple[CompiledRules, Any]:
+def _engine(key: RuleCacheKey[Rules]) -> tuple[CompiledRules, Any]:
     """The compiled rules, once a process until they change."""
     with pause_garbage_collection():
-        compiled = asked.step.compile_rules(asked.incoming)
-        engine = compiled.engine(visible(asked.incoming))
-    say_left_out(asked, compiled.problems)
-    log_changes(asked, compiled.rules)
+        compiled = key.step.compile_rules(key.incoming)
+        engine = compiled.engine(visible(key.incoming))
+    log_left_out(key, compiled.problems)
+    log_changes(key, compiled.rules)
     return compiled, engine
