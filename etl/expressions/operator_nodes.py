@@ -77,7 +77,7 @@ def bind_arithmetic(
         if type_ not in (*INTEGERS, *FLOATS):
             return b.spark_only(_no_arithmetic(operator, left, right), known)
         made = build(operator, left, right, type_)
-        return made if operator in ("/", "div") else b.or_unknown(made, left, right)
+        return made if operator == "div" else b.or_unknown(made, left, right)
 
     return bind
 

@@ -350,7 +350,10 @@ def test_a_constant_array_keeps_its_type_over_no_events() -> None:
         ("from_json(s, 'a int, b array<string>')", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
         ("struct(s as x)", pa.null()),
         ("greatest(variant_get(parse_json(s), '$'), 1) + 1", pa.null()),
+        ("(0.5 / n) / 3", pa.null()),
+        ("round(0.5)", pa.null()),
+        ("floor(cast(s as decimal(10,2)))", pa.decimal128(9, 0)),
     ],
 )
 def test_types_of_structs_and_of_unknown_parts(expression: str, type_: pa.DataType) -> None:
-    assert analyse(expression, pa.schema([("s", pa.string())])).type == type_
+    assert analyse(expression, pa.schema([("s", pa.string()), ("n", pa.int64())])).type == type_

@@ -37,6 +37,8 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         fields = _joined(stream.feeds, known, layout.meant, stream.path, report)
         for part in stream.steps:
             fields = _step(built.get(part.path), part.path, fields, report)
+        if report.is_broken((*stream.path, "steps")):
+            fields = _caused(NOTHING_KNOWN, stream.path)
         known[name] = fields
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
@@ -46,7 +48,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
 
 
 def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
-    if made is None or not isinstance(made.component, (Source, FrameSource)):
+    if made is None or not isinstance(made.component, (Source, FrameSource)) or path in report.document.incomplete:
         return _caused(NOTHING_KNOWN, path)
     _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
     given = _guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
@@ -54,7 +56,7 @@ def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
 
 
 def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
-    if made is None or not isinstance(made.component, Step):
+    if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _caused(NOTHING_KNOWN, path, incoming)
     findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
     given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)

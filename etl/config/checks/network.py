@@ -33,7 +33,8 @@ def _check_names(layout: Layout, declared: Mapping[str, object], report: Report)
     feeds += [feed for sink in layout.sinks.values() for feed in sink.feeds]
     if not declared or (layout.short and not layout.sources):
         return  # a missing source and mixed forms are reported elsewhere
-    if report.is_broken(("sources",)) or report.is_broken(("streams",)):
+    parts: list[OptionPath] = [("sources",), ("streams",)]
+    if any(report.is_broken(part) or part in report.document.incomplete for part in parts):
         return  # their names are unknown
     for feed in feeds:
         if feed.name not in declared and feed.name not in layout.streams and not report.is_broken(feed.path):

@@ -53,8 +53,9 @@ def _give(
 ) -> None:
     assert isinstance(known.component, Step)
     names = known.component.named_tables()
+    is_unknown = report.is_broken(("tables",)) or ("tables",) in report.document.incomplete
     for at, name in names.items():
-        if name not in declared and not report.is_broken((*path, *at)) and not report.is_broken(("tables",)):
+        if name not in declared and not is_unknown and not report.is_broken((*path, *at)):
             hint = nearest(name, declared) or (
                 f"tables here: {', '.join(sorted(declared))}" if declared else "a file declares them under 'tables'"
             )

@@ -88,13 +88,14 @@ def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Doc
     """The document without the parts that are not YAML; only the first flaw where they cannot be separated from the rest."""
     from etl.config.document.recovery import MOST_ERRORS, blank_part, leaves_rest_checkable
 
-    flaws, locations, rest = [flaw], [], text
+    flaws, locations, hiding, rest = [flaw], list[YamlLocation](), list[YamlLocation](), text
     while flaws[-1].code == "yaml-syntax" and len(flaws) <= MOST_ERRORS:
         blanked = blank_part(rest, flaws[-1].location, lambda other: _flaw_of(other))
         if blanked is None:
             break
         rest = blanked.text
         locations.append(blanked.location)
+        hiding += [blanked.location] if blanked.hides_others else []
         if blanked.next_flaw is not None:
             flaws.append(blanked.next_flaw)
             continue
@@ -102,7 +103,10 @@ def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Doc
         document.text = text
         document.blanked = [path for path, at in document.locations.items() if at.value in locations]
         document.flaws[:0] = flaws
+        hidden = [path for path in document.blanked if document.locations[path].value in hiding]
+        document.incomplete = {path[:length] for path in hidden for length in range(len(path))}
         is_whole = len(document.blanked) == len(locations) and isinstance(document.value, dict)
+        is_whole = is_whole and all(len(path) > 1 for path in hidden)
         if is_whole and all(map(leaves_rest_checkable, document.blanked)):
             return document
         break

@@ -21,6 +21,7 @@ _MOST_TRIED = 40
 """Most parts that are tried for one error: each costs a parse of the text."""
 _BLANK = "{}"
 _UNIT = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?:(?P<key>[\w.$@/-]+) *:(?=\s|$))?")
+_KEY = re.compile(r"\s*[\w.$@/-]+ *:(?=\s|$)")
 _PAIR = re.compile(r"(?:(?<=[{,])|^)\s*[\w.$@/-]+\s*:\s+", re.MULTILINE)
 """A key of a mapping in braces, up to its value."""
 _QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*"|'[^']*'""")
@@ -38,6 +39,8 @@ class Blanked:
     """Location of the empty mapping that stands in place of the part."""
     next_flaw: Flaw | None
     """The next syntax error, behind the part."""
+    hides_others: bool
+    """Whether lines that belong to other keys are in the part, because they are indented deeper than its one-line text."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ def blank_part(text: str, error: YamlLocation, flaw_of: Callable[[str], Flaw | N
         rest = text[: cut.start] + filled + text[cut.end :]
         flaw = flaw_of(rest)
         if flaw is None or flaw.location[0] > location_of(text, cut.end)[0]:
-            return Blanked(rest, location_of(rest, rest.index(_BLANK, cut.start)), flaw)
+            is_text = bool(re.match(r"\s*[^\s{\[\"'|>&*!]", first)) and not _KEY.match(first)
+            location = location_of(rest, rest.index(_BLANK, cut.start))
+            return Blanked(rest, location, flaw, is_text and bool(others.strip()))
     return None
 
 

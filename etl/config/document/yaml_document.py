@@ -54,5 +54,7 @@ class Document:
     """First location of each key that a mapping has more than once → how often."""
     blanked: list[OptionPath] = field(default_factory=list)
     """Paths of values that are not YAML and were replaced by an empty mapping."""
+    incomplete: set[OptionPath] = field(default_factory=set)
+    """Paths of mappings and lists of which entries are missing, because a part that is not YAML contains them."""
     left_out: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)
     """Start and end of each value that another value of the same key replaced."""

@@ -97,6 +97,8 @@ def _meant_by_value(fault: Fault, root: Any, catalogue: Catalogue) -> Fault:
     meant = None
     if not owner:
         meant = _meant_part(value, catalogue)
+        if meant == "sink" and "sinks" in root:
+            meant = "dead_letters"
     elif len(owner) == 2 and owner[0] in ("streams", "sinks"):
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         known = {*as_mapping(root.get("sources")), *as_mapping(root.get("streams"))}

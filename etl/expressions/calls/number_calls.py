@@ -19,7 +19,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_form, whole_literal
 from etl.expressions.rows import Rows, broadcast
-from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_number
+from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal, is_number
 
 
 def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], BoundNode]:
@@ -28,9 +28,14 @@ def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], Bou
             return build(value)
         if value.type in (BOOLEAN, DATE, TIMESTAMP):
             raise MisuseError(f"a number is needed, and this is a {arithmetic.type_name(value.type)}")
-        return no_form("this number", NULL if not is_number(value.type) else value.type)
+        return no_form("this number", _unchanged_type(value))
 
     return checked
+
+
+def _unchanged_type(value: BoundNode) -> pa.DataType:
+    """The type of a number; null for a decimal, whose scale and precision Spark's functions change, and for what is no number."""
+    return value.type if is_number(value.type) and not is_decimal(value.type) else NULL
 
 
 def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
@@ -42,7 +47,7 @@ def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
 def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
     places = 0 if digits is None else whole_literal(digits)
     if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
-        return no_form("round() to digits of a fraction", value.type)
+        return no_form("round() to digits of a fraction", _unchanged_type(value))
     return number(arithmetic.round_half_up)(value)
 
 
