@@ -49,6 +49,14 @@ def run(etl: Etl, name: str) -> list[str]:
     return sorted(line for path in outputs for line in path.read_text().splitlines())
 
 
+def command_of(process: psutil.Process) -> str:
+    """Its command line; empty if it has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_results_are_the_same(etl: Etl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +81,7 @@ def test_no_process_of_the_fast_start_runs(etl: Etl, monkeypatch: pytest.MonkeyP
     out = etl.folder / "one-events.jsonl"
     wait_for(lambda: out.exists() and out.stat().st_size > 0, what="the first output")
 
-    commands = [" ".join(one.cmdline()) for one in psutil.Process(running.pid).children(recursive=True)]
+    commands = [command_of(child) for child in psutil.Process(running.pid).children(recursive=True)]
     running.terminate()
     _, printed = running.communicate(timeout=120)
 
