@@ -183,6 +183,19 @@ def any_of_three(context: Any, address: Any, first: Any, second: Any, third: Any
 
 
 @intrinsic
+def multiply_fold(context: Any, one: Any, other: Any) -> Any:
+    """Multiply two uint64 to 128 bits, and return the lower half XOR the upper half: each bit depends on all bits of both."""
+
+    def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(arg, wide) for arg in args))
+        upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), LONG)
+        return builder.xor(builder.trunc(product, LONG), upper)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
 def trailing_zeros(context: Any, bits: Any) -> Any:
     """The number of trailing zero bits of a uint32 that is not 0, as int64."""
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from etl.api import ComponentError
 
 _ALIGNED = 64
-_MAGIC = b"sluice-table 3\n"
+_MAGIC = b"sluice-table 4\n"
 """The first line; the number is that of the format, which includes the hash of texts (`byte_runs.hash_bytes`)."""
 
 
