@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from servers import debian, ports
 from servers.certificates import Certificates
-from servers.command import run
+from servers.command import CommandError, run
 from servers.process import Command
 from servers.server import Server
 
@@ -53,7 +53,12 @@ class MariaDb(Server):
         """Those of the system."""
         options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", f"--user={account()}"]
         install = [program.install, "--no-defaults", f"--datadir={self.folder / 'data'}", *program.base, *options]
-        run(*install, env={**os.environ, **program.environment})
+        environment = {**os.environ, **program.environment}
+        try:
+            run(*install, env=environment)
+        except CommandError:  # seen once, on a busy machine
+            shutil.rmtree(self.folder / "data", ignore_errors=True)
+            run(*install, env=environment)
 
     def command(self) -> Command:
         program = self.program()
