@@ -16,7 +16,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio."""
 
 _LAST_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
-"""Odd, with as many ones as zeros."""
+"""A second odd constant, so that the two rounds at the end differ."""
 
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(8)], np.uint64)
 """By count, the mask of so many bytes."""
