@@ -26,6 +26,7 @@ from etl.contract.errors import (
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
+from etl.contract.state import ALWAYS, NEVER, PANE, Clock, Operator, PaneSpan, PartRows, StatefulStep
 from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
 from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
@@ -48,6 +49,14 @@ from etl.options import Duration, Expression, FieldName, Names, Size, format_dur
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
 __all__ = [
+    "ALWAYS",
+    "NEVER",
+    "PANE",
+    "StatefulStep",
+    "PartRows",
+    "PaneSpan",
+    "Operator",
+    "Clock",
     "FILE",
     "FOLDER",
     "HIDDEN",

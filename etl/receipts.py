@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
+from typing import Any
 
 from etl.api import Counted, Staged
 
@@ -121,6 +122,12 @@ class Receipt:
     """Events for Spark without an event time; they are dead letters."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
     spooled: dict[str, list[Spooled]] = field(default_factory=dict)
+    rows: tuple[Any, ...] = ()
+    """The state files (`etl.state.manifest.StateFile`) with the events as rows for the stateful step behind."""
+    state: tuple[Any, ...] = ()
+    """The state files that a stateful step wrote."""
+    late: int = 0
+    """Events that are too late for the stateful step behind."""
     event_time: int | None = None
     """Largest event time, microseconds since the epoch."""
     began: float = 0.0

@@ -118,6 +118,15 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Stateful:
+    """A stateful step on the state lane, on top of a frame. In its query no step that needs Spark follows it."""
+
+    node: StepNode
+    child: Frame
+    watermark: Watermark
+
+
+@dataclass(frozen=True)
 class Map:
     """Arrow steps without a Spark form, between two Spark steps, on record batches of the frame's partitions."""
 
@@ -133,7 +142,7 @@ class Union:
     schema: Schema
 
 
-Frame: TypeAlias = Read | Native | Apply | Map | Union
+Frame: TypeAlias = Read | Native | Apply | Stateful | Map | Union
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,11 @@ class QueryPlan:
     def parts(self) -> int:
         """Number of segments before and between its Spark steps."""
         return sum(1 for _ in segments(self.frame))
+
+    @property
+    def on_state_lane(self) -> bool:
+        """Whether its stateful steps run on the state lane."""
+        return bool(stages(self.frame))
 
     @property
     def stateful(self) -> bool:
@@ -191,7 +205,7 @@ def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
             return
         case Read() | Native():
             yield frame
-        case Apply(child=child) | Map(child=child):
+        case Apply(child=child) | Map(child=child) | Stateful(child=child):
             yield from frame_sources(child)
         case Union(children=children):
             for child in children:
@@ -203,7 +217,7 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
     match frame:
         case Read(segment=segment):
             yield segment, True
-        case Apply(child=child):
+        case Apply(child=child) | Stateful(child=child):
             yield from segments(child)
         case Map(branch=branch, child=child):
             yield from segments(child)
@@ -213,13 +227,24 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
                 yield from segments(child)
 
 
+def stages(frame: Frame | None) -> tuple[Stateful, ...]:
+    """The stateful steps on the state lane, upstream first."""
+    match frame:
+        case Stateful(child=child):
+            return (*stages(child), frame)
+        case Map(child=child):
+            return stages(child)
+        case _:
+            return ()
+
+
 def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
     """The Spark steps of a frame, upstream first."""
     match frame:
         case Apply(node=node, child=child):
             yield from spark_nodes(child)
             yield node
-        case Map(child=child):
+        case Map(child=child) | Stateful(child=child):
             yield from spark_nodes(child)
         case Union(children=children):
             for child in children:

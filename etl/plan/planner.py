@@ -13,7 +13,21 @@ from etl.api import PlanError, Schema, Sink, SparkStep
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
 from etl.plan.graph import Graph
-from etl.plan.model import Apply, Branch, Frame, Map, Native, Output, Plan, QueryPlan, Read, Segment, Union, spark_nodes
+from etl.plan.model import (
+    Apply,
+    Branch,
+    Frame,
+    Map,
+    Native,
+    Output,
+    Plan,
+    QueryPlan,
+    Read,
+    Segment,
+    Stateful,
+    Union,
+    spark_nodes,
+)
 from etl.plan.spark_queries import spark_queries
 
 
@@ -87,7 +101,7 @@ def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> F
             return replace(frame, segment=_mark_segment(segment, earlier, in_this_query))
         case Native(name=name):
             return replace(frame, reports=in_this_query.claim(f"source {name}"))
-        case Apply(child=child):
+        case Apply(child=child) | Stateful(child=child):
             return replace(frame, child=_mark_frame(child, earlier, in_this_query))
         case Map(branch=branch, child=child):
             return Map(_mark_branch(branch, earlier, in_this_query), _mark_frame(child, earlier, in_this_query))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.api import ArrowStep, Schema, format_type, visible
-from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, Read, Segment, StepNode, Union
+from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, Read, Segment, Stateful, StepNode, Union
+from etl.state.row_files import PARTS
 
 
 def explained(plan: Plan) -> Iterator[str]:
@@ -24,9 +25,10 @@ def _query(query: QueryPlan) -> Iterator[str]:
         yield from _segment(query.segment, "  ")
         return
     kind = "keeps state" if query.stateful else "keeps no state"
-    yield f"query {query.name}: Arrow → Spark ({kind}) → Arrow"
+    lane = query.on_state_lane
+    yield f"query {query.name}: {'Arrow, with state' if lane else f'Arrow → Spark ({kind}) → Arrow'}"
     yield from _frame(query.frame, "  ")
-    yield "  results, in tasks of Spark's partitions:"
+    yield "  results, in tasks of the state's parts:" if lane else "  results, in tasks of Spark's partitions:"
     yield from _branch(query.segment.roots[""], query.segment, "    ")
 
 
@@ -70,6 +72,10 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
         case Apply(node=node, child=child):
             yield from _frame(child, pad)
             yield f"{pad}{node.id}: Spark{_why(node)}"
+            yield f"{pad}    {_fields(node.outgoing)}"
+        case Stateful(node=node, child=child):
+            yield from _frame(child, pad)
+            yield f"{pad}{node.id}: Arrow, keeps state in {PARTS} parts"
             yield f"{pad}    {_fields(node.outgoing)}"
         case Map(branch=branch, child=child):
             yield from _frame(child, pad)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from etl.api import FrameSource, Schema, SparkStep
+from etl.api import FrameSource, PlanError, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import (
@@ -19,10 +19,13 @@ from etl.plan.model import (
     QueryPlan,
     Read,
     Segment,
+    Stateful,
     Union,
     Watermark,
     frame_sources,
+    runs_on_arrow,
     spark_nodes,
+    stages,
 )
 from etl.steps.heartbeats import ARRIVAL
 
@@ -36,7 +39,7 @@ def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
         branch = branch_after(graph, [], node)
         outputs = {name: graph.output(name) for part in branch.walk() for name in part.sinks}
         if outputs:
-            frame = _frame(graph, node)
+            frame = _with_state_lane(_frame(graph, node))
             name = graph.query_name(node)
             sources = {n: s for leaf in frame_sources(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
@@ -49,7 +52,7 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
     if node in graph.steps:
         child = _frame(graph, (name, index - 1))
         step = graph.steps[node]
-        if isinstance(step.step, SparkStep):
+        if isinstance(step.step, SparkStep | StatefulStep):
             return Apply(step, child)
         return Map(Branch((step,), step.outgoing, emits=True), child)
     source = graph.pipeline.sources.get(name)
@@ -81,6 +84,50 @@ def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
             yield [*chain, node]
 
 
+# ── The state lane ────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_state_lane(frame: Frame) -> Frame:
+    """The frame with its stateful steps on the state lane, if all of them and all steps behind them can run there."""
+    found = _on_lane(frame)
+    stateful = [node for node in spark_nodes(found) if node.step.stateful] if found is not None else []
+    if found is not None and not stateful:
+        return found
+    for node in spark_nodes(frame):
+        if not isinstance(node.step, SparkStep):
+            raise PlanError(f"{node.id} runs on the state lane only, and its stream also needs Spark behind a stateful step")
+    return frame
+
+
+def _on_lane(frame: Frame) -> Frame | None:
+    """The frame with stateful steps moved to the state lane; None if a step behind one of them needs Spark."""
+    match frame:
+        case Apply(node=node, child=child):
+            below = _on_lane(child)
+            if below is None:
+                return None
+            if isinstance(node.step, StatefulStep) and node.step.lane_reason(node.incoming) is None:
+                return Stateful(node, below, Watermark("", 0))
+            if not stages(below):
+                return Apply(node, below)
+            return _mapped(Branch((node,), node.outgoing, emits=True), below) if runs_on_arrow(node.step, node.incoming) else None
+        case Map(branch=branch, child=child):
+            below = _on_lane(child)
+            return None if below is None else _mapped(branch, below)
+        case Union(children=children):
+            found = [_on_lane(child) for child in children]
+            return None if any(one is None or stages(one) for one in found) else frame
+        case _:
+            return frame
+
+
+def _mapped(branch: Branch, below: Frame) -> Frame:
+    """Steps on top of a frame; between two stateful steps all are one branch."""
+    if isinstance(below, Map) and stages(below):
+        return Map(Branch((*below.branch.steps, *branch.steps), branch.outgoing, emits=True), below.child)
+    return Map(branch, below)
+
+
 def _output_mode(frame: Frame) -> str:
     modes = [node.step.output_mode() for node in spark_nodes(frame) if isinstance(node.step, SparkStep)]
     return "update" if modes and modes[-1] == "update" else "append"
@@ -94,12 +141,13 @@ def _with_watermark(frame: Frame) -> Frame:
 def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
     match frame:
         case Apply(node=node, child=child) if isinstance(node.step, SparkStep):
-            event_time = node.step.event_time()
-            if event_time is not None:
-                idle = node.step.idle_after()
-                reach = node.step.reach().total_seconds() + (watermark.reach_seconds if watermark else 0)
-                watermark = Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
+            watermark = _watermark_of(node.step, watermark)
             return Apply(node, _pushed(child, watermark, node.step.needs(node.incoming)))
+        case Stateful(node=node, child=child) if isinstance(node.step, StatefulStep):
+            watermark = _watermark_of(node.step, watermark)
+            assert watermark is not None
+            own = replace(watermark, arrival=watermark.field == ARRIVAL)
+            return Stateful(node, _pushed(child, watermark, node.step.needs(node.incoming)), own)
         case Map(branch=branch, child=child):
             return Map(branch, _pushed(child, watermark, None))
         case Union(children=children, schema=schema):
@@ -111,6 +159,15 @@ def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | N
             return replace(frame, watermark=_read_watermark(schema, watermark))
         case _:
             return frame
+
+
+def _watermark_of(step: SparkStep | StatefulStep, behind: Watermark | None) -> Watermark | None:
+    """The watermark that a step needs, or else that of the steps behind."""
+    event_time = step.event_time()
+    if event_time is None:
+        return behind
+    idle, reach = step.idle_after(), step.reach().total_seconds() + (behind.reach_seconds if behind else 0)
+    return Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
 
 
 def _read_watermark(schema: Schema, watermark: Watermark | None) -> Watermark | None:

@@ -35,7 +35,7 @@ def run_segment(events: DataFrame, segment: Segment, query: QueryContext, number
     ``number`` follows the segment numbers of `build_frame`.
     """
     run = partial(_run_last_segment, with_actual_types(segment, arrow_schema(events)), query, list(events.columns), number)
-    return _map_in_arrow(events, run, "receipt binary")
+    return map_in_arrow(events, run, "receipt binary")
 
 
 def run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: int) -> DataFrame:
@@ -49,7 +49,7 @@ def run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: i
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
     run = partial(_run_inner_segment, segment, query, list(events.columns), root.steps[0].id, number)
     anonymous = pa.schema([(f"c{i}", field.type) for i, field in enumerate(outgoing)])
-    passed = _map_in_arrow(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
+    passed = map_in_arrow(events, run, from_arrow_schema(anonymous)).toDF(*outgoing.names)
     delays = watermark_delays(events, outgoing.names)  # Spark loses this metadata in Python
     return passed.select(*(_column(name, delays.get(name)) for name in outgoing.names)) if delays else passed
 
@@ -60,7 +60,7 @@ def _column(name: str, delay: int | None) -> Column:
     return col(quoted(name)).alias(name, metadata={DELAY: delay}) if delay is not None else col(quoted(name))
 
 
-def _map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:
+def map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:
     """Call ``mapInArrow`` with numbered columns, because it does not accept names with dots."""
     return events.toDF(*(f"c{i}" for i in range(len(events.columns)))).mapInArrow(run, schema)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def _run_last_segment(
     segment: Segment, query: QueryContext, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, "result", number)
-    with _restartable_segment(segment, query, context, None, _with_row_numbers(batches, names)) as restartable:
+    with _restartable_segment(segment, query, context, None, with_row_numbers(batches, names)) as restartable:
         receipt = restartable.run_to_end()
     yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
@@ -78,7 +78,7 @@ def _run_inner_segment(
     segment: Segment, query: QueryContext, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, step, number)
-    with _restartable_segment(segment, query, context, segment.roots[""].outgoing, _with_names(batches, names)) as restartable:
+    with _restartable_segment(segment, query, context, segment.roots[""].outgoing, with_names(batches, names)) as restartable:
         for batch in restartable:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
     (ensure_folder(_staging_folder(query) / "receipts") / context.split).write_bytes(restartable.receipt.encode())
@@ -128,17 +128,17 @@ def _staging_folder(query: QueryContext) -> Path:
     return query.state.staging(query.run_id, query.query, current_batch(query).number)
 
 
-def _with_names(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def with_names(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch.rename_columns(names)
 
 
-def _with_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def with_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     """Append row numbers in the partition as offsets, because results of Spark have none."""
     import numpy as np
 
     first = 0
-    for batch in _with_names(batches, names):
+    for batch in with_names(batches, names):
         if OFFSET in batch.schema.names:
             batch = batch.drop_columns([OFFSET])
         yield batch.append_column(OFFSET, pa.array(np.arange(first, first + batch.num_rows)))

@@ -10,21 +10,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from etl.api import BatchId
-from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources
+from etl.api import BatchId, StatefulStep
+from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources, stages
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
+from etl.spark.lane.arrivals import write_rows_of_partitions
+from etl.spark.lane.lane_batch import LaneBatches, stages_of
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import logs_named
 from etl.spark.reports.progress import ProgressReports, read_observed
-from etl.spark.splits import splits_source
+from etl.spark.splits import emitted_schema, splits_source
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
     from etl.spark.run import Mode
@@ -60,13 +63,20 @@ class Queries:
         frame, segment = self._frame(plan, query)
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
 
+        lane = self._lane(plan, query, frame, batches)
+
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
                 raise BatchNotStarted
-            query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-            rows = (run_segment(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
+            context = frame.sparkSession.sparkContext
+            batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
+            rows = self._with_receipts(plan, query, frame, segment).collect()
+            receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
             with logs_named(self.plan.pipeline):  # Spark calls this in a thread of its own
-                batches.complete(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
+                if lane is None:
+                    batches.complete(batch, receipts)
+                else:
+                    lane.complete(context, batch, receipts)
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = (
@@ -84,20 +94,54 @@ class Queries:
         batch = BatchId(f"whole-{plan.name}-{known['id']}", number)
         query = replace(self._context(plan), whole_batch=batch)
         frame, segment = self._frame(plan, query)
-        ran = run_segment(frame, segment, query, plan.parts)
-        rows = ran.collect()
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
-        batches.complete(batch, [Receipt.decode(bytes(row.receipt)) for row in rows])
+        lane = self._lane(plan, query, frame, batches)
+        ran = self._with_receipts(plan, query, frame, segment)
+        receipts = [Receipt.decode(bytes(row.receipt)) for row in ran.collect()]
+        if lane is None:
+            batches.complete(batch, receipts)
+        else:
+            lane.complete(self.session.sparkContext, batch, receipts)
         self.reports.add_native_reads(plan, number, read_observed(ran))
         write_json(path, {**known, "done": number + 1})
 
     def _frame(self, plan: QueryPlan, query: QueryContext) -> tuple[DataFrame, Segment]:
+        """The frame whose micro-batches a query processes, and its last segment: `_with_receipts` makes receipts of it."""
         if plan.frame is None:
-            source = splits_source(query, plan.sources, plan.segment, None)
-            self.session.dataSource.register(source)
-            return self.session.readStream.format(source.name()).load(), plan.segment
-        frame = build_frame(plan.frame, self.session, query)
-        return frame, with_actual_types(plan.segment, arrow_schema(frame))
+            return self._load(splits_source(query, plan.sources, plan.segment, None)), plan.segment
+        if not plan.on_state_lane:
+            frame = build_frame(plan.frame, self.session, query)
+            return frame, with_actual_types(plan.segment, arrow_schema(frame))
+        first = stages(plan.frame)[0]
+        if isinstance(first.child, Read):
+            assert isinstance(first.node.step, StatefulStep)
+            read = first.child
+            return self._load(splits_source(query, read.sources, read.segment, read, 0, first.node.step)), plan.segment
+        return build_frame(first.child, self.session, query), plan.segment
+
+    def _load(self, source: type[DataSource]) -> DataFrame:
+        self.session.dataSource.register(source)
+        return self.session.readStream.format(source.name()).load()
+
+    def _with_receipts(self, plan: QueryPlan, query: QueryContext, frame: DataFrame, segment: Segment) -> DataFrame:
+        """The receipts of the tasks over a micro-batch."""
+        if plan.frame is None:
+            return frame
+        if not plan.on_state_lane:
+            return run_segment(frame, segment, query, plan.parts)
+        first = stages(plan.frame)[0]
+        if isinstance(first.child, Read):
+            return frame
+        assert isinstance(first.node.step, StatefulStep)
+        return write_rows_of_partitions(frame, first.node.step, arrow_schema(frame), query)
+
+    def _lane(self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion) -> LaneBatches | None:
+        """What completes the micro-batches of a query with steps on the state lane."""
+        if not plan.on_state_lane:
+            return None
+        child = stages(plan.frame)[0].child
+        incoming = emitted_schema(child) if isinstance(child, Read) else arrow_schema(frame)
+        return LaneBatches(tuple(stages_of(plan, incoming)), query, batches, bounded=not plan.streaming)
 
     def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)

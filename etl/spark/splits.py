@@ -15,28 +15,47 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Source
+from etl.api import OFFSET, Source, StatefulStep
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
 from etl.plan.model import Read, Segment
+from etl.receipts import Receipt
 from etl.segment.event_time import heartbeat
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
+from etl.state.manifest import Manifests
+from etl.state.row_files import RowWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
 
+NO_SEGMENT = -1
+"""The segment number of a receipt that is of no segment: it only advances the event time, or names rows."""
+
+
+def receipt_row(receipt: Receipt) -> pa.RecordBatch:
+    """A receipt as a row for Spark."""
+    return pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
+
+
 class SplitReader:
     """Reads splits of several sources through a segment, in workers; ``number`` counts the reads of the query."""
 
     def __init__(
-        self, query: QueryContext, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
+        self,
+        query: QueryContext,
+        sources: Mapping[str, Source],
+        segment: Segment,
+        read: Read | None,
+        number: int = 0,
+        step: StatefulStep | None = None,
     ) -> None:
         self._query = query
+        self._step = step
         self._sources = dict(sources)
         self._segment = segment
         self._read = read
@@ -47,16 +66,17 @@ class SplitReader:
         relay_worker_logs(self._query.pipeline)
         staging = self._staging_folder()
         try:
-            yield from self._run_for_spark(task, staging) if self._read else self._run_to_receipt(task, staging)
+            if self._step is not None:
+                yield receipt_row(self._run_for_state(task, staging, self._step))
+            elif self._read:
+                yield from self._run_for_spark(task, staging)
+            else:
+                yield receipt_row(self._restartable_segment(task, staging).run_to_end())
         except RunStopping:
             raise
         except Exception as error:
             store_error(staging, error)
             raise
-
-    def _run_to_receipt(self, task: SplitTask, staging: Path) -> Iterator[pa.RecordBatch]:
-        receipt = self._restartable_segment(task, staging).run_to_end()
-        yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
     def _restartable_segment(self, task: SplitTask, staging: Path) -> RestartableSegment:
         backoff = Backoff(f"query {self._query.query!r}", StopFile(self._query.state.stopping))
@@ -72,6 +92,25 @@ class SplitReader:
         yield from restartable
         folder = ensure_folder(staging / "receipts")
         (folder / restartable.receipt.split).write_bytes(restartable.receipt.encode())
+
+    def _run_for_state(self, task: SplitTask, staging: Path, step: StatefulStep) -> Receipt:
+        """Write the events as rows for a stateful step; the receipt names the files."""
+        assert self._read is not None
+        if task.tick is not None:
+            return Receipt("", "tick", 0, NO_SEGMENT, event_time=task.tick)
+        batch = current_batch(self._query).number
+        manifests = Manifests(self._query.state.rows(self._query.query))
+        writer = RowWriter(
+            step.operator(emitted_schema(self._read)),
+            manifests.folder,
+            f"rows-{batch:012d}-0-{task.order:06d}",
+            manifests.read(batch - 1).stage(0).watermark,
+        )
+        restartable = self._restartable_segment(task, staging)
+        for events in restartable:
+            writer.add(events.filter(events.column(OFFSET).is_valid()))  # the heartbeat is no event
+        restartable.receipt.rows, restartable.receipt.late = writer.close(), writer.late
+        return restartable.receipt
 
     def _start_segment(self, task: SplitTask, staging: Path) -> SegmentRun:
         assert task.split is not None
@@ -112,7 +151,12 @@ def emitted_schema(read: Read) -> pa.Schema:
 
 
 def splits_source(
-    query: QueryContext, sources: Mapping[str, Source], segment: Segment, read: Read | None, number: int = 0
+    query: QueryContext,
+    sources: Mapping[str, Source],
+    segment: Segment,
+    read: Read | None,
+    number: int = 0,
+    step: StatefulStep | None = None,
 ) -> type[DataSource]:
     """The data source class for one read of a query; ``number`` counts the reads of the query, which may share a source.
 
@@ -122,8 +166,8 @@ def splits_source(
 
     name = f"sluice_{hashlib.sha256(f'{query.state.root}/{query.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
     planner = SplitPlanner(query, sources, read.watermark if read else None, number)
-    reader = SplitReader(query, sources, segment, read, number)
-    return data_source(name, pickle.dumps(planner), pickle.dumps(reader), spark_schema(read))
+    reader = SplitReader(query, sources, segment, read, number, step)
+    return data_source(name, pickle.dumps(planner), pickle.dumps(reader), spark_schema(None if step else read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:

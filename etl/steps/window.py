@@ -17,14 +17,20 @@ from etl.api import (
     Expression,
     FieldName,
     Finding,
+    Operator,
     Schema,
     SparkStep,
+    StatefulStep,
     format_type,
     nested_schema,
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, quoted, register, schema_of
+from etl.expressions import analyse, compile_expression, quoted, register, schema_of
+from etl.state.aggregates import accumulator, key_reason
+from etl.state.windows.aggregation import Aggregation
+from etl.state.windows.sessions import Sessions
+from etl.state.windows.time_windows import TimeWindows
 from etl.steps.aggregates import Aggregate, check_aggregate
 from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
 
@@ -33,8 +39,10 @@ if TYPE_CHECKING:
 
 START, END = "window_start", "window_end"
 
+_MICROSECOND = timedelta(microseconds=1)
 
-class Window(SparkStep):
+
+class Window(SparkStep, StatefulStep):
     """Group events by time and fields, and give one event per window and group with aggregates of it.
 
     Windows are tumbling (``size``), sliding (``size`` and ``slide``: an event is in each window it falls into) or
@@ -159,7 +167,35 @@ class Window(SparkStep):
         """Spark's name for when results are given."""
         return "update" if self.emit == "on_change" else "append"
 
-    # ── Running ──
+    # ── Running on the state lane ──
+
+    def lane_reason(self, incoming: Schema) -> str | None:
+        """What Arrow cannot group by, aggregate or compare."""
+        for name in self.group_by:
+            if reason := key_reason(incoming.field(name).type):
+                return f"{name}: {reason}"
+        for name, text in self.aggregates.items():
+            found = accumulator(text, incoming, self.event_time()[0])
+            if isinstance(found, str):
+                return f"{name}: {found}"
+        reason = analyse(self.having, self.fields(incoming)).spark_reason if self.having else None
+        return f"having: {reason}" if reason else None
+
+    def operator(self, incoming: Schema) -> Operator:
+        """Time windows or sessions over the aggregates."""
+        time, fields = self.event_time()[0], self.fields(incoming)
+        found = {name: accumulator(text, incoming, time) for name, text in self.aggregates.items()}
+        accumulators = {name: one for name, one in found.items() if not isinstance(one, str)}
+        assert accumulators.keys() == found.keys(), self.lane_reason(incoming)
+        having = compile_expression(self.having, fields) if self.having else None
+        aggregation = Aggregation(time, self.group_by, accumulators, fields, having)
+        if self.gap:
+            return Sessions(aggregation, self.gap // _MICROSECOND)
+        assert self.size is not None
+        slide = self.slide or self.size
+        return TimeWindows(aggregation, self.size // _MICROSECOND, slide // _MICROSECOND, self.emit == "on_change")
+
+    # ── Running on Spark ──
 
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         time, _ = self.event_time()

@@ -95,10 +95,13 @@ class BatchCompletion:
     commits: SinkCommitters
     totals: Totals
 
-    def complete(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Commit, count, save the event time, remove the staging folder."""
+    def complete(self, batch: BatchId, receipts: Sequence[Receipt], before: Sequence[Receipt] = ()) -> None:
+        """Commit, count, save the event time, remove the staging folder.
+
+        ``receipts`` are those of the last segment; ``before`` those of segments in front of it that are not in files.
+        """
         folder = self.context.state.staging(self.context.run_id, self.context.query, batch.number)
-        heads = _stored_receipts(folder / "receipts")
+        heads = [*_stored_receipts(folder / "receipts"), *before]
         waiting = self.commits.commit(batch, [*heads, *receipts])
         read: list[Receipt] = []
         for number, (segment, reads) in enumerate(segments(self.query.frame)):

@@ -57,7 +57,7 @@ class Totals:
     results: dict[str, int] = field(default_factory=dict)
     """Query with Spark steps → events in Spark's results."""
     late: dict[str, int] = field(default_factory=dict)
-    """Query → events that Spark dropped because their window was closed."""
+    """Query → events dropped because their window was closed."""
     dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Source with a receiver → events that the receiver dropped, by reason. No other total includes them."""
     batches: int = 0
@@ -75,6 +75,11 @@ class Totals:
         with self._lock:
             for receipt in receipts:
                 self._add(query, segment, receipt, emits, results)
+
+    def add_late(self, query: str, events: int) -> None:
+        """Count events that came too late for a stateful step of a query."""
+        with self._lock:
+            self.late[query] = self.late.get(query, 0) + events
 
     def drained(self, sink: str, delivered: Delivered, events: int) -> None:
         """Count ``events`` that left a sink's spool, with the result of their delivery."""

@@ -5,6 +5,7 @@
     lock                      held while a run is alive
     plan.json                 fingerprints of the queries, checked before a run
     queries/NAME/checkpoint   Spark's offsets, commits and state
+    queries/NAME/state        manifests and files of stateful steps
     queries/NAME/clock.json   largest event time committed
     queries/NAME/pace.json    bytes a second of the last large micro-batch
     sources/NAME/             events of a receiver that not all sinks have yet
@@ -57,6 +58,10 @@ class StateFolder:
     def query(self, query: str) -> Path:
         """The folder of a query's state: Spark's and ours."""
         return self.root / "queries" / query
+
+    def rows(self, query: str) -> Path:
+        """The folder of what a query's stateful steps remember: manifests and state files."""
+        return self.query(query) / "state"
 
     def ended(self, query: str) -> Path:
         """The file that exists when all sources of a query have ended."""

@@ -1,0 +1,108 @@
+"""The contract of stateful steps: operators over the parts of a step's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+from etl.contract.steps import Step
+from etl.events import Schema
+
+PANE = "__pane"
+"""Column of prepared rows: the pane that a row belongs to, int64, its start in microseconds since the epoch."""
+
+NEVER = -(1 << 62)
+"""The watermark before the first event."""
+
+ALWAYS = 1 << 62
+"""The watermark behind the last event of a source that ends: it closes everything."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The watermark before and after a micro-batch, microseconds since the epoch."""
+
+    before: int = NEVER
+    now: int = NEVER
+
+
+@dataclass(frozen=True)
+class PaneSpan:
+    """The first and the last pane of some rows."""
+
+    first: int
+    last: int
+
+
+class PartRows(Protocol):
+    """Rows of one part in state files."""
+
+    def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end``, a table for each file and pane."""
+
+
+class Operator(Protocol):
+    """A stateful step at work. The state of a step is divided into parts by a hash of the keys of its rows.
+
+    A reading task *prepares* events as rows with the column `PANE`, which reach the parts as files. ``after_run`` says what
+    belongs to the state once `run` has seen these rows. Rows that no run has seen because none was due belong to it as well. All
+    methods give the same result for the same arguments, because a micro-batch may run again.
+    """
+
+    keys: tuple[str, ...]
+    """Columns of prepared rows by which they are divided into parts."""
+
+    after_run: Literal["arrived", "appended", "rewritten"]
+    """The state after a run: with the arrived rows; with the tables that `run` gives; or these tables alone."""
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Events → rows of partial results, and the number of events that are too late for the watermark."""
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Fewer rows that are worth the same; the same table where there is nothing to combine."""
+
+    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether the parts have to run in this micro-batch."""
+
+    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The results of one part as record batches, and rows for its state as tables."""
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Whether rows of this pane and earlier ones are needed no more."""
+
+    def watermark_after(self, watermark: int) -> int:
+        """The watermark of the results: what comes later is not before it."""
+
+
+class StatefulStep(Step):
+    """A step that remembers events of earlier micro-batches, on the state lane."""
+
+    stateful = True
+
+    def needs(self, incoming: Schema) -> frozenset[str] | None:
+        """The incoming fields that this step reads, or None for all."""
+        return None
+
+    def event_time(self) -> tuple[str, timedelta] | None:
+        """The field of event time and the lateness allowed."""
+        return None
+
+    def idle_after(self) -> timedelta | None:
+        """The idle time of its sources after which the step's windows close, or None for never."""
+        return None
+
+    def reach(self) -> timedelta:
+        """The longest time from the latest event to the end of an open window of this step."""
+        return timedelta(0)
+
+    def lane_reason(self, incoming: Schema) -> str | None:
+        """Why the state lane cannot run it with these incoming fields, or None."""
+        return None
+
+    def operator(self, incoming: Schema) -> Operator:
+        """Compile it, once a task."""
+        raise NotImplementedError

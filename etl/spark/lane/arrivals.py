@@ -1,0 +1,52 @@
+"""Rows for a stateful step from the partitions of a Spark DataFrame, where Spark itself reads or computes what reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import OFFSET, Schema, StatefulStep
+from etl.receipts import Receipt
+from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
+from etl.spark.query_context import QueryContext, current_batch
+from etl.spark.reports.log_relay import relay_worker_logs
+from etl.spark.splits import NO_SEGMENT, receipt_row
+from etl.state.manifest import Manifests
+from etl.state.row_files import RowWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_rows_of_partitions(events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext) -> DataFrame:
+    """Write the rows of each partition; the result's rows are receipts that name the files."""
+    run = partial(_write_rows, step, incoming, query, list(events.columns))
+    return map_in_arrow(events, run, "receipt binary")
+
+
+def _write_rows(
+    step: StatefulStep, incoming: Schema, query: QueryContext, names: list[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    relay_worker_logs(query.pipeline)
+    task, batch = TaskContext.get(), current_batch(query)
+    assert task is not None
+    manifests = Manifests(query.state.rows(query.query))
+    watermark = manifests.read(batch.number - 1).stage(0).watermark
+    writer = RowWriter(
+        step.operator(incoming), manifests.folder, f"rows-{batch.number:012d}-0-{task.partitionId():06d}", watermark
+    )
+    time, latest = (step.event_time() or ("",))[0], None
+    with_offsets = OFFSET in names
+    for batch in with_names(batches, names) if with_offsets else with_row_numbers(batches, names):
+        last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC")).value
+        latest = last if latest is None or (last is not None and last > latest) else latest
+        events = batch.filter(batch.column(time).is_valid())
+        writer.add(events.filter(events.column(OFFSET).is_valid()))  # rows without an offset only carry the event time
+    rows = writer.close()
+    yield receipt_row(Receipt("", "rows", task.partitionId(), NO_SEGMENT, rows=rows, late=writer.late, event_time=latest))

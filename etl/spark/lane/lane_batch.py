@@ -1,0 +1,146 @@
+"""A micro-batch of a stateful query in the driver: rows arrive, the watermark advances, parts run, all is committed at once.
+
+The manifest of the micro-batch is written after its results are committed and before Spark's commit. A run that is killed in
+between runs the micro-batch again from the manifest before: the same rows are written to the same files, the same results are
+staged under the same names, and sinks that have them skip them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from etl.api import ALWAYS, BatchId, Clock, Operator, Schema, StatefulStep
+from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
+from etl.receipts import Receipt
+from etl.spark.commit.batch_commit import BatchCompletion
+from etl.spark.partitions import with_actual_types
+from etl.spark.lane.part_tasks import NextStage, PartTasks
+from etl.spark.query_context import QueryContext
+from etl.spark.splits import NO_SEGMENT
+from etl.state.manifest import Manifest, Manifests, StageState, StateFile, span_of
+from etl.state.row_files import PARTS
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stateful step of a query, and the steps or sinks behind it."""
+
+    step: StatefulStep
+    incoming: Schema
+    watermark: Watermark
+    segment: Segment
+    segment_number: int
+
+
+def stages_of(plan: QueryPlan, incoming: Schema) -> Iterator[Stage]:
+    """The stages of a query; ``incoming`` are the fields that reach the first one."""
+    lane = stages(plan.frame)
+    numbers = {id(segment.roots.get("")): number for number, (segment, _) in enumerate(segments(plan.frame))}
+    for here, behind in zip(lane, [*lane[1:], None], strict=True):
+        assert isinstance(here.node.step, StatefulStep)
+        between = _between(here, behind)
+        whole = plan.segment if between is None else Segment({"": between}, {})
+        segment = with_actual_types(whole, here.node.step.fields(incoming))
+        number = plan.parts if between is None else numbers.get(id(between), NO_SEGMENT)
+        yield Stage(step=here.node.step, incoming=incoming, watermark=here.watermark, segment=segment, segment_number=number)
+        incoming = segment.roots[""].outgoing
+
+
+def _between(here: Stateful, behind: Stateful | None) -> Branch | None:
+    """The steps between two stages; None behind the last one."""
+    if behind is None:
+        return None
+    return behind.child.branch if isinstance(behind.child, Map) else Branch((), here.node.outgoing, emits=True)
+
+
+@dataclass
+class LaneBatches:
+    """Runs the micro-batches of a stateful query."""
+
+    stages: Sequence[Stage]
+    query: QueryContext
+    completion: BatchCompletion
+    bounded: bool = False
+    """Whether the query is one micro-batch that holds all events: nothing is remembered, and all windows close."""
+    _manifests: Manifests = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._manifests = Manifests(self.query.state.rows(self.query.query))
+
+    def complete(self, context: SparkContext, batch: BatchId, read: Sequence[Receipt]) -> None:
+        """Complete a micro-batch whose reading tasks gave these receipts."""
+        known = Manifest() if self.bounded else self._manifests.read(batch.number - 1)
+        event_time = max([known.event_time, *(r.event_time for r in read if r.event_time is not None)])
+        receipts, heads, states = list(read), [], []
+        watermark: int | None = None
+        for number, stage in enumerate(self.stages):
+            heads += receipts
+            clock = self._clock(stage, known.stage(number).watermark, event_time, watermark)
+            arrived = tuple(file for receipt in receipts for file in receipt.rows)
+            self.completion.totals.add_late(self.query.query, sum(receipt.late for receipt in receipts))
+            operator, kept = stage.step.operator(stage.incoming), known.stage(number).files
+            due = operator.is_due(clock, span_of(arrived), span_of(kept))
+            receipts = self._run_parts(context, batch, number, clock, arrived, known) if due else []
+            after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
+            files = [file for file in after if not operator.is_over(file.last, clock.now)]
+            states.append(StageState(clock.now, tuple(files)))
+            watermark = operator.watermark_after(clock.now)
+        self.completion.complete(batch, receipts, [r for r in heads if r.part != NO_SEGMENT])
+        if not self.bounded:
+            self._manifests.write(batch.number, Manifest(event_time, tuple(states)))
+
+    def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> Clock:
+        """The watermark of a stage: of events read, less their lateness; behind another stage, what that one guarantees."""
+        if self.bounded:
+            return Clock(before, ALWAYS)
+        now = bound if bound is not None else event_time - round(stage.watermark.late_seconds * 1e6)
+        return Clock(before, max(before, now))
+
+    def _run_parts(
+        self, context: SparkContext, batch: BatchId, number: int, clock: Clock, arrived: tuple[StateFile, ...], known: Manifest
+    ) -> list[Receipt]:
+        """Run a stage's step over its parts."""
+        stage = self.stages[number]
+        tasks = min(self.query.parallelism, PARTS)
+        work = PartTasks(
+            query=self.query,
+            batch=batch,
+            number=number,
+            step=stage.step,
+            incoming=stage.incoming,
+            clock=clock,
+            folder=self._manifests.folder,
+            arrived=arrived,
+            kept=known.stage(number).files,
+            segment=stage.segment,
+            segment_number=stage.segment_number,
+            following=self._following(number, known),
+            tasks=tasks,
+        )
+        return [Receipt.decode(one) for one in context.parallelize(range(tasks), tasks).mapPartitions(work).collect()]
+
+    def _following(self, number: int, known: Manifest) -> NextStage | None:
+        if number + 1 == len(self.stages):
+            return None
+        behind = self.stages[number + 1]
+        before = known.stage(number + 1).watermark
+        return NextStage(step=behind.step, incoming=behind.incoming, watermark=before, event_time=behind.watermark)
+
+
+def _state_after(
+    operator: Operator, kept: tuple[StateFile, ...], arrived: tuple[StateFile, ...], receipts: Sequence[Receipt]
+) -> tuple[StateFile, ...]:
+    """The files of a step's state after its parts have run."""
+    written = tuple(file for receipt in receipts for file in receipt.state)
+    match operator.after_run:
+        case "arrived":
+            return (*kept, *arrived)
+        case "appended":
+            return (*kept, *written)
+        case "rewritten":
+            return written

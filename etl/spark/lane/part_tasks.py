@@ -1,0 +1,137 @@
+"""The second job of a micro-batch: tasks that run a stateful step over its parts, and the steps and sinks behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import OFFSET, BatchId, Schema, visible
+from etl.contract.state import Clock, StatefulStep
+from etl.delivery.backoff import Backoff, RunStopping, StopFile
+from etl.plan.model import Branch, Segment, Watermark
+from etl.receipts import Receipt
+from etl.segment.restartable_segment import RestartableSegment
+from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.query_context import QueryContext, ensure_folder, store_error
+from etl.spark.reports.log_relay import relay_worker_logs
+from etl.state.manifest import StateFile
+from etl.state.row_files import PARTS, RowFolder, RowWriter
+
+RESULT_ROWS = 1 << 16
+"""Most rows of a batch of results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextStage:
+    """The stateful step behind, which gets the results."""
+
+    step: StatefulStep
+    incoming: Schema
+    watermark: int
+    event_time: Watermark
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartTasks:
+    """What the tasks of a stage do, each for several parts."""
+
+    query: QueryContext
+    batch: BatchId
+    number: int
+    """Of the stage."""
+    step: StatefulStep
+    incoming: Schema
+    clock: Clock
+    folder: Path
+    arrived: tuple[StateFile, ...]
+    kept: tuple[StateFile, ...]
+    segment: Segment
+    """The steps behind, and the sinks."""
+    segment_number: int
+    following: NextStage | None
+    tasks: int
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        for number in numbers:
+            relay_worker_logs(self.query.pipeline)
+            try:
+                yield self._run(number).encode()
+            except RunStopping:
+                raise
+            except Exception as error:
+                store_error(self._staging, error)
+                raise
+
+    @property
+    def _staging(self) -> Path:
+        return self.query.state.staging(self.query.run_id, self.query.query, self.batch.number)
+
+    def _run(self, number: int) -> Receipt:
+        context, following = self._context(number), self.following
+        remembered = RowWriter(self.step.operator(self.incoming), self.folder, self._file_name(number, "state"))
+        restartable = RestartableSegment(
+            lambda: SegmentRun(
+                self.segment,
+                "",
+                context,
+                self.query.dead_letters,
+                following.incoming if following else None,
+                following.event_time if following else None,
+            ),
+            lambda: self._results(number, remembered),
+            Backoff(f"query {self.query.query!r}", context.stop_file),
+        )
+        if following is None:
+            receipt = restartable.run_to_end()
+        else:
+            receipt = self._write_rows(restartable, following, number)
+        receipt.state = remembered.close()
+        return receipt
+
+    def _write_rows(self, restartable: RestartableSegment, following: NextStage, number: int) -> Receipt:
+        """Write the results as rows for the step behind."""
+        operator = following.step.operator(following.incoming)
+        writer = RowWriter(operator, self.folder, self._file_name(number, "rows"), following.watermark)
+        for events in restartable:
+            writer.add(events.filter(events.column(OFFSET).is_valid()))  # the last row carries the event time and is no event
+        receipt = restartable.receipt
+        receipt.rows, receipt.late = writer.close(), writer.late
+        return receipt
+
+    def _file_name(self, number: int, what: str) -> str:
+        return f"rows-{self.batch.number:012d}-{self.number + 1}-{what}-{number:06d}"
+
+    def _context(self, number: int) -> SplitContext:
+        return SplitContext(
+            pipeline=self.query.pipeline,
+            source=self.query.query,
+            partition=str(number),
+            split=f"stage-{self.number}-{number:06d}",
+            order=number,
+            staging_folder=lambda sink: str(ensure_folder(self._staging / "sinks" / sink)),
+            segment_number=self.segment_number,
+            batch=self.batch,
+            stop_file=StopFile(self.query.state.stopping),
+            spool_folder=self.query.state.spools,
+            row_numbered=True,
+        )
+
+    def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
+        """The results of the parts of a task, numbered in their order."""
+        remembered.clear()
+        operator = self.step.operator(self.incoming)
+        arrived, kept = RowFolder(self.folder, self.arrived), RowFolder(self.folder, self.kept)
+        row = 0
+        for part in range(number, PARTS, self.tasks):
+            for results in operator.run(self.clock, arrived.part(part), kept.part(part)):
+                if isinstance(results, pa.Table):
+                    remembered.add_rows(results)
+                    continue
+                for first in range(0, results.num_rows, RESULT_ROWS):
+                    batch = results.slice(first, RESULT_ROWS)
+                    yield batch.append_column(OFFSET, pa.array(np.arange(row, row + batch.num_rows)))
+                    row += batch.num_rows

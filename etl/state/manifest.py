@@ -1,0 +1,100 @@
+"""The state of a stateful query after each micro-batch: its watermarks, and the files that hold what its steps remember."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from etl.api import ComponentError, replace_file
+from etl.contract.state import NEVER, PaneSpan
+
+KEPT_VERSIONS = 3
+"""Manifests that are kept: the last one, and those from which a micro-batch that runs again may start."""
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """A state file as a manifest names it."""
+
+    name: str
+    first: int
+    """First pane."""
+    last: int
+    """Last pane."""
+    rows: int
+
+
+@dataclass(frozen=True)
+class StageState:
+    """The state of one step."""
+
+    watermark: int = NEVER
+    files: tuple[StateFile, ...] = ()
+
+    @property
+    def span(self) -> PaneSpan | None:
+        """The panes of its files."""
+        return span_of(self.files)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The state of a query after a micro-batch."""
+
+    event_time: int = NEVER
+    """Largest event time, microseconds since the epoch."""
+    stages: tuple[StageState, ...] = ()
+
+    def stage(self, number: int) -> StageState:
+        """The state of a step; empty before its first micro-batch."""
+        return self.stages[number] if number < len(self.stages) else StageState()
+
+
+def span_of(files: tuple[StateFile, ...]) -> PaneSpan | None:
+    """The first and the last pane of all files."""
+    return PaneSpan(min(file.first for file in files), max(file.last for file in files)) if files else None
+
+
+class Manifests:
+    """The manifests of a query, a file each, and the folder of its state files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, batch: int) -> Manifest:
+        """The state after a micro-batch, with which the next one starts; for -1 that of a new query.
+
+        Raises ComponentError for a manifest that is missing or damaged: without it results would be wrong.
+        """
+        if batch < 0:
+            return Manifest()
+        path = self._path(batch)
+        try:
+            return _parsed(json.loads(path.read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ComponentError(
+                f"state manifest {path} cannot be read ({error}): restore the state folder from a backup; or remove "
+                f"{self.folder.parent}, and the query starts over at its sources' start"
+            ) from error
+
+    def write(self, batch: int, manifest: Manifest) -> None:
+        """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self._path(batch), json.dumps(asdict(manifest)).encode(), sync_folder=True)
+        self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
+        numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
+        named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}
+        for path in self.folder.glob("rows-*"):
+            if path.name not in named:
+                path.unlink(missing_ok=True)
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"manifest-{batch:012d}.json"
+
+
+def _parsed(value: Mapping[str, Any]) -> Manifest:
+    stages = [StageState(stage["watermark"], tuple(StateFile(**file) for file in stage["files"])) for stage in value["stages"]]
+    return Manifest(int(value["event_time"]), tuple(stages))

@@ -1,0 +1,1 @@
+"""Windows over event time as operators of the state lane."""

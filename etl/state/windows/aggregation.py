@@ -1,0 +1,82 @@
+"""What all windows share: groups, aggregates, the condition on results, and the columns of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import PANE, ComponentError, Schema
+from etl.expressions import CompiledExpression
+from etl.state.aggregates import Accumulator, column_names, finish, group, lift
+
+Numbers = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Groups of events with their aggregates. ``fields`` are those of results: the window's edges, groups, aggregates."""
+
+    time: str
+    group_by: tuple[str, ...]
+    accumulators: Mapping[str, Accumulator]
+    fields: Schema
+    having: CompiledExpression | None
+
+    def lift(self, events: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Table:
+        """One partial result for each event, behind further columns."""
+        groups = {name: _plain(events.column(name)) for name in self.group_by}
+        return pa.table({**columns, **groups, **lift(events, self.accumulators)})
+
+    def merge(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+        """Partial results of rows with the same groups and ``keys`` as one."""
+        return group(rows, [*keys, *self.group_by], self.accumulators)
+
+    def results(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.RecordBatch:
+        """The results of partial results: those for which ``having`` is true. Raises ComponentError where it cannot be computed."""
+        edges = [pa.array(edge, pa.int64()).cast(pa.timestamp("us", "UTC")) for edge in (starts, ends)]
+        found = finish(merged, self.accumulators)
+        columns = [*edges, *(merged.column(name) for name in self.group_by), *(found[name] for name in self.accumulators)]
+        arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.fields)
+        return batch if self.having is None else batch.filter(_met(self.having, batch))
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of groups and partial results."""
+        return [*self.group_by, *column_names(self.accumulators)]
+
+
+def event_times(events: pa.RecordBatch, time: str) -> Numbers:
+    """int64[n]: event times, microseconds since the epoch. No event is without one."""
+    times: Numbers = (
+        events.column(time).cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    )
+    return times
+
+
+def pane_column(panes: Numbers) -> dict[str, pa.Array]:
+    """The column `PANE`."""
+    return {PANE: pa.array(panes, pa.int64())}
+
+
+def _met(having: CompiledExpression, batch: pa.RecordBatch) -> pa.Array:
+    mask, failed, reasons = having(batch)
+    if failed is not None and reasons is not None and failed.true_count:
+        reason = reasons.filter(failed)[0].as_py()
+        raise ComponentError(f"window: having cannot be computed for a result: {reason}")
+    return pc.fill_null(mask.cast(pa.bool_()), False)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string()) if column.type == pa.string_view() else column
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column

@@ -1,0 +1,101 @@
+"""Sessions: events of a group that follow one another within a gap, as partial results that merge where they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import Clock, PaneSpan, PartRows
+from etl.state.aggregates import group_rows
+from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
+
+_START, _END, _SESSION = "__start", "__end", "__session"
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Sessions of groups; ``gap`` in microseconds.
+
+    A row is the part of a session that is known so far, from its start to the time at which it ends without a further event. Its
+    pane is the time of its last event, rounded down to whole gaps.
+    """
+
+    aggregation: Aggregation
+    gap: int
+    after_run: ClassVar[Literal["rewritten"]] = "rewritten"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Groups."""
+        return self.aggregation.group_by
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Parts of sessions, and the number of events whose sessions are closed."""
+        times = event_times(events, self.aggregation.time)
+        late = times + self.gap <= watermark
+        lost = int(late.sum())
+        if lost:
+            events, times = events.filter(pa.array(~late)), times[~late]
+        edges = {_START: pa.array(times), _END: pa.array(times + self.gap)}
+        return self.combine(self.aggregation.lift(events, {**pane_column(times), **edges})), lost
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """One row for all that touch."""
+        grouping = group_rows(rows, self.keys)
+        starts, ends = (rows.column(name).to_numpy() for name in (_START, _END))
+        groups = np.empty(len(rows), np.int64)
+        groups[grouping.order] = grouping.ids
+        order = np.lexsort((starts, groups))
+        sorted_starts, sorted_groups = starts[order], groups[order]
+        reached = _running_maximum(ends[order], sorted_groups)
+        first = np.ones(len(rows), bool)
+        first[1:] = (np.diff(sorted_groups) != 0) | (sorted_starts[1:] > reached[:-1])
+        at = np.flatnonzero(first)
+        sessions = np.cumsum(first) - 1
+        merged = self.aggregation.merge(rows.take(pa.array(order)).append_column(_SESSION, pa.array(sessions)), (_SESSION,))
+        numbers = merged.column(_SESSION).to_numpy()
+        return self._rows(merged, sorted_starts[at][numbers], np.append(reached[at[1:] - 1], reached[-1:])[numbers])
+
+    def _rows(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.Table:
+        panes = (ends - self.gap) // self.gap * self.gap
+        edges = {**pane_column(panes), _START: pa.array(starts), _END: pa.array(ends)}
+        return pa.table({**edges, **{name: merged.column(name) for name in self.aggregation.columns}})
+
+    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether a session may close."""
+        return any(span is not None and span.first + self.gap <= clock.now for span in (arrived, kept))
+
+    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The sessions of one part that close, and those that stay open."""
+        tables = [*kept.tables(), *arrived.tables()]
+        if not tables:
+            return
+        rows = self.combine(pa.concat_tables(tables))
+        ends = rows.column(_END).to_numpy()
+        closed = ends <= clock.now
+        over = rows.filter(pa.array(closed))
+        yield self.aggregation.results(over, over.column(_START).to_numpy(), ends[closed])
+        yield rows.filter(pa.array(~closed))
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Never: a run that closes sessions leaves the others."""
+        return False
+
+    def watermark_after(self, watermark: int) -> int:
+        """The watermark: a session may have begun long before, and is late for a step behind that goes by its start."""
+        return watermark
+
+
+def _running_maximum(values: Numbers, groups: Numbers) -> Numbers:
+    """The largest value of a group so far; ``groups`` ascend."""
+    order = np.lexsort((values, groups))
+    rank = np.empty(len(values), np.int64)
+    rank[order] = np.arange(len(values))
+    found: Numbers = values[order][np.maximum.accumulate(rank)]
+    return found
+
+
