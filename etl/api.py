@@ -26,7 +26,7 @@ from etl.contract.errors import (
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
-from etl.contract.state import ALWAYS, NEVER, PANE, Clock, Operator, PaneSpan, PartRows, StatefulStep
+from etl.contract.state import ALWAYS, NEVER, OPTIONAL, PANE, AfterRun, Clock, Operator, PaneSpan, PartRows, StatefulStep
 from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
 from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
@@ -50,25 +50,23 @@ from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
 __all__ = [
     "ALWAYS",
-    "NEVER",
-    "PANE",
-    "StatefulStep",
-    "PartRows",
-    "PaneSpan",
-    "Operator",
-    "Clock",
+    "AfterRun",
     "FILE",
     "FOLDER",
     "HIDDEN",
     "IDENTITY",
+    "NEVER",
     "NOTICE",
     "NO_BATCH",
     "OFFSET",
+    "OPTIONAL",
+    "PANE",
     "TIMESTAMP",
     "ArrowStep",
     "BatchId",
     "Batching",
     "Changes",
+    "Clock",
     "Committer",
     "Component",
     "ComponentError",
@@ -90,9 +88,12 @@ __all__ = [
     "Names",
     "Newer",
     "Offset",
+    "Operator",
     "Outcome",
+    "PaneSpan",
     "Parsed",
     "Parser",
+    "PartRows",
     "PlanError",
     "Receiver",
     "ReceivingSource",
@@ -108,6 +109,7 @@ __all__ = [
     "SplitLostError",
     "Spooling",
     "Staged",
+    "StatefulStep",
     "Step",
     "Task",
     "TypeName",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ PANE = "__pane"
 NEVER = -(1 << 62)
 """The watermark before the first event."""
 
+OPTIONAL = "aggregate "
+"""Prefix of parts of a state that come and go without the rest (`StatefulStep.remembered`)."""
+
 ALWAYS = 1 << 62
 """The watermark behind the last event of a source that ends: it closes everything."""
 
@@ -28,6 +31,11 @@ class Clock:
 
     before: int = NEVER
     now: int = NEVER
+
+
+AfterRun: TypeAlias = Literal["arrived", "appended", "rewritten"]
+"""What is added to a step's state when its parts have run: the arrived rows, or the tables that they give; ``rewritten``: these
+tables are all of the state."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +56,18 @@ class PartRows(Protocol):
 class Operator(Protocol):
     """A stateful step at work. The state of a step is divided into parts by a hash of the keys of its rows.
 
-    A reading task *prepares* events as rows with the column `PANE`, which reach the parts as files. ``after_run`` says what
-    belongs to the state once `run` has seen these rows. Rows that no run has seen because none was due belong to it as well. All
-    methods give the same result for the same arguments, because a micro-batch may run again.
+    A reading task *prepares* events as rows with the column `PANE`, which reach the parts as files. Rows that no run has seen,
+    because none was due, belong to the state as well. All methods give the same result for the same arguments, because a
+    micro-batch may run again.
     """
 
-    keys: tuple[str, ...]
-    """Columns of prepared rows by which they are divided into parts."""
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns of prepared rows by which they are divided into parts."""
 
-    after_run: Literal["arrived", "appended", "rewritten"]
-    """The state after a run: with the arrived rows; with the tables that `run` gives; or these tables alone."""
+    @property
+    def after_run(self) -> AfterRun:
+        """The state after a run."""
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Events → rows of partial results, and the number of events that are too late for the watermark."""
@@ -102,6 +112,11 @@ class StatefulStep(Step):
     def lane_reason(self, incoming: Schema) -> str | None:
         """Why the state lane cannot run it with these incoming fields, or None."""
         return None
+
+    def remembered(self, incoming: Schema) -> dict[str, Any]:
+        """What its state depends on, as JSON by name. A later version of the pipeline keeps the state if it has the same values;
+        names that begin with `OPTIONAL` may also be missing before or after."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"late", "idle"})
 
     def operator(self, incoming: Schema) -> Operator:
         """Compile it, once a task."""

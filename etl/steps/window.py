@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import (
     OFFSET,
+    OPTIONAL,
     TIMESTAMP,
     Duration,
     Expression,
@@ -180,6 +181,13 @@ class Window(SparkStep, StatefulStep):
                 return f"{name}: {found}"
         reason = analyse(self.having, self.fields(incoming)).spark_reason if self.having else None
         return f"having: {reason}" if reason else None
+
+    def remembered(self, incoming: Schema) -> dict[str, Any]:
+        """Panes, groups and each aggregate; not which results are given when."""
+        lengths = {name: str(value) for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)) if value}
+        groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
+        aggregates = {f"{OPTIONAL}{name}": text for name, text in self.aggregates.items()}
+        return {"time": self.event_time()[0], **lengths, **groups, **aggregates}
 
     def operator(self, incoming: Schema) -> Operator:
         """Time windows or sessions over the aggregates."""

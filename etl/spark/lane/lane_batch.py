@@ -15,8 +15,8 @@ from etl.api import ALWAYS, BatchId, Clock, Operator, Schema, StatefulStep
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
-from etl.spark.partitions import with_actual_types
 from etl.spark.lane.part_tasks import NextStage, PartTasks
+from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import NO_SEGMENT
 from etl.state.manifest import Manifest, Manifests, StageState, StateFile, span_of

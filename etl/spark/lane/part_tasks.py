@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from etl.api import OFFSET, BatchId, Schema, visible
+from etl.api import OFFSET, BatchId, Schema
 from etl.contract.state import Clock, StatefulStep
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
-from etl.plan.model import Branch, Segment, Watermark
+from etl.plan.model import Segment, Watermark
 from etl.receipts import Receipt
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
@@ -85,10 +85,7 @@ class PartTasks:
             lambda: self._results(number, remembered),
             Backoff(f"query {self.query.query!r}", context.stop_file),
         )
-        if following is None:
-            receipt = restartable.run_to_end()
-        else:
-            receipt = self._write_rows(restartable, following, number)
+        receipt = self._write_rows(restartable, following, number) if following else restartable.run_to_end()
         receipt.state = remembered.close()
         return receipt
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from etl.api import ComponentError, SparkStep, format_type
-from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes
+from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
+from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes, stages
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
@@ -58,6 +58,8 @@ def fingerprint(query: QueryPlan) -> Fingerprint:
     sources = {name: source.type for name, source in query.sources.items()}
     if query.frame is None:
         return {"sources": sources}
+    if query.on_state_lane:
+        return {"sources": sources, "reads": [], "stages": list(_stages(query))}
     reads = []
     for leaf in frame_sources(query.frame):
         if isinstance(leaf, Read):
@@ -65,6 +67,14 @@ def fingerprint(query: QueryPlan) -> Fingerprint:
         elif isinstance(leaf, Native) and leaf.source.streaming:
             reads.append({})
     return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode}
+
+
+def _stages(query: QueryPlan) -> Iterator[dict[str, Any]]:
+    """What each step on the state lane remembers."""
+    for stage in stages(query.frame):
+        step = stage.node.step
+        assert isinstance(step, StatefulStep)
+        yield {"step": step.type, **step.remembered(stage.node.incoming)}
 
 
 def _stateful(query: QueryPlan) -> dict[str, Any]:
@@ -111,6 +121,9 @@ def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...]) -> 
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
+        for before, after in zip(known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", []), strict=False):
+            if added := [name.removeprefix(OPTIONAL) for name in after.keys() - before.keys()]:
+                yield f"query {query.name!r} keeps its state; {_list(added)} of windows that are open now count from here on"
         new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
         if new:
             yield f"query {query.name!r} has gained {_list(new)}, which it reads from the start"
@@ -140,12 +153,28 @@ def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
             yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
+    if ("stages" in old) != ("stages" in new) and ("stateful" in old or "stateful" in new):
+        here, there = ("in Spark's checkpoint", "in files of its own")
+        yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
+        return
+    yield from _stage_changes(old.get("stages", []), new.get("stages", []))
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
     for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
         yield from _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
     if old.get("mode") != new.get("mode"):
         yield f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now"
+
+
+def _stage_changes(old: list[Fingerprint], new: list[Fingerprint]) -> Iterator[str]:
+    if len(old) != len(new):
+        yield f"it had {len(old)} stateful steps and has {len(new)} now"
+        return
+    for number, (before, after) in enumerate(zip(old, new, strict=True), 1):
+        for name in sorted(before.keys() | after.keys()):
+            is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
+            if before.get(name) != after.get(name) and not is_optional:
+                yield f"stateful step {number}: {name} was {before.get(name)!r} and is {after.get(name)!r} now"
 
 
 def _read_change(old: list[Any], new: list[Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,17 @@ class Aggregation:
         """Partial results of rows with the same groups and ``keys`` as one."""
         return group(rows, [*keys, *self.group_by], self.accumulators)
 
+    def concat(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Rows of several files. Those of a version of the pipeline that had not all aggregates have nulls for the others."""
+        rows = pa.concat_tables(tables, promote_options="default")
+        for name, one in self.accumulators.items():
+            for number, type_ in enumerate(one.types):
+                if f"{name}\0{number}" not in rows.column_names:
+                    rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
+        return rows
+
     def results(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.RecordBatch:
-        """The results of partial results: those for which ``having`` is true. Raises ComponentError where it cannot be computed."""
+        """The results of partial results: where ``having`` is true. Raises ComponentError if it cannot be computed."""
         edges = [pa.array(edge, pa.int64()).cast(pa.timestamp("us", "UTC")) for edge in (starts, ends)]
         found = finish(merged, self.accumulators)
         columns = [*edges, *(merged.column(name) for name in self.group_by), *(found[name] for name in self.accumulators)]

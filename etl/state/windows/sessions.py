@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import Clock, PaneSpan, PartRows
+from etl.api import AfterRun, Clock, PaneSpan, PartRows
 from etl.state.aggregates import group_rows
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
 
@@ -26,7 +25,11 @@ class Sessions:
 
     aggregation: Aggregation
     gap: int
-    after_run: ClassVar[Literal["rewritten"]] = "rewritten"
+
+    @property
+    def after_run(self) -> AfterRun:
+        """Closed sessions leave the state."""
+        return "rewritten"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -74,7 +77,7 @@ class Sessions:
         tables = [*kept.tables(), *arrived.tables()]
         if not tables:
             return
-        rows = self.combine(pa.concat_tables(tables))
+        rows = self.combine(self.aggregation.concat(tables))
         ends = rows.column(_END).to_numpy()
         closed = ends <= clock.now
         over = rows.filter(pa.array(closed))
@@ -97,5 +100,3 @@ def _running_maximum(values: Numbers, groups: Numbers) -> Numbers:
     rank[order] = np.arange(len(values))
     found: Numbers = values[order][np.maximum.accumulate(rank)]
     return found
-
-

@@ -1,7 +1,7 @@
 """Tumbling and sliding windows: partial results for each pane and group, merged when a window closes or has changed.
 
-A *pane* is the longest span that each window holds whole or not at all, so an event is aggregated once, however many windows it is
-in. Nothing is looked up while events arrive: their partial results are appended to the state as files.
+A *pane* is the longest span that each window holds whole or not at all: an event is aggregated once, however many windows
+hold it. Nothing is looked up while events arrive: their partial results are appended to the state as files.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, PANE, Clock, PaneSpan, PartRows
+from etl.api import ALWAYS, PANE, AfterRun, Clock, PaneSpan, PartRows
 from etl.state.aggregates import group
 from etl.state.aggregates.accumulator import MergedByFunctions
-from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
+from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 
 _CHANGED = "__changed"
 """Aggregate of partial results: 1 for a group of which some arrived in this micro-batch."""
@@ -53,7 +52,10 @@ class TimeWindows:
     on_change: bool = False
     """Whether each changed window has a result in each micro-batch, or one when it closes."""
 
-    after_run: ClassVar[Literal["arrived"]] = "arrived"
+    @property
+    def after_run(self) -> AfterRun:
+        """Partial results stay until their last window has closed."""
+        return "arrived"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ class TimeWindows:
         for end in self._closing(clock, min(by_pane), max(by_pane)):
             inside = [table for pane in range(end - self.size, end, self.pane) for table in by_pane.get(pane, ())]
             if inside:
-                yield self._results(self.aggregation.merge(pa.concat_tables(inside), ()), end)
+                yield self._results(self.aggregation.merge(self.aggregation.concat(inside), ()), end)
 
     def _changed(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The windows and groups that have new events."""
@@ -110,7 +112,7 @@ class TimeWindows:
             first = end - self.size
             now = [_marked(table, 1) for table in new if first <= table.column(PANE)[0].as_py() < end]
             old = [_marked(table, 0) for table in kept.tables(first, end)]
-            merged = group(pa.concat_tables([*now, *old]), self.keys, {**self.aggregation.accumulators, _CHANGED: _Mark()})
+            merged = group(self.aggregation.concat([*now, *old]), self.keys, {**self.aggregation.accumulators, _CHANGED: _Mark()})
             yield self._results(merged.filter(pc.equal(merged.column(f"{_CHANGED}\x000"), 1)), end)
 
     def _ends(self, pane: int) -> range:

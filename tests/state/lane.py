@@ -1,0 +1,72 @@
+"""Runs a stateful step over micro-batches as the state lane does, in this process and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import NEVER, OFFSET, Clock, Schema, StatefulStep
+from etl.state.manifest import StateFile, span_of
+from etl.state.row_files import PARTS, RowFolder, RowWriter
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Lane:
+    """A stateful step and its state. A row without an `OFFSET` only carries the event time."""
+
+    step: StatefulStep
+    incoming: Schema
+    folder: Path
+    clock: Clock = field(default_factory=Clock)
+    event_time: int = NEVER
+    kept: tuple[StateFile, ...] = ()
+    late: int = 0
+    batches: int = 0
+
+    def run(self, *splits: Sequence[Row]) -> list[Row]:
+        """The results of a micro-batch, whose splits are read by a task each."""
+        operator, number = self.step.operator(self.incoming), self.batches
+        arrived: list[StateFile] = []
+        for order, rows in enumerate(splits):
+            writer = RowWriter(operator, self.folder, f"rows-{number}-{order}", self.clock.now)
+            events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
+            latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"))).value
+            self.event_time = max(self.event_time, NEVER if latest is None else latest)
+            writer.add(events.filter(events.column(OFFSET).is_valid()))
+            arrived += writer.close()
+            self.late += writer.late
+        late = (self.step.event_time() or ("", None))[1]
+        assert late is not None
+        self.clock = Clock(self.clock.now, max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6)))
+        self.batches += 1
+        return self._run_parts(tuple(arrived))
+
+    def _run_parts(self, arrived: tuple[StateFile, ...]) -> list[Row]:
+        operator = self.step.operator(self.incoming)
+        if not operator.is_due(self.clock, span_of(arrived), span_of(self.kept)):
+            self.kept = self._alive((*self.kept, *arrived))
+            return []
+        remembered = RowWriter(operator, self.folder, f"rows-{self.batches}-state")
+        new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
+        results: list[Row] = []
+        for part in range(PARTS):
+            for found in operator.run(self.clock, new.part(part), old.part(part)):
+                if isinstance(found, pa.Table):
+                    remembered.add_rows(found)
+                else:
+                    results += found.to_pylist()
+        written = remembered.close()
+        after = {"arrived": (*self.kept, *arrived), "appended": (*self.kept, *written), "rewritten": written}
+        self.kept = self._alive(after[operator.after_run])
+        return results
+
+    def _alive(self, files: tuple[StateFile, ...]) -> tuple[StateFile, ...]:
+        operator = self.step.operator(self.incoming)
+        return tuple(file for file in files if not operator.is_over(file.last, self.clock.now))
