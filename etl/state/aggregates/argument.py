@@ -1,0 +1,67 @@
+"""The argument and the filter of an aggregate, evaluated over batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import ComponentError, Schema, cut
+from etl.expressions import CompiledExpression, Evaluation, analyse, compile_expression
+from etl.steps.aggregate_calls import TextPart
+
+_MAX_REASON = 500
+"""Characters of an expression's failure that a message shows."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """``x`` of ``sum(x) filter (where c)``."""
+
+    aggregate: str
+    """The text of the aggregate, for messages."""
+
+    type: pa.DataType
+    value: CompiledExpression | None
+    """None for ``*``."""
+
+    where: CompiledExpression | None
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """The events that meet the filter, without nulls; None if all do."""
+        if self.where is None:
+            return None
+        found = self.where(batch)
+        self._raise_failure(found, None)
+        return pc.fill_null(found.values.cast(pa.bool_()), False)
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The argument of each event, of the type ``type``; null for events that do not meet the filter."""
+        assert self.value is not None
+        mask, found = self.mask(batch), self.value(batch)
+        self._raise_failure(found, mask)
+        values = found.values if found.values.type == self.type else found.values.cast(self.type)
+        return values if mask is None else pc.if_else(mask, values, pa.scalar(None, self.type))
+
+    def _raise_failure(self, found: Evaluation, mask: pa.BooleanArray | None) -> None:
+        """Raise ComponentError if the expression failed for an event that counts, as Spark does."""
+        if found.failed is None or found.reasons is None:
+            return
+        reasons = found.reasons.filter(found.failed if mask is None else pc.and_(found.failed, mask))
+        if len(reasons):
+            hint = "use a try_ function such as try_cast, or a filter (where …) that leaves such events out"
+            raise ComponentError(f"aggregate {self.aggregate!r} failed for an event: {cut(str(reasons[0]), _MAX_REASON)}; {hint}")
+
+
+def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incoming: Schema) -> Argument | str:
+    """The argument, or the reason why Arrow cannot evaluate it."""
+    parts = [part for part in (value, where) if part is not None and part.text != "*"]
+    for part in parts:
+        reason = analyse(part.text, incoming).spark_reason
+        if reason:
+            return reason
+    condition = compile_expression(where.text, incoming) if where else None
+    if value.text == "*":
+        return Argument(aggregate, pa.null(), None, condition)
+    return Argument(aggregate, analyse(value.text, incoming).type, compile_expression(value.text, incoming), condition)

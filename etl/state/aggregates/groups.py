@@ -1,0 +1,102 @@
+"""Groups of rows with equal keys, whose partial results are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import format_type
+from etl.state.aggregates.accumulator import Accumulator, Grouping
+
+_ROW, _ALL = "\0row", "\0all"
+
+
+def column_names(accumulators: Mapping[str, Accumulator]) -> list[str]:
+    """The names of the columns of partial results."""
+    return [f"{name}\0{number}" for name, one in accumulators.items() for number in range(len(one.types))]
+
+
+def lift(batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
+    """One partial result per event, by column name."""
+    columns = [column for one in accumulators.values() for column in one.lift(batch)]
+    return dict(zip(column_names(accumulators), columns, strict=True))
+
+
+def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
+    """The results of the partial results of `group`, by the name of the aggregate."""
+    results = {}
+    for name, one in accumulators.items():
+        results[name] = one.finish([_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))])
+    return results
+
+
+def key_reason(type_: pa.DataType) -> str | None:
+    """Why rows cannot be grouped by values of this type, None if they can."""
+    return f"Arrow groups by no {format_type(type_)}" if pa.types.is_nested(type_) else None
+
+
+def group(table: pa.Table, keys: Sequence[str], accumulators: Mapping[str, Accumulator]) -> pa.Table:
+    """Merge the partial results of rows with equal keys; result: the keys, then the columns of partial results.
+
+    Null is a key of its own, NaN is one key, and -0.0 is the key 0.0. Without keys all rows are one group, and a table without
+    rows has none. One thread; what ``functions`` merge needs one pass of pyarrow's group_by.
+    """
+    names = column_names(accumulators)
+    functions = {column: function for column, function in zip(names, _functions(accumulators), strict=True) if function}
+    slow = [name for name, one in accumulators.items() if one.functions is None]
+    grouped = _aggregate(table, keys, functions, rows=bool(slow))
+    found = {name: grouped.column(name) for name in keys}
+    found |= {name: grouped.column(f"{name}_{function}") for name, function in functions.items()}
+    grouping = _grouping(grouped.column(f"{_ROW}_list")) if slow else None
+    for name in slow:
+        assert grouping is not None
+        parts = [f"{name}\0{number}" for number in range(len(accumulators[name].types))]
+        merged = accumulators[name].merge(grouping, [_whole(table.column(part)) for part in parts])
+        found |= dict(zip(parts, merged, strict=True))
+    return pa.table({name: found[name] for name in (*keys, *names)})
+
+
+def group_rows(table: pa.Table, keys: Sequence[str]) -> Grouping:
+    """The rows of each group of equal keys."""
+    return _grouping(_aggregate(table, keys, {}, rows=True).column(f"{_ROW}_list"))
+
+
+def _aggregate(table: pa.Table, keys: Sequence[str], functions: Mapping[str, str], rows: bool) -> pa.Table:
+    """A row per group: the keys, the results of functions by column, and the list of its row numbers if ``rows``."""
+    columns = {name: _key(table.column(name)) for name in keys} | {name: table.column(name) for name in functions}
+    if not keys:
+        columns[_ALL] = pa.array(np.zeros(len(table), np.int8))
+    if rows:
+        columns[_ROW] = pa.array(np.arange(len(table)))
+    wanted = [*functions.items(), *([(_ROW, "list")] if rows else [])]
+    return pa.table(columns).group_by(list(keys) or [_ALL], use_threads=False).aggregate(wanted)
+
+
+def _functions(accumulators: Mapping[str, Accumulator]) -> list[str | None]:
+    """The function that merges each column, None for columns that `Accumulator.merge` merges."""
+    return [function for one in accumulators.values() for function in (one.functions or [None] * len(one.types))]
+
+
+def _grouping(rows: pa.ChunkedArray) -> Grouping:
+    lists = _whole(rows)
+    return Grouping(lists.flatten().to_numpy(), lists.offsets.to_numpy().astype(np.int64))
+
+
+def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A key whose equal values have the same bits."""
+    if column.type == pa.string_view():
+        return column.cast(pa.string())
+    if not pa.types.is_floating(column.type):
+        return column
+    positive = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """One array of all chunks."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,71 @@
+"""Groups of equal keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from aggregate_events import SCHEMA, accumulators, at_once, events
+
+from etl.api import ComponentError
+from etl.state.aggregates import Grouping, accumulator, key_reason
+
+
+def test_null_and_nan_are_groups_and_both_zeros_are_one() -> None:
+    batch = pa.record_batch({"k": pa.array([0.0, math.nan, None, -0.0, -math.nan, None], pa.float64())})
+    schema = pa.schema([("k", pa.float64())])
+
+    found = at_once(batch, ["k"], accumulators(["count(*)"], schema))
+
+    assert found == {(0.0,): {"count(*)": 2}, ("NaN",): {"count(*)": 2}, (None,): {"count(*)": 2}}
+
+
+def test_without_keys_all_events_are_one_group_and_no_events_none() -> None:
+    batch, counting = events(5, 2, seed=3), accumulators(["count(*)", "sum(i)"])
+
+    assert at_once(batch, [], counting)[()]["count(*)"] == 5
+    assert at_once(batch[:0], [], counting) == {}
+
+
+def test_rows_of_a_grouping_are_in_the_order_of_groups() -> None:
+    grouping = Grouping.of(np.array([1, 0, 2, 1]), 3)
+
+    assert grouping.order.tolist() == [1, 0, 3, 2]
+    assert grouping.ends.tolist() == [0, 1, 3, 4]
+    assert grouping.ids.tolist() == [0, 1, 1, 2]
+
+
+def test_nested_keys_have_a_reason() -> None:
+    assert key_reason(pa.list_(pa.string())) == "Arrow groups by no array<string>"
+    assert key_reason(pa.string()) is None
+
+
+def test_an_event_whose_argument_cannot_be_computed_stops_the_run() -> None:
+    batch = events(10, 2, seed=3).set_column(SCHEMA.names.index("s"), "s", pa.array(["7", "x"] * 5))
+    text = "sum(cast(s as int))"
+
+    with pytest.raises(ComponentError, match=r"aggregate 'sum\(cast\(s as int\)\)' failed for an event: .*'x'"):
+        at_once(batch, ["g"], accumulators([text]))
+
+    filtered = f"{text} filter (where s <> 'x')"
+    assert at_once(batch, [], accumulators([filtered])) == {(): {filtered: 35}}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("min(whatever)", "the type of its values is unknown before the run"),
+        ("max(tags)", "Arrow compares no array<string>"),
+        ("sum(s)", "takes numbers"),
+        ("count(soundex(s))", "soundex() has no Arrow form"),
+    ],
+)
+def test_what_arrow_cannot_compute_has_a_reason(text: str, reason: str) -> None:
+    schema = pa.schema([*SCHEMA, ("whatever", pa.null()), ("tags", pa.list_(pa.string()))])
+
+    found = accumulator(text, schema, "time")
+
+    assert isinstance(found, str)
+    assert reason in found
