@@ -1,0 +1,123 @@
+"""State files: what is written is read, and a file that is not whole is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.state.key_hash import HASH
+from etl.state.state_files import DamagedStateError, StateFile, StateFileWriter, find, write_state_file
+
+ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 5), st.none() | st.text(max_size=3)), min_size=1)
+
+
+def _written(path: Path, rows: list[tuple[int, int, int, str | None]], text: pa.DataType | None = None) -> StateFile:
+    parts, panes, hashes, texts = zip(*rows, strict=True)
+    table = pa.table({HASH: pa.array(hashes, pa.uint64()), "text": pa.array(texts, pa.string()).cast(text or pa.string())})
+    stat = write_state_file(path, table, np.array(parts), np.array(panes), durable=False)
+    assert stat == (len(rows), path.stat().st_size, min(panes), max(panes))
+    return StateFile(path)
+
+
+def _read_whole(path: Path) -> None:
+    file = StateFile(path)
+    for part in file.parts:
+        file.part(part)
+
+
+@settings(deadline=None)
+@given(rows=ROWS, first=st.integers(-3, 3), end=st.integers(-3, 3))
+def test_rows_are_read_by_part_and_pane(
+    rows: list[tuple[int, int, int, str | None]], first: int, end: int, tmp_path_factory
+) -> None:
+    path = tmp_path_factory.mktemp("state") / "a"
+    file = _written(path, rows)
+
+    assert (file.rows, file.parts) == (len(rows), sorted({row[0] for row in rows}))
+    for part in range(5):
+        runs = list(file.runs(part, first, end))
+        panes = sorted({row[1] for row in rows if row[0] == part})
+        assert file.panes(part).tolist() == panes
+        assert [run.pane for run in runs] == [pane for pane in panes if first <= pane < end]
+        assert len(list(file.tables(part))) == len(panes)
+        for run in runs:
+            expected = sorted((row for row in rows if row[:2] == (part, run.pane)), key=lambda row: row[2])
+            assert run.rows.to_pylist() == [{HASH: row[2], "text": row[3]} for row in expected]
+
+
+@pytest.mark.parametrize("type_", [pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_views_and_dictionaries_are_stored_as_values(type_: pa.DataType, tmp_path: Path) -> None:
+    file = _written(tmp_path / "a", [(0, 0, 1, "a text that is longer than a view"), (1, 0, 2, None)], type_)
+
+    assert [run.rows.column("text").to_pylist() for part in (0, 1) for run in file.runs(part)] == [
+        ["a text that is longer than a view"],
+        [None],
+    ]
+    assert file.schema.field("text").type == pa.string()
+
+
+def test_the_schema_keeps_its_metadata_and_any_reader_of_arrow_can_read_the_rows(tmp_path: Path) -> None:
+    table = pa.table({"n": [3, 1, 2]}).replace_schema_metadata({"seed": "7"})
+    write_state_file(tmp_path / "a", table, np.array([1, 0, 1]), np.array([0, 0, 0]), durable=True)
+
+    with pa.memory_map(str(tmp_path / "a")) as file:
+        assert pa.ipc.open_stream(file).read_all().to_pydict() == {"n": [1, 3, 2]}
+    assert StateFile(tmp_path / "a").schema.metadata == {b"seed": b"7"}
+
+
+def test_a_file_without_rows_is_not_written(tmp_path: Path) -> None:
+    none = np.empty(0, np.int64)
+
+    assert write_state_file(tmp_path / "a", pa.table({"n": pa.array([], pa.int64())}), none, none, durable=True) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_writer_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), StateFileWriter(tmp_path / "a", pa.schema({"n": pa.int64()}), durable=False):
+        raise RuntimeError
+
+    assert not list(tmp_path.iterdir())
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1)))
+def test_hashes_are_found_where_they_are(stored: list[int], others: list[int]) -> None:
+    asked = sorted(stored + others)
+    rows = pa.record_batch({HASH: pa.array(sorted(stored), pa.uint64())})
+
+    low, high = find(rows, np.array(asked, np.uint64))
+
+    assert [sorted(stored)[a:b] for a, b in zip(low, high, strict=True)] == [[h] * stored.count(h) for h in asked]
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    _written(tmp_path / "a", [(0, 0, 1, "x"), (3, 7, 2, None)])
+    whole = (tmp_path / "a").read_bytes()
+
+    for size in range(len(whole)):
+        (tmp_path / "b").write_bytes(whole[:size])
+        with pytest.raises(DamagedStateError, match=r"state file .*/b is .*; restore the state folder"):
+            StateFile(tmp_path / "b")
+
+
+def test_a_file_with_any_byte_changed_is_refused(tmp_path: Path) -> None:
+    _written(tmp_path / "a", [(0, 0, 1, "x"), (3, 7, 2, None)])
+    whole = bytearray((tmp_path / "a").read_bytes())
+
+    for at in range(len(whole)):
+        whole[at] ^= 1 << at % 8
+        (tmp_path / "b").write_bytes(whole)
+        with pytest.raises(DamagedStateError, match="is "):
+            _read_whole(tmp_path / "b")
+        whole[at] ^= 1 << at % 8
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}\n" * 40])
+def test_a_foreign_file_is_refused(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "a").write_bytes(content)
+
+    with pytest.raises(DamagedStateError, match=r"is missing|is incomplete"):
+        StateFile(tmp_path / "a")
