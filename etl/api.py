@@ -50,7 +50,6 @@ from etl.types import TIMESTAMP, TypeName, format_type, parse_type
 
 __all__ = [
     "ALWAYS",
-    "AfterRun",
     "FILE",
     "FOLDER",
     "HIDDEN",
@@ -62,6 +61,7 @@ __all__ = [
     "OPTIONAL",
     "PANE",
     "TIMESTAMP",
+    "AfterRun",
     "ArrowStep",
     "BatchId",
     "Batching",

@@ -66,6 +66,10 @@ class Operator(Protocol):
         """Columns of prepared rows by which they are divided into parts."""
 
     @property
+    def hashed(self) -> bool:
+        """Whether rows get hashes of their keys and are sorted by them, so that `run` can look up keys."""
+
+    @property
     def after_run(self) -> AfterRun:
         """The state after a run."""
 

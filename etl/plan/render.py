@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from etl.api import ArrowStep, Schema, format_type, visible
 from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, Read, Segment, Stateful, StepNode, Union
-from etl.state.row_files import PARTS
+from etl.state.key_hash import PARTS
 
 
 def explained(plan: Plan) -> Iterator[str]:

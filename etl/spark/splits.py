@@ -102,7 +102,7 @@ class SplitReader:
         manifests = Manifests(self._query.state.rows(self._query.query))
         writer = RowWriter(
             step.operator(emitted_schema(self._read)),
-            manifests.folder,
+            manifests,
             f"rows-{batch:012d}-0-{task.order:06d}",
             manifests.read(batch - 1).stage(0).watermark,
         )

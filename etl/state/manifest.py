@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, replace_file
 from etl.contract.state import NEVER, PaneSpan
+from etl.state.key_hash import new_seed
 
 KEPT_VERSIONS = 3
 """Manifests that are kept: the last one, and those from which a micro-batch that runs again may start."""
 
 
 @dataclass(frozen=True)
-class StateFile:
+class StateFileEntry:
     """A state file as a manifest names it."""
 
     name: str
@@ -25,6 +27,7 @@ class StateFile:
     last: int
     """Last pane."""
     rows: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class StageState:
     """The state of one step."""
 
     watermark: int = NEVER
-    files: tuple[StateFile, ...] = ()
+    files: tuple[StateFileEntry, ...] = ()
 
     @property
     def span(self) -> PaneSpan | None:
@@ -53,7 +56,7 @@ class Manifest:
         return self.stages[number] if number < len(self.stages) else StageState()
 
 
-def span_of(files: tuple[StateFile, ...]) -> PaneSpan | None:
+def span_of(files: tuple[StateFileEntry, ...]) -> PaneSpan | None:
     """The first and the last pane of all files."""
     return PaneSpan(min(file.first for file in files), max(file.last for file in files)) if files else None
 
@@ -63,6 +66,17 @@ class Manifests:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    @cached_property
+    def seed(self) -> int:
+        """The seed of this state's hashes, chosen when it is first asked for: by the driver, before tasks run."""
+        path = self.folder / "seed.json"
+        known = read_seed(path)
+        if known is None:
+            known = new_seed()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps(known).encode(), sync_folder=True)
+        return known
 
     def read(self, batch: int) -> Manifest:
         """The state after a micro-batch, with which the next one starts; for -1 that of a new query.
@@ -95,6 +109,18 @@ class Manifests:
         return self.folder / f"manifest-{batch:012d}.json"
 
 
+def read_seed(path: Path) -> int | None:
+    """The seed in a file, None if there is no file. Raises ComponentError for a damaged one."""
+    try:
+        return int(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise ComponentError(f"state file {path} cannot be read ({error}): restore the state folder from a backup") from error
+
+
 def _parsed(value: Mapping[str, Any]) -> Manifest:
-    stages = [StageState(stage["watermark"], tuple(StateFile(**file) for file in stage["files"])) for stage in value["stages"]]
+    stages = [
+        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"])) for stage in value["stages"]
+    ]
     return Manifest(int(value["event_time"]), tuple(stages))

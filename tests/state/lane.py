@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NEVER, OFFSET, Clock, Schema, StatefulStep
-from etl.state.manifest import StateFile, span_of
-from etl.state.row_files import PARTS, RowFolder, RowWriter
+from etl.state.key_hash import PARTS
+from etl.state.manifest import Manifests, StateFileEntry, span_of
+from etl.state.row_files import RowFolder, RowWriter
 
 Row = dict[str, Any]
 
@@ -26,16 +27,16 @@ class Lane:
     folder: Path
     clock: Clock = field(default_factory=Clock)
     event_time: int = NEVER
-    kept: tuple[StateFile, ...] = ()
+    kept: tuple[StateFileEntry, ...] = ()
     late: int = 0
     batches: int = 0
 
     def run(self, *splits: Sequence[Row]) -> list[Row]:
         """The results of a micro-batch, whose splits are read by a task each."""
         operator, number = self.step.operator(self.incoming), self.batches
-        arrived: list[StateFile] = []
+        arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
-            writer = RowWriter(operator, self.folder, f"rows-{number}-{order}", self.clock.now)
+            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now)
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
             latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"))).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
@@ -48,12 +49,12 @@ class Lane:
         self.batches += 1
         return self._run_parts(tuple(arrived))
 
-    def _run_parts(self, arrived: tuple[StateFile, ...]) -> list[Row]:
+    def _run_parts(self, arrived: tuple[StateFileEntry, ...]) -> list[Row]:
         operator = self.step.operator(self.incoming)
         if not operator.is_due(self.clock, span_of(arrived), span_of(self.kept)):
             self.kept = self._alive((*self.kept, *arrived))
             return []
-        remembered = RowWriter(operator, self.folder, f"rows-{self.batches}-state")
+        remembered = RowWriter(operator, Manifests(self.folder), f"rows-{self.batches}-state")
         new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
         results: list[Row] = []
         for part in range(PARTS):
@@ -67,6 +68,6 @@ class Lane:
         self.kept = self._alive(after[operator.after_run])
         return results
 
-    def _alive(self, files: tuple[StateFile, ...]) -> tuple[StateFile, ...]:
+    def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator = self.step.operator(self.incoming)
         return tuple(file for file in files if not operator.is_over(file.last, self.clock.now))

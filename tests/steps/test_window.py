@@ -19,9 +19,11 @@ from etl.api import TIMESTAMP, Schema
 from etl.expressions import quoted
 from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
+from state.lane import Lane
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Row = dict[str, Any]
 Results = list[list[Row]]
@@ -59,22 +61,47 @@ def window(**options: Any) -> Window:
 Stream = Callable[..., Results]
 
 
+@pytest.fixture(params=["lane", pytest.param("spark", marks=pytest.mark.spark)])
+def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
+    """Run a window over batches of events, each a micro-batch, on the state lane and on Spark."""
+    if request.param == "spark":
+        return _spark_stream(request.getfixturevalue("spark"), tmp_path)
+
+    def run(step: Window, *batches: Iterable[Row], incoming: Schema = SCHEMA) -> Results:
+        assert step.lane_reason(incoming) is None
+        lane = Lane(step, incoming, tmp_path / "state")
+        return [lane.run(list(batch)) for batch in batches]
+
+    return run
+
+
 @pytest.fixture
-def stream(spark: SparkSession, tmp_path: Path) -> Stream:
-    """Run a window over batches of events, each a micro-batch, under the watermark that the engine sets."""
+def spark_stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    """Run a window on Spark."""
+    return _spark_stream(spark, tmp_path)
+
+
+def _spark_stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    """Run a window over batches of events under the watermark that the engine sets."""
 
     def run(
-        step: Window, *batches: Iterable[Row], before: Callable[[DataFrame], DataFrame] = fence, columns: str = COLUMNS
+        step: Window,
+        *batches: Iterable[Row],
+        before: Callable[[DataFrame], DataFrame] = fence,
+        incoming: Schema = SCHEMA,
     ) -> Results:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
         field, late = step.event_time()
-        events = _frames(spark, tmp_path / "in", batches, columns)
+        schema = from_arrow_schema(incoming.append(pa.field("_offset", pa.int64())))
+        events = _frames(spark, tmp_path / "in", batches, schema)
         clocked = events.withWatermark(quoted(field), f"{late.total_seconds()} seconds")
         return _collected(step.apply(before(clocked)), step.output_mode(), tmp_path / "checkpoint")
 
     return run
 
 
-def _frames(spark: SparkSession, folder: Path, batches: Iterable[Iterable[Row]], columns: str) -> DataFrame:
+def _frames(spark: SparkSession, folder: Path, batches: Iterable[Iterable[Row]], columns: str | StructType) -> DataFrame:
     folder.mkdir()
     for number, batch in enumerate(batches):
         file = folder / f"{number:03d}.json"
@@ -110,7 +137,6 @@ EDGES = ("window_start", "window_end", "source.ip", "n")
 # ── Time ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.spark
 def test_tumbling_windows_close_by_the_watermark_and_drop_late_events(stream: Stream) -> None:
     step = window(size="1m", late="10s", group_by=["source.ip"])
 
@@ -127,7 +153,6 @@ def test_tumbling_windows_close_by_the_watermark_and_drop_late_events(stream: St
     assert rows(results, *EDGES) == [(0, 60, "a", 3), (0, 60, None, 1), (60, 120, "a", 1), (60, 120, "b", 2)]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("more", [{}, {"users": "count(distinct user_name)"}], ids=["panes", "whole"])
 def test_sliding_windows_hold_an_event_once_each(stream: Stream, more: dict[str, str]) -> None:
     step = window(size="3m", slide="1m", group_by=["source.ip"], aggregates={"n": "count(*)", "port.most": "max(port)", **more})
@@ -141,7 +166,6 @@ def test_sliding_windows_hold_an_event_once_each(stream: Stream, more: dict[str,
     assert rows(results, *EDGES, "port.most") == expected
 
 
-@pytest.mark.spark
 def test_sessions_end_with_the_gap(stream: Stream) -> None:
     step = window(gap="30s", group_by=["source.ip"])
 
@@ -157,7 +181,6 @@ def test_sessions_end_with_the_gap(stream: Stream) -> None:
     assert rows(results, *EDGES) == [(0, 59, "a", 2), (10, 40, "b", 1), (100, 130, "a", 1)]
 
 
-@pytest.mark.spark
 def test_on_change_gives_each_changed_window_after_each_batch(stream: Stream) -> None:
     step = window(size="1m", group_by=["source.ip"], emit="on_change")
 
@@ -168,14 +191,14 @@ def test_on_change_gives_each_changed_window_after_each_batch(stream: Stream) ->
 
 
 @pytest.mark.spark
-def test_heartbeats_close_windows_and_are_not_counted(stream: Stream) -> None:
+def test_heartbeats_close_windows_and_are_not_counted(spark_stream: Stream) -> None:
     """Neither a filter in front of the window nor one on its group field behind it may hide them from the watermark."""
     step = window(size="1m", group_by=["source.ip"], having="source.ip = 'a'")
 
     def before(events: DataFrame) -> DataFrame:
         return fence(events).where("`source.ip` = 'a'")
 
-    results = stream(step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=before)
+    results = spark_stream(step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=before)
 
     assert [rows([batch], *EDGES) for batch in results if batch] == [[(0, 60, "a", 1)]]
 
@@ -186,10 +209,10 @@ def test_heartbeats_close_windows_and_are_not_counted(stream: Stream) -> None:
     [behind_watermark("`source.ip` = 'a'", "time"), "`source.ip` = 'a' or `_offset` is null"],
     ids=["behind", "passing"],
 )
-def test_a_filter_without_a_fence_can_spare_heartbeats(stream: Stream, predicate: str) -> None:
+def test_a_filter_without_a_fence_can_spare_heartbeats(spark_stream: Stream, predicate: str) -> None:
     step = window(size="1m", group_by=["source.ip"])
 
-    results = stream(
+    results = spark_stream(
         step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=lambda events: events.where(predicate)
     )
 
@@ -208,7 +231,6 @@ def test_a_window_can_follow_a_window(spark: SparkSession, tmp_path: Path) -> No
     assert rows(results, "window_start", "n", "groups") == [(0, 4, 3)]
 
 
-@pytest.mark.spark
 def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> None:
     step = window(time=None, size="1m", group_by=["source.ip"])
 
@@ -221,7 +243,7 @@ def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> Non
         [read(2, 61)],
         [read(None, 130)],
         [read(None, 131)],
-        columns=f"{ARRIVAL} timestamp, `source.ip` string, _offset bigint",
+        incoming=pa.schema([(ARRIVAL, TIMESTAMP), ("source.ip", pa.string())]),
     )
 
     assert rows(results, *EDGES) == [(0, 60, "a", 2), (60, 120, "a", 1)]
@@ -254,7 +276,6 @@ AGGREGATES = {
 }
 
 
-@pytest.mark.spark
 def test_every_aggregate_equals_python(stream: Stream) -> None:
     step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
     ports = [5, 1, None, 3, 2, 2, 4]

@@ -38,9 +38,7 @@ def _write_rows(
     assert task is not None
     manifests = Manifests(query.state.rows(query.query))
     watermark = manifests.read(batch.number - 1).stage(0).watermark
-    writer = RowWriter(
-        step.operator(incoming), manifests.folder, f"rows-{batch.number:012d}-0-{task.partitionId():06d}", watermark
-    )
+    writer = RowWriter(step.operator(incoming), manifests, f"rows-{batch.number:012d}-0-{task.partitionId():06d}", watermark)
     time, latest = (step.event_time() or ("",))[0], None
     with_offsets = OFFSET in names
     for batch in with_names(batches, names) if with_offsets else with_row_numbers(batches, names):

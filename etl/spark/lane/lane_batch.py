@@ -7,6 +7,7 @@ staged under the same names, and sinks that have them skip them.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ from etl.spark.lane.part_tasks import NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import NO_SEGMENT
-from etl.state.manifest import Manifest, Manifests, StageState, StateFile, span_of
-from etl.state.row_files import PARTS
+from etl.state.key_hash import PARTS
+from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, span_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -71,6 +72,7 @@ class LaneBatches:
 
     def __post_init__(self) -> None:
         self._manifests = Manifests(self.query.state.rows(self.query.query))
+        _ = self._manifests.seed  # chosen before tasks run
 
     def complete(self, context: SparkContext, batch: BatchId, read: Sequence[Receipt]) -> None:
         """Complete a micro-batch whose reading tasks gave these receipts."""
@@ -91,7 +93,9 @@ class LaneBatches:
             states.append(StageState(clock.now, tuple(files)))
             watermark = operator.watermark_after(clock.now)
         self.completion.complete(batch, receipts, [r for r in heads if r.part != NO_SEGMENT])
-        if not self.bounded:
+        if self.bounded:
+            shutil.rmtree(self._manifests.folder, ignore_errors=True)
+        else:
             self._manifests.write(batch.number, Manifest(event_time, tuple(states)))
 
     def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> Clock:
@@ -102,7 +106,13 @@ class LaneBatches:
         return Clock(before, max(before, now))
 
     def _run_parts(
-        self, context: SparkContext, batch: BatchId, number: int, clock: Clock, arrived: tuple[StateFile, ...], known: Manifest
+        self,
+        context: SparkContext,
+        batch: BatchId,
+        number: int,
+        clock: Clock,
+        arrived: tuple[StateFileEntry, ...],
+        known: Manifest,
     ) -> list[Receipt]:
         """Run a stage's step over its parts."""
         stage = self.stages[number]
@@ -114,7 +124,7 @@ class LaneBatches:
             step=stage.step,
             incoming=stage.incoming,
             clock=clock,
-            folder=self._manifests.folder,
+            state=self._manifests,
             arrived=arrived,
             kept=known.stage(number).files,
             segment=stage.segment,
@@ -133,8 +143,8 @@ class LaneBatches:
 
 
 def _state_after(
-    operator: Operator, kept: tuple[StateFile, ...], arrived: tuple[StateFile, ...], receipts: Sequence[Receipt]
-) -> tuple[StateFile, ...]:
+    operator: Operator, kept: tuple[StateFileEntry, ...], arrived: tuple[StateFileEntry, ...], receipts: Sequence[Receipt]
+) -> tuple[StateFileEntry, ...]:
     """The files of a step's state after its parts have run."""
     written = tuple(file for receipt in receipts for file in receipt.state)
     match operator.after_run:

@@ -18,8 +18,9 @@ from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
-from etl.state.manifest import StateFile
-from etl.state.row_files import PARTS, RowFolder, RowWriter
+from etl.state.key_hash import PARTS
+from etl.state.manifest import Manifests, StateFileEntry
+from etl.state.row_files import RowFolder, RowWriter
 
 RESULT_ROWS = 1 << 16
 """Most rows of a batch of results."""
@@ -46,9 +47,9 @@ class PartTasks:
     step: StatefulStep
     incoming: Schema
     clock: Clock
-    folder: Path
-    arrived: tuple[StateFile, ...]
-    kept: tuple[StateFile, ...]
+    state: Manifests
+    arrived: tuple[StateFileEntry, ...]
+    kept: tuple[StateFileEntry, ...]
     segment: Segment
     """The steps behind, and the sinks."""
     segment_number: int
@@ -72,7 +73,7 @@ class PartTasks:
 
     def _run(self, number: int) -> Receipt:
         context, following = self._context(number), self.following
-        remembered = RowWriter(self.step.operator(self.incoming), self.folder, self._file_name(number, "state"))
+        remembered = RowWriter(self.step.operator(self.incoming), self.state, self._file_name(number, "state"))
         restartable = RestartableSegment(
             lambda: SegmentRun(
                 self.segment,
@@ -92,7 +93,7 @@ class PartTasks:
     def _write_rows(self, restartable: RestartableSegment, following: NextStage, number: int) -> Receipt:
         """Write the results as rows for the step behind."""
         operator = following.step.operator(following.incoming)
-        writer = RowWriter(operator, self.folder, self._file_name(number, "rows"), following.watermark)
+        writer = RowWriter(operator, self.state, self._file_name(number, "rows"), following.watermark)
         for events in restartable:
             writer.add(events.filter(events.column(OFFSET).is_valid()))  # the last row carries the event time and is no event
         receipt = restartable.receipt
@@ -121,7 +122,7 @@ class PartTasks:
         """The results of the parts of a task, numbered in their order."""
         remembered.clear()
         operator = self.step.operator(self.incoming)
-        arrived, kept = RowFolder(self.folder, self.arrived), RowFolder(self.folder, self.kept)
+        arrived, kept = RowFolder(self.state.folder, self.arrived), RowFolder(self.state.folder, self.kept)
         row = 0
         for part in range(number, PARTS, self.tasks):
             for results in operator.run(self.clock, arrived.part(part), kept.part(part)):

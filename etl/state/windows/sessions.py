@@ -27,6 +27,11 @@ class Sessions:
     gap: int
 
     @property
+    def hashed(self) -> bool:
+        """Windows are merged, not looked up."""
+        return False
+
+    @property
     def after_run(self) -> AfterRun:
         """Closed sessions leave the state."""
         return "rewritten"

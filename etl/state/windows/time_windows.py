@@ -53,6 +53,11 @@ class TimeWindows:
     """Whether each changed window has a result in each micro-batch, or one when it closes."""
 
     @property
+    def hashed(self) -> bool:
+        """Windows are merged, not looked up."""
+        return False
+
+    @property
     def after_run(self) -> AfterRun:
         """Partial results stay until their last window has closed."""
         return "arrived"
