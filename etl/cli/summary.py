@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.cli.step_summary import step_summary
-from etl.plan.model import Plan
+from etl.plan.model import Plan, QueryPlan
 from etl.running.messages import count
 from etl.spark.reports.totals import SinkTotals, Totals
 
@@ -20,7 +20,7 @@ def summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
         for reason, events in reasons.items():
             yield f"  {source}: {_of(events, 'event')} dropped by its receiver: {reason}"
     for query in plan.queries:
-        yield from _spark_lines(query.name, totals)
+        yield from _query_lines(query, totals)
     width = max((len(name) for name in totals.sinks), default=0)
     for name, sink in totals.sinks.items():
         came = f"{count(sink.incoming)} in{_made(sink.made)}"
@@ -50,16 +50,19 @@ def _spooled(events: int) -> str:
     return f" {'+' if events > 0 else '-'} {count(abs(events))} spooled" if events else ""
 
 
-def _spark_lines(query: str, totals: Totals) -> Iterator[str]:
+def _query_lines(plan: QueryPlan, totals: Totals) -> Iterator[str]:
+    """For a query with state or with steps on Spark: what reaches them, and what they give."""
+    query, lane = plan.name, plan.on_state_lane
     counts = totals.to_spark.get(query)
     if counts is not None:
         results = totals.results.get(query, 0)
         yield (
-            f"  {query}: {count(counts.incoming)} in{_made(counts.made)} = {count(counts.left)} to Spark "
+            f"  {query}: {count(counts.incoming)} in{_made(counts.made)} = {count(counts.left)} to {'state' if lane else 'Spark'} "
             f"+ {count(counts.filtered)} filtered + {count(counts.dead)} dead; {_of(results, 'result')}"
         )
     if totals.late.get(query):
-        yield f"  {query}: {_of(totals.late[query], 'group')} of events came after their window had closed and were dropped"
+        what = _of(totals.late[query], "event") if lane else f"{_of(totals.late[query], 'group')} of events"
+        yield f"  {query}: {what} came after their window had closed and were dropped"
 
 
 def _of(number: int, thing: str) -> str:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from state.lane import Lane
 
 from etl.api import TIMESTAMP, Schema
 from etl.expressions import quoted
 from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
-from state.lane import Lane
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

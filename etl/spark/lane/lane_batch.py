@@ -16,6 +16,7 @@ from etl.api import ALWAYS, BatchId, Clock, Operator, Schema, StatefulStep
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
+from etl.spark.lane.compaction import MergeTask, files_to_merge
 from etl.spark.lane.part_tasks import NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
@@ -25,6 +26,10 @@ from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, 
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+
+ROWS_PER_TASK = 50_000
+"""Rows for which a further task is worth its start, about 45 ms of CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +94,8 @@ class LaneBatches:
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(context, batch, number, clock, arrived, known) if due else []
             after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
-            files = [file for file in after if not operator.is_over(file.last, clock.now)]
-            states.append(StageState(clock.now, tuple(files)))
+            files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
+            states.append(StageState(clock.now, self._merged(context, batch, number, files)))
             watermark = operator.watermark_after(clock.now)
         self.completion.complete(batch, receipts, [r for r in heads if r.part != NO_SEGMENT])
         if self.bounded:
@@ -116,7 +121,9 @@ class LaneBatches:
     ) -> list[Receipt]:
         """Run a stage's step over its parts."""
         stage = self.stages[number]
-        tasks = min(self.query.parallelism, PARTS)
+        kept = known.stage(number).files
+        rows = sum(file.rows for file in (*arrived, *kept))
+        tasks = max(1, min(self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
         work = PartTasks(
             query=self.query,
             batch=batch,
@@ -126,13 +133,26 @@ class LaneBatches:
             clock=clock,
             state=self._manifests,
             arrived=arrived,
-            kept=known.stage(number).files,
+            kept=kept,
             segment=stage.segment,
             segment_number=stage.segment_number,
             following=self._following(number, known),
             tasks=tasks,
         )
         return [Receipt.decode(one) for one in context.parallelize(range(tasks), tasks).mapPartitions(work).collect()]
+
+    def _merged(
+        self, context: SparkContext, batch: BatchId, number: int, files: tuple[StateFileEntry, ...]
+    ) -> tuple[StateFileEntry, ...]:
+        """The files of a stage's state, small ones merged when there are many."""
+        small = () if self.bounded else files_to_merge(files)
+        if not small:
+            return files
+        stage = self.stages[number]
+        name = f"rows-{batch.number:012d}-{number}-merged"
+        task = MergeTask(step=stage.step, incoming=stage.incoming, state=self._manifests, files=small, name=name)
+        [receipt] = context.parallelize([0], 1).mapPartitions(task).collect()
+        return (*Receipt.decode(receipt).rows, *(file for file in files if file not in small))
 
     def _following(self, number: int, known: Manifest) -> NextStage | None:
         if number + 1 == len(self.stages):
