@@ -55,9 +55,9 @@ def _query_lines(plan: QueryPlan, totals: Totals) -> Iterator[str]:
     query, lane = plan.name, plan.on_state_lane
     counts = totals.to_spark.get(query)
     if counts is not None:
-        results = totals.results.get(query, 0)
+        results, where = totals.results.get(query, 0), "state" if lane else "Spark"
         yield (
-            f"  {query}: {count(counts.incoming)} in{_made(counts.made)} = {count(counts.left)} to {'state' if lane else 'Spark'} "
+            f"  {query}: {count(counts.incoming)} in{_made(counts.made)} = {count(counts.left)} to {where} "
             f"+ {count(counts.filtered)} filtered + {count(counts.dead)} dead; {_of(results, 'result')}"
         )
     if totals.late.get(query):

@@ -15,6 +15,14 @@ def workers(driver: int) -> Iterator[int]:
             yield pid
 
 
+def jvms(driver: int) -> Iterator[int]:
+    """Yield the Java processes that a driver started."""
+    parents = dict(_processes())
+    for pid in parents:
+        if _command(pid).split(b"\0")[0].endswith(b"java") and driver in _above(pid, parents):
+            yield pid
+
+
 def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
     while pid in parents:
         pid = parents[pid]

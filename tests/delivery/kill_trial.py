@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from kill_processes import workers
+from kill_processes import jvms, workers
 from kill_setup import KillSetup
 from running import Engine, wait_for
 from servers.server import Server
@@ -36,7 +36,7 @@ MAX_KILL_DELAY_SECONDS = 0.8
 """The victim is killed within this time, in seconds, after a micro-batch with new events has begun."""
 STOP_SECONDS = 180.0
 
-Victim = Literal["driver", "worker", "server"]
+Victim = Literal["driver", "worker", "jvm", "server"]
 
 
 @dataclass
@@ -120,7 +120,7 @@ class Trial:
 
     def _victims(self) -> list[Victim]:
         """Return a victim for each run: each kind as often as the others, as far as possible."""
-        kinds: list[Victim] = ["server", "worker", "driver"] if self.restartable else ["worker", "driver"]
+        kinds: list[Victim] = ["worker", "driver", "jvm", *(["server"] if self.restartable else [])]
         self.random.shuffle(kinds)
         return [kinds[number % len(kinds)] for number in range(self.runs)]
 
@@ -154,7 +154,12 @@ class Trial:
     def _kill_victim(self, run: subprocess.Popen[bytes], victim: Victim) -> str:
         if run.poll() is not None:
             return f"had ended ({run.returncode}) before its {victim} was killed"
-        what = {"driver": self._kill_driver, "worker": self._kill_worker, "server": self._restart_server}[victim](run)
+        what = {
+            "driver": self._kill_driver,
+            "worker": self._kill_worker,
+            "jvm": self._kill_jvm,
+            "server": self._restart_server,
+        }[victim](run)
         if what:
             self.kills[victim] += 1
         return what or "no worker to kill"
@@ -172,6 +177,12 @@ class Trial:
         except (ProcessLookupError, IndexError):
             return ""
         return "worker killed"
+
+    def _kill_jvm(self, run: subprocess.Popen[bytes]) -> str:
+        for pid in jvms(run.pid):
+            os.kill(pid, signal.SIGKILL)
+            return "JVM killed"
+        return ""
 
     def _restart_server(self, run: subprocess.Popen[bytes]) -> str:
         fewest = min(self.restarts[name] for name in self.restartable)

@@ -1,4 +1,4 @@
-"""Merging small state files into larger ones, so that a step's state is a bounded number of files however many micro-batches run."""
+"""Merging small state files into larger ones, so that the number of files is bounded whatever the number of micro-batches."""
 
 from __future__ import annotations
 
