@@ -1,14 +1,14 @@
 """State files: rows of a step's state by part and pane, written once and then mapped.
 
 A state file is an Arrow IPC stream with a record batch for each part, followed by an index and a tail, which readers of Arrow
-do not read. Within a record batch rows are sorted by pane, and within a pane by `HASH` if there is such a column: the *run* of
+do not read. Within a record batch rows are sorted by pane, and within a pane by their hash if they have one: the *run* of
 a part and pane is a slice of the record batch. So ten thousand panes cost 16 bytes each, and no message of their own.
 
 | | |
 |---|---|
 | schema, record batches, end of stream | messages of Arrow, uncompressed, at multiples of 8 bytes |
 | index | int64: of each record batch its part, bytes, CRC-32 and number of runs; of each run its pane and its rows |
-| tail | sizes of schema and index, CRC-32 of the schema and of index and tail, `_MAGIC` |
+| tail | sizes of schema and index, CRC-32 of the schema and of index and tail, `MAGIC` |
 
 A file is written under a temporary name and renamed. Schema, index and tail are checked when a file is opened, a record batch
 when it is first read: a file that was cut or changed anywhere is refused.
@@ -16,7 +16,6 @@ when it is first read: a file that was cut or changed anywhere is refused.
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -26,21 +25,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from etl.api import ComponentError
-from etl.state.key_hash import HASH
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and behind the last one, microseconds since the epoch."""
 
-_MAGIC = b"SLSTATE1"
+MAGIC = b"SLSTATE1"
 """The last bytes; the digit is the version of the format, which includes that of the hashes of keys."""
 
-_TAIL = struct.Struct("<qqqII8s")
+TAIL = struct.Struct("<qqqII8s")
 """Bytes of the schema; record batches; runs; CRC-32 of the schema; CRC-32 of the index and of the tail before it; magic."""
 
-_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
 
 
@@ -48,99 +45,11 @@ class DamagedStateError(ComponentError):
     """A file is not a state file, or is not as it was written."""
 
 
-class StateFileStat(NamedTuple):
-    """What a manifest holds of a state file."""
-
-    rows: int
-    bytes: int
-    first_pane: int
-    last_pane: int
-
-
 class Run(NamedTuple):
     """Rows of one part and pane in one file."""
 
     pane: int
     rows: pa.RecordBatch
-
-
-def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileStat | None:
-    """Write rows of these parts and panes (int64[rows]) in any order; without rows nothing is written."""
-    if not len(rows):
-        return None
-    order = _order(parts, panes, rows)
-    parts, panes = parts[order], panes[order]
-    ordered = _storable(rows).take(pa.array(order))
-    with StateFileWriter(path, ordered.schema, durable) as writer:
-        begins = np.append(np.flatnonzero(np.append(True, parts[1:] != parts[:-1])), len(parts))
-        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-            writer.add(int(parts[begin]), ordered.slice(begin, end - begin), panes[begin:end])
-    return writer.stat
-
-
-class StateFileWriter:
-    """Writes a state file part by part; the file appears when the context ends without an exception.
-
-    ``durable`` waits until the disk has the file. Its name is on disk once the folder is synced, which writing the manifest
-    does. Raises OSError, for example for a full disk, and leaves nothing behind.
-    """
-
-    stat: StateFileStat
-
-    def __init__(self, path: Path, schema: pa.Schema, durable: bool) -> None:
-        self._path, self._durable, self._schema = path, durable, schema
-        self._temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-        self._batches: list[tuple[int, int, int, int]] = []
-        self._panes: list[Any] = []
-        self._counts: list[Any] = []
-
-    def __enter__(self) -> StateFileWriter:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._temporary.open("wb")
-        head = self._schema.serialize()
-        self._head = (head.size, zlib.crc32(head))
-        self._file.write(head)
-        return self
-
-    def add(self, part: int, rows: pa.Table, panes: Any) -> None:
-        """Add the rows of a part, sorted by pane and `HASH`; ``panes`` (int64[rows]) are theirs. Parts come in order."""
-        assert not self._batches or self._batches[-1][0] < part
-        message = _one_batch(rows).serialize()
-        begins = np.flatnonzero(np.append(True, panes[1:] != panes[:-1]))
-        self._panes.append(panes[begins])
-        self._counts.append(np.diff(np.append(begins, len(panes))))
-        self._batches.append((part, message.size, zlib.crc32(message), len(begins)))
-        self._file.write(message)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._finish()
-            self._file.close()
-            if kind is None:
-                self._temporary.rename(self._path)
-        except OSError:
-            kind = OSError
-            raise
-        finally:
-            if kind is not None:
-                self._file.close()
-                self._temporary.unlink(missing_ok=True)
-
-    def _finish(self) -> None:
-        """Write what follows the record batches."""
-        batches = np.array(self._batches, np.int64).reshape(-1, 4)
-        panes, counts = (np.concatenate([np.empty(0, np.int64), *arrays]) for arrays in (self._panes, self._counts))
-        index = b"".join(array.astype("<i8").tobytes() for array in (batches, panes, counts))
-        size, head_sum = self._head
-        tail = _TAIL.pack(size, len(batches), len(panes), head_sum, 0, _MAGIC)
-        checksum = zlib.crc32(tail, zlib.crc32(index))
-        self._file.write(_END_OF_STREAM + index + _TAIL.pack(size, len(batches), len(panes), head_sum, checksum, _MAGIC))
-        self._file.flush()
-        if self._durable:
-            os.fsync(self._file.fileno())
-        bounds = (int(panes.min()), int(panes.max())) if len(panes) else (0, 0)
-        self.stat = StateFileStat(int(counts.sum()), self._file.tell(), *bounds)
 
 
 class StateFile:
@@ -194,7 +103,7 @@ class StateFile:
             yield Run(int(panes[at]), self.part(part).slice(row, ends[at] - row))
 
     def part(self, part: int) -> pa.RecordBatch:
-        """All rows of a part that has some: run by run, each sorted by `HASH` if there is that column."""
+        """All rows of a part that has some: run by run, each sorted by their hash if they have one."""
         if part not in self._read:
             batch = self._index.batches[part]
             message = self._whole.slice(batch.begin, batch.size)
@@ -212,23 +121,23 @@ class StateFile:
 
     def _read_index(self) -> _Index:
         whole = self._whole
-        if whole.size < _TAIL.size:
+        if whole.size < TAIL.size:
             raise self._damaged("is incomplete")
-        tail = whole.slice(whole.size - _TAIL.size).to_pybytes()
-        schema_size, batches, runs, head_sum, checksum, magic = _TAIL.unpack(tail)
-        if magic != _MAGIC:
+        tail = whole.slice(whole.size - TAIL.size).to_pybytes()
+        schema_size, batches, runs, head_sum, checksum, magic = TAIL.unpack(tail)
+        if magic != MAGIC:
             raise self._damaged("is incomplete, or no state file of this version")
         size = 8 * (4 * batches + 2 * runs)
-        begin = whole.size - _TAIL.size - size
+        begin = whole.size - TAIL.size - size
         if batches < 0 or runs < 0 or not 0 <= schema_size <= begin:
             raise self._damaged("is damaged at its end")
         data = whole.slice(begin, size)
-        blank = _TAIL.pack(schema_size, batches, runs, head_sum, 0, magic)
+        blank = TAIL.pack(schema_size, batches, runs, head_sum, 0, magic)
         if zlib.crc32(blank, zlib.crc32(data)) != checksum:
             raise self._damaged("is damaged at its end")
         index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs)
         end = schema_size + sum(batch.size for batch in index.batches.values())
-        if end + len(_END_OF_STREAM) != begin or whole.slice(end, len(_END_OF_STREAM)).to_pybytes() != _END_OF_STREAM:
+        if end + len(END_OF_STREAM) != begin or whole.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
             raise self._damaged("is damaged in front of its index")
         if zlib.crc32(whole.slice(0, schema_size)) != head_sum:
             raise self._damaged("is damaged at its beginning")
@@ -267,45 +176,3 @@ class _Index:
             found[part] = _Batch(begin, size, checksum, run, run + count)
             begin, run = begin + size, run + count
         return cls(schema_size, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
-
-
-def find(rows: pa.RecordBatch, hashes: Any) -> tuple[Any, Any]:
-    """For rows sorted by `HASH`: the first row with each of some hashes and the row behind the last (int64[n] each).
-
-    ``hashes`` (uint64[n]) are sorted, so that neighbours are found in the same pages.
-    """
-    sorted_hashes = rows.column(HASH).to_numpy()
-    return np.searchsorted(sorted_hashes, hashes, "left"), np.searchsorted(sorted_hashes, hashes, "right")
-
-
-def _order(parts: Any, panes: Any, rows: pa.Table) -> Any:
-    """int64[rows]: row numbers sorted by part, pane and hash."""
-    distinct, codes = np.unique(panes, return_inverse=True)
-    codes = parts * len(distinct) + codes
-    if codes.max() <= np.iinfo(np.uint16).max:
-        codes = codes.astype(np.uint16)  # numpy sorts 16 bits in linear time
-    if HASH not in rows.column_names:
-        return np.argsort(codes, kind="stable")
-    by_hash = np.argsort(rows.column(HASH).to_numpy(), kind="stable")
-    return by_hash[np.argsort(codes[by_hash], kind="stable")]
-
-
-def _storable(rows: pa.Table) -> pa.Table:
-    """The rows without dictionaries and views: their values are stored, so that each record batch is whole."""
-    plain = [_plain_type(column.type) for column in rows.columns]
-    columns = [column if column.type == type_ else column.cast(type_) for column, type_ in zip(rows.columns, plain, strict=True)]
-    return pa.Table.from_arrays(columns, names=rows.column_names, metadata=rows.schema.metadata)
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    if pt.is_dictionary(type_):
-        return _plain_type(type_.value_type)
-    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(type_, type_)
-
-
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """The rows as one record batch. Raises ComponentError if a column has more than 2 GiB of text."""
-    batches = rows.combine_chunks().to_batches()
-    if len(batches) != 1:
-        raise ComponentError("one part of the state has more than 2 GiB of text in a field; leave out fields that are not needed")
-    return batches[0]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.state.key_hash import HASH
-from etl.state.state_files import DamagedStateError, StateFile, StateFileWriter, find, write_state_file
+from etl.state.state_file_writer import StateFileWriter, write_state_file
+from etl.state.state_files import DamagedStateError, StateFile
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 5), st.none() | st.text(max_size=3)), min_size=1)
 
@@ -80,16 +81,6 @@ def test_a_writer_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         raise RuntimeError
 
     assert not list(tmp_path.iterdir())
-
-
-@given(st.lists(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1)))
-def test_hashes_are_found_where_they_are(stored: list[int], others: list[int]) -> None:
-    asked = sorted(stored + others)
-    rows = pa.record_batch({HASH: pa.array(sorted(stored), pa.uint64())})
-
-    low, high = find(rows, np.array(asked, np.uint64))
-
-    assert [sorted(stored)[a:b] for a, b in zip(low, high, strict=True)] == [[h] * stored.count(h) for h in asked]
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""Kernels that find keys in rows sorted by hash, and decide which events of a key are its first ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from etl.columns.kernels import kernel, part
+
+_ALL_HASHES = 2.0**64
+
+
+@part
+def _bisected(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
+    """The first row from ``low`` to ``high`` whose hash is not less."""
+    while low < high:
+        middle = (low + high) >> 1
+        if sorted_hashes[middle] < hash_:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
+    """The first row from ``begin`` on whose hash is not less.
+
+    Hashes are evenly spread, so that the distance to ``begin`` is known but for its square root: the search widens from there.
+    """
+    rows = sorted_hashes.shape[0]
+    if begin >= rows or sorted_hashes[begin] >= hash_:
+        return begin
+    expected = np.int64(np.float64(hash_ - sorted_hashes[begin]) * (rows / _ALL_HASHES))
+    low, at, step = begin, min(begin + expected, rows - 1), np.int64(4)
+    if sorted_hashes[at] < hash_:
+        low = at + 1
+        while low + step < rows and sorted_hashes[low + step] < hash_:
+            low, step = low + step + 1, step * 2
+        return _bisected(sorted_hashes, hash_, low, min(low + step, rows))
+    high = at
+    while high - step > low and sorted_hashes[high - step] >= hash_:
+        high, step = high - step, step * 2
+    return _bisected(sorted_hashes, hash_, max(low, high - step), high)
+
+
+@kernel
+def find_rows(hashes: Any, sorted_hashes: Any, low: Any, high: Any) -> Any:
+    """int64[n] each: the first row with each hash and the row behind the last; ``hashes`` are sorted. Returns the rows found."""
+    at, total = np.int64(0), np.int64(0)
+    for query in range(hashes.shape[0]):
+        at = _lower_bound(sorted_hashes, hashes[query], at)
+        end = at
+        while end < sorted_hashes.shape[0] and sorted_hashes[end] == hashes[query]:
+            end += 1
+        low[query], high[query] = at, end
+        total += end - at
+    return total
+
+
+@kernel
+def matching_rows(hash2: Any, low: Any, high: Any, rows_hash2: Any, rows_value: Any, queries: Any, values: Any) -> Any:
+    """Of the rows found for each query those with the same second hash: the query's number and the row's value. Returns how
+    many there are."""
+    count = 0
+    for query in range(hash2.shape[0]):
+        for row in range(low[query], high[query]):
+            if rows_hash2[row] == hash2[query]:
+                queries[count], values[count] = query, rows_value[row]
+                count += 1
+    return count
+
+
+@kernel
+def choose_first(firsts: Any, times: Any, known_firsts: Any, known: Any, within: Any, passes: Any) -> None:
+    """bool[n]: which events pass, for times in order: none that is less than ``within`` from a time that passed.
+
+    Key k has the events from ``firsts[k]`` to ``firsts[k + 1]``, and its times that passed before are ``known`` from
+    ``known_firsts[k]`` to ``known_firsts[k + 1]``, in order.
+    """
+    for key in range(firsts.shape[0] - 1):
+        at, end = known_firsts[key], known_firsts[key + 1]
+        has_last, last = False, np.int64(0)
+        for event in range(firsts[key], firsts[key + 1]):
+            time = times[event]
+            while at < end and known[at] <= time:
+                if not has_last or known[at] > last:
+                    has_last, last = True, known[at]
+                at += 1
+            near = (has_last and time - last < within) or (at < end and known[at] - time < within)
+            passes[event] = not near
+            if not near:
+                has_last, last = True, time

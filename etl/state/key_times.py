@@ -1,0 +1,89 @@
+"""The first event of each key within a time, and the first few of each key: what `dedupe` and `throttle` decide.
+
+State rows are appended and never changed. Runs of them are sorted by `HASH`; a key can have rows in several runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.key_hash import HASH, HASH2
+from etl.state.key_search_kernel import choose_first, find_rows, matching_rows
+
+TIME, COUNT = "__time", "__count"
+"""Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
+
+
+class Groups(NamedTuple):
+    """Events in the order of their keys, and within a key of time; events of the same time keep their order."""
+
+    order: Any
+    """int64[n]: row numbers."""
+    firsts: Any
+    """int64[keys + 1]: where in that order the events of each key begin."""
+    hash: Any
+    """uint64[keys]: of each key, in order."""
+    hash2: Any
+
+    @classmethod
+    def of(cls, hashes: Any, times: Any) -> Groups:
+        """Group events by their keys' hashes (uint64[2, n])."""
+        order = np.lexsort((times, hashes[1], hashes[0]))
+        hash_, hash2 = hashes[0][order], hashes[1][order]
+        begins = (hash_[1:] != hash_[:-1]) | (hash2[1:] != hash2[:-1])
+        firsts = np.flatnonzero(np.append(True, begins)) if len(order) else np.empty(0, np.int64)
+        return cls(order, np.append(firsts, len(order)), hash_[firsts], hash2[firsts])
+
+
+def first_within(hashes: Any, times: Any, known: Sequence[pa.Table], within: int) -> Any:
+    """bool[n]: which events pass: those less than ``within`` from no event of their key that passed, earlier or later.
+
+    Events are decided in the order of their times, after those that passed before: the state rows ``known``. So of all events
+    that passed two of one key are never less than ``within`` apart, and each other event is that near to one that passed.
+    """
+    groups = Groups.of(hashes, times)
+    found, at = _values_of_keys(groups, known, TIME)
+    order = np.lexsort((at, found))
+    firsts = np.searchsorted(found[order], np.arange(len(groups.hash) + 1))
+    in_order, passes = np.empty(len(times), bool), np.empty(len(times), bool)
+    choose_first(groups.firsts, times[groups.order], firsts, at[order], np.int64(within), in_order)
+    passes[groups.order] = in_order
+    return passes
+
+
+def first_of_each(hashes: Any, times: Any, known: Sequence[pa.Table], limit: int) -> Any:
+    """bool[n]: which events pass: the earliest ones of each key, until ``limit`` of it have passed with those before."""
+    groups = Groups.of(hashes, times)
+    found, counts = _values_of_keys(groups, known, COUNT)
+    before = np.zeros(len(groups.hash), np.int64)
+    np.add.at(before, found, counts)
+    sizes = np.diff(groups.firsts)
+    rank = np.arange(len(times)) - np.repeat(groups.firsts[:-1], sizes)
+    passes = np.empty(len(times), bool)
+    passes[groups.order] = rank + np.repeat(before, sizes) < limit
+    return passes
+
+
+def counts_of(hashes: Any) -> tuple[Any, Any]:
+    """The distinct keys (uint64[2, keys]) of events and how many events each has (int64[keys])."""
+    groups = Groups.of(hashes, np.zeros(hashes.shape[1], np.int64))
+    return np.stack([groups.hash, groups.hash2]), np.diff(groups.firsts)
+
+
+def _values_of_keys(groups: Groups, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:
+    """For the state rows of these keys: the number of the key and the row's value (int64[m] each)."""
+    found = [_matches(groups, run, name) for run in known]
+    empty = np.empty(0, np.int64)
+    return np.concatenate([empty, *(keys for keys, _ in found)]), np.concatenate([empty, *(values for _, values in found)])
+
+
+def _matches(groups: Groups, run: pa.Table, name: str) -> tuple[Any, Any]:
+    low, high = np.empty((2, len(groups.hash)), np.int64)
+    total = find_rows(groups.hash, run.column(HASH).to_numpy(), low, high)
+    keys, values = np.empty((2, total), np.int64)
+    count = matching_rows(groups.hash2, low, high, run.column(HASH2).to_numpy(), run.column(name).to_numpy(), keys, values)
+    return keys[:count], values[:count]

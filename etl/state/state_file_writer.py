@@ -1,0 +1,137 @@
+"""Writing state files: rows of any order at once, or part by part."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from etl.api import ComponentError
+from etl.state.key_hash import HASH
+from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL
+
+
+class StateFileStat(NamedTuple):
+    """What a manifest holds of a state file."""
+
+    rows: int
+    bytes: int
+    first_pane: int
+    last_pane: int
+
+
+def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileStat | None:
+    """Write rows of these parts and panes (int64[rows]) in any order; without rows nothing is written."""
+    if not len(rows):
+        return None
+    order = _order(parts, panes, rows)
+    parts, panes = parts[order], panes[order]
+    ordered = _storable(rows).take(pa.array(order))
+    with StateFileWriter(path, ordered.schema, durable) as writer:
+        begins = np.append(np.flatnonzero(np.append(True, parts[1:] != parts[:-1])), len(parts))
+        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+            writer.add(int(parts[begin]), ordered.slice(begin, end - begin), panes[begin:end])
+    return writer.stat
+
+
+class StateFileWriter:
+    """Writes a state file part by part; the file appears when the context ends without an exception.
+
+    ``durable`` waits until the disk has the file. Its name is on disk once the folder is synced, which writing the manifest
+    does. Raises OSError, for example for a full disk, and leaves nothing behind.
+    """
+
+    stat: StateFileStat
+
+    def __init__(self, path: Path, schema: pa.Schema, durable: bool) -> None:
+        self._path, self._durable, self._schema = path, durable, schema
+        self._temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+        self._batches: list[tuple[int, int, int, int]] = []
+        self._panes: list[Any] = []
+        self._counts: list[Any] = []
+
+    def __enter__(self) -> StateFileWriter:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._temporary.open("wb")
+        head = self._schema.serialize()
+        self._head = (head.size, zlib.crc32(head))
+        self._file.write(head)
+        return self
+
+    def add(self, part: int, rows: pa.Table, panes: Any) -> None:
+        """Add the rows of a part, sorted by pane and `HASH`; ``panes`` (int64[rows]) are theirs. Parts come in order."""
+        assert not self._batches or self._batches[-1][0] < part
+        message = _one_batch(rows).serialize()
+        begins = np.flatnonzero(np.append(True, panes[1:] != panes[:-1]))
+        self._panes.append(panes[begins])
+        self._counts.append(np.diff(np.append(begins, len(panes))))
+        self._batches.append((part, message.size, zlib.crc32(message), len(begins)))
+        self._file.write(message)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._finish()
+            self._file.close()
+            if kind is None:
+                self._temporary.rename(self._path)
+        except OSError:
+            kind = OSError
+            raise
+        finally:
+            if kind is not None:
+                self._file.close()
+                self._temporary.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        """Write what follows the record batches."""
+        batches = np.array(self._batches, np.int64).reshape(-1, 4)
+        panes, counts = (np.concatenate([np.empty(0, np.int64), *arrays]) for arrays in (self._panes, self._counts))
+        index = b"".join(array.astype("<i8").tobytes() for array in (batches, panes, counts))
+        size, head_sum = self._head
+        tail = TAIL.pack(size, len(batches), len(panes), head_sum, 0, MAGIC)
+        checksum = zlib.crc32(tail, zlib.crc32(index))
+        self._file.write(END_OF_STREAM + index + TAIL.pack(size, len(batches), len(panes), head_sum, checksum, MAGIC))
+        self._file.flush()
+        if self._durable:
+            os.fsync(self._file.fileno())
+        bounds = (int(panes.min()), int(panes.max())) if len(panes) else (0, 0)
+        self.stat = StateFileStat(int(counts.sum()), self._file.tell(), *bounds)
+
+
+def _order(parts: Any, panes: Any, rows: pa.Table) -> Any:
+    """int64[rows]: row numbers sorted by part, pane and hash."""
+    distinct, codes = np.unique(panes, return_inverse=True)
+    codes = parts * len(distinct) + codes
+    if codes.max() <= np.iinfo(np.uint16).max:
+        codes = codes.astype(np.uint16)  # numpy sorts 16 bits in linear time
+    if HASH not in rows.column_names:
+        return np.argsort(codes, kind="stable")
+    by_hash = np.argsort(rows.column(HASH).to_numpy(), kind="stable")
+    return by_hash[np.argsort(codes[by_hash], kind="stable")]
+
+
+def _storable(rows: pa.Table) -> pa.Table:
+    """The rows without dictionaries and views: their values are stored, so that each record batch is whole."""
+    plain = [_plain_type(column.type) for column in rows.columns]
+    columns = [column if column.type == type_ else column.cast(type_) for column, type_ in zip(rows.columns, plain, strict=True)]
+    return pa.Table.from_arrays(columns, names=rows.column_names, metadata=rows.schema.metadata)
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(type_):
+        return _plain_type(type_.value_type)
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(type_, type_)
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """The rows as one record batch. Raises ComponentError if a column has more than 2 GiB of text."""
+    batches = rows.combine_chunks().to_batches()
+    if len(batches) != 1:
+        raise ComponentError("one part of the state has more than 2 GiB of text in a field; leave out fields that are not needed")
+    return batches[0]
