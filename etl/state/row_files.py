@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from etl.api import ALWAYS, NEVER, PANE, Operator
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.state_files import StateFile, write_state_file
+from etl.state.state_file_writer import write_state_file
+from etl.state.state_files import StateFile
 
 ROWS_IN_MEMORY = 1 << 19
 """Prepared rows of a task that are held before they are combined, and written where that makes them not much fewer."""
@@ -61,9 +63,12 @@ class RowWriter:
 
     def _write(self) -> None:
         name, rows = f"{self._name}-{len(self._files)}", self._held[0]
-        hashes = key_hashes(rows, self._operator.keys, self._state.seed)
-        if self._operator.hashed and HASH not in rows.column_names:
-            rows = rows.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
+        if HASH in rows.column_names:  # rows of state, whose keys are not stored
+            hashes = np.stack([rows.column(half).to_numpy() for half in (HASH, HASH2)])
+        else:
+            hashes = key_hashes(rows, self._operator.keys, self._state.seed)
+            if self._operator.hashed:
+                rows = rows.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
         panes = rows.column(PANE).to_numpy()
         stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, durable=True)
         if stat is not None:
