@@ -28,10 +28,6 @@ from etl.api import (
     visible,
 )
 from etl.expressions import analyse, compile_expression, quoted, register, schema_of
-from etl.state.aggregates import accumulator, key_reason
-from etl.state.windows.aggregation import Aggregation
-from etl.state.windows.sessions import Sessions
-from etl.state.windows.time_windows import TimeWindows
 from etl.steps.aggregates import Aggregate, check_aggregate
 from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
 
@@ -172,6 +168,8 @@ class Window(SparkStep, StatefulStep):
 
     def lane_reason(self, incoming: Schema) -> str | None:
         """What Arrow cannot group by, aggregate or compare."""
+        from etl.state.aggregates import accumulator, key_reason
+
         for name in self.group_by:
             if reason := key_reason(incoming.field(name).type):
                 return f"{name}: {reason}"
@@ -191,6 +189,11 @@ class Window(SparkStep, StatefulStep):
 
     def operator(self, incoming: Schema) -> Operator:
         """Time windows or sessions over the aggregates."""
+        from etl.state.aggregates import accumulator
+        from etl.state.windows.aggregation import Aggregation
+        from etl.state.windows.sessions import Sessions
+        from etl.state.windows.time_windows import TimeWindows
+
         time, fields = self.event_time()[0], self.fields(incoming)
         found = {name: accumulator(text, incoming, time) for name, text in self.aggregates.items()}
         accumulators = {name: one for name, one in found.items() if not isinstance(one, str)}
