@@ -37,12 +37,13 @@ class Argument:
         return pc.fill_null(found.values.cast(pa.bool_()), False)
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The argument of each event, of the type ``type``; null for events that do not meet the filter."""
+        """The argument of each event; null for events that do not meet the filter. Of ``type``, unless that is unknown."""
         assert self.value is not None
         mask, found = self.mask(batch), self.value(batch)
         self._raise_failure(found, mask)
-        values = found.values if found.values.type == self.type else found.values.cast(self.type)
-        return values if mask is None else pc.if_else(mask, values, pa.scalar(None, self.type))
+        as_it_is = found.values.type == self.type or pa.types.is_null(self.type)
+        values = found.values if as_it_is else found.values.cast(self.type)
+        return values if mask is None else pc.if_else(mask, values, pa.scalar(None, values.type))
 
     def _raise_failure(self, found: Evaluation, mask: pa.BooleanArray | None) -> None:
         """Raise ComponentError if the expression failed for an event that counts, as Spark does."""

@@ -3,41 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
 from etl.state.aggregates.argument import Argument, read_argument
+from etl.state.aggregates.choices import Collect, First
 from etl.state.aggregates.extremes import Extreme
+from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
+from etl.state.aggregates.tallies import Distinct, Percentile
 from etl.steps.aggregate_calls import read_call
 from etl.steps.aggregates import check_aggregate
 
-Build = Callable[[Argument, pa.DataType], Accumulator]
+
+@dataclass(frozen=True)
+class Request:
+    """What an accumulator is made from."""
+
+    argument: Argument
+    parameter: str
+    """The text of the second argument; empty without one."""
+
+    result: pa.DataType
+    time: str
+    """The event time field."""
 
 
-def _sum(argument: Argument, result: pa.DataType) -> Accumulator:
-    return Sum(argument, sum_form(argument.type, result))
+@dataclass(frozen=True)
+class Function:
+    """How the accumulator of a function is made, and which values it takes.
+
+    ``any`` values may be of a type that is unknown before the run; ``typed`` ones have a type; of ``comparable`` ones Arrow
+    knows which are equal and which is greater.
+    """
+
+    takes: Literal["any", "typed", "comparable"]
+    make: Callable[[Request], Accumulator]
 
 
-def _average(argument: Argument, result: pa.DataType) -> Accumulator:
-    return Average(argument, sum_form(argument.type, result))
-
-
-_ANY: dict[str, Build] = {
-    "count": lambda argument, _: Count(argument),
-    "count_if": lambda argument, _: Count(argument, true_only=True),
+FUNCTIONS = {
+    "count": Function("any", lambda one: Count(one.argument)),
+    "count_if": Function("any", lambda one: Count(one.argument, true_only=True)),
+    "approx_count_distinct": Function("any", lambda one: DistinctEstimate(one.argument)),
+    "first": Function("typed", lambda one: First(one.argument, one.time)),
+    "last": Function("typed", lambda one: First(one.argument, one.time, last=True)),
+    "collect": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter))),
+    "count distinct": Function("comparable", lambda one: Distinct(one.argument)),
+    "sum": Function("comparable", lambda one: Sum(one.argument, sum_form(one.argument.type, one.result))),
+    "avg": Function("comparable", lambda one: Average(one.argument, sum_form(one.argument.type, one.result))),
+    "min": Function("comparable", lambda one: Extreme(one.argument, "min")),
+    "max": Function("comparable", lambda one: Extreme(one.argument, "max")),
+    "percentile": Function("comparable", lambda one: Percentile(one.argument, float(one.parameter))),
+    "approx_percentile": Function("comparable", lambda one: PercentileEstimate(one.argument, float(one.parameter))),
 }
-"""Functions that take values of any type."""
-
-_COMPARING: dict[str, Build] = {
-    "sum": _sum,
-    "avg": _average,
-    "min": lambda argument, _: Extreme(argument, "min"),
-    "max": lambda argument, _: Extreme(argument, "max"),
-}
-"""Functions that take numbers, or values that Arrow can compare."""
+"""Functions by name, as in `etl.steps.aggregate_functions.FUNCTIONS`."""
 
 
 def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
@@ -51,15 +74,18 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     errors = [finding.message for finding in checked.findings if finding.severity == "error"]
     if errors or isinstance(call, Finding):
         return errors[0]
-    build = _ANY.get(call.function) or _COMPARING.get(call.function)
-    if build is None:
-        return f"{call.function} has no accumulator yet"
+    function = FUNCTIONS[call.function]
     argument = read_argument(text, call.arguments[0], call.where, incoming_fields)
     if isinstance(argument, str):
         return argument
-    if call.function in _COMPARING and (pa.types.is_nested(argument.type) or pa.types.is_null(argument.type)):
-        unknown = pa.types.is_null(argument.type)
-        return (
-            "the type of its values is unknown before the run" if unknown else f"Arrow compares no {format_type(argument.type)}"
-        )
-    return build(argument, checked.type)
+    parameter = call.arguments[1].text if len(call.arguments) > 1 else ""
+    return _type_reason(argument.type, function) or function.make(Request(argument, parameter, checked.type, time))
+
+
+def _type_reason(type_: pa.DataType, function: Function) -> str | None:
+    """Why a function does not take values of a type, None if it does."""
+    if function.takes != "any" and pa.types.is_null(type_):
+        return "the type of its values is unknown before the run"
+    if function.takes == "comparable" and pa.types.is_nested(type_):
+        return f"Arrow compares no {format_type(type_)}"
+    return None

@@ -37,6 +37,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 }  # fmt: skip
 """Field → its type and values."""
 
+NUMBERS = ("y", "h", "i", "l", "f", "d", "p", "q", "w")
 GROUPED = pa.schema([("g", pa.int32()), ("time", TIMESTAMP), (OFFSET, pa.int64())])
 SCHEMA = pa.schema([*GROUPED, *((name, type_) for name, (type_, _) in VALUES.items()), ("c", pa.bool_())])
 
@@ -77,16 +78,21 @@ def partial(batch: pa.RecordBatch, keys: Sequence[str], by_name: Mapping[str, Ac
     return merged
 
 
-def at_once(batch: pa.RecordBatch, keys: Sequence[str], by_name: Mapping[str, Accumulator]) -> dict[Any, dict[str, Any]]:
+Results = dict[Any, dict[str, Any]]
+
+
+def at_once(
+    batch: pa.RecordBatch, keys: Sequence[str], by_name: Mapping[str, Accumulator], schema: pa.Schema = SCHEMA
+) -> Results:
     """Results of a batch that is not cut."""
-    return results(partial(batch, keys, by_name), keys, by_name)
+    return results(partial(batch, keys, by_name), keys, by_name, schema)
 
 
-def results(merged: pa.Table, keys: Sequence[str], by_name: Mapping[str, Accumulator]) -> dict[Any, dict[str, Any]]:
+def results(merged: pa.Table, keys: Sequence[str], by_name: Mapping[str, Accumulator], schema: pa.Schema = SCHEMA) -> Results:
     """Key → aggregate → result."""
     finished = finish(merged, by_name)
     for text, column in finished.items():
-        assert column.type == check_aggregate(text, SCHEMA).type, text
+        assert column.type == check_aggregate(text, schema).type, text
         column.validate(full=True)
     rows = zip(*(values(merged.column(name).combine_chunks()) for name in keys), strict=True) if keys else [()] * len(merged)
     columns = zip(*(values(column) for column in finished.values()), strict=True)
@@ -110,5 +116,21 @@ def _comparable(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-BySpark = Callable[[pa.RecordBatch, Sequence[str], Sequence[str]], dict[Any, dict[str, Any]]]
+def differences(ours: Mapping[Any, Any], theirs: Mapping[Any, Any], largest: float = 0) -> list[tuple[Any, ...]]:
+    """(Key, aggregate, our result, other result) where they differ.
+
+    Floating-point numbers may differ by the order of additions of numbers up to ``largest``.
+    """
+    assert ours.keys() == theirs.keys()
+    pairs = ((key, text, one, theirs[key][text]) for key, row in ours.items() for text, one in row.items())
+    return [pair for pair in pairs if not _same(*pair[2:], largest)]
+
+
+def _same(one: Any, other: Any, largest: float) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-14 * largest)
+    return bool(one == other)
+
+
+BySpark = Callable[[pa.RecordBatch, Sequence[str], Sequence[str]], Results]
 """Batch, keys, aggregates → results as those of `at_once`."""

@@ -1,0 +1,101 @@
+"""The value of one event of a group, and the values of its earliest events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import OFFSET
+from etl.state.aggregates.accumulator import Grouping, Numbers
+from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.lists import Elements, as_lists
+
+_LARGEST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class First:
+    """``first(x)``, ``last(x)``: columns are the event time, the offset and x; all null while no event has a value."""
+
+    argument: Argument
+    time: str
+    last: bool = False
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.int64(), pa.int64(), self.argument.type)
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        values = self.argument.values(batch)
+        return [*(_where_valid(values, column) for column in event_order(batch, self.time)), values]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        keys = [column.fill_null(0).to_numpy()[grouping.order] for column in columns[:2]]
+        candidates = columns[0].is_valid().to_numpy(zero_copy_only=False)[grouping.order]
+        rows = smallest_rows(grouping, candidates, [~key for key in keys] if self.last else keys)
+        return [column.take(pa.array(rows)) for column in columns]
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return columns[2]
+
+
+@dataclass(frozen=True)
+class Collect:
+    """``collect(x, n)``: columns are lists of event times, offsets and x, in this order and of at most n elements."""
+
+    argument: Argument
+    time: str
+    limit: int
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(pa.int64()), pa.list_(pa.int64()), pa.list_(self.argument.type))
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        values = self.argument.values(batch)
+        offsets, present = as_lists(values)
+        columns = [column.filter(values.is_valid()) for column in event_order(batch, self.time)]
+        return [pa.ListArray.from_arrays(offsets, column) for column in (*columns, present)]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        elements = Elements.of(grouping, columns)
+        times, offsets, _ = elements.columns
+        return elements.sort(times.to_numpy(), offsets.to_numpy()).first(self.limit).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return columns[2]
+
+
+def event_order(batch: pa.RecordBatch, time: str) -> list[pa.Array]:
+    """int64 columns by which events are ordered: microseconds of the event time, offset."""
+    times = batch.column(time)
+    unit = pa.timestamp("us", times.type.tz)
+    return [(times if times.type == unit else times.cast(unit, safe=False)).view(pa.int64()), batch.column(OFFSET)]
+
+
+def smallest_rows(grouping: Grouping, candidates: Numbers, keys: Sequence[Numbers]) -> Numbers:
+    """The candidate of each group with the smallest keys, the first key most significant; of a group without one, its first row.
+
+    ``candidates`` (bool) and ``keys`` (int64) are in the order of the grouping. Of equal ones the first row is taken.
+    """
+    starts = grouping.ends[:-1]
+    if not len(starts):
+        return starts
+    for key in keys:
+        numbers = np.where(candidates, key, _LARGEST)
+        candidates = candidates & (numbers == np.minimum.reduceat(numbers, starts)[grouping.ids])
+    hits = np.flatnonzero(candidates)
+    at = np.append(hits, len(candidates))[np.searchsorted(hits, starts)]
+    return grouping.order[np.where(at < grouping.ends[1:], at, starts)]
+
+
+def _where_valid(values: pa.Array, column: pa.Array) -> pa.Array:
+    return pc.if_else(values.is_valid(), column, pa.scalar(None, pa.int64())) if values.null_count else column

@@ -1,0 +1,137 @@
+"""Approximate aggregates in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.aggregates.accumulator import Grouping, Numbers
+from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
+from etl.state.aggregates.tallies import distinct_elements, group_totals
+
+HASHES = 512
+"""Hashes that a count of distinct values keeps (4 KB): the count is exact below, else its standard error is 4.4 % of it."""
+
+RANKS = 1024
+"""Values that each level of a percentile holds at most: with fewer the percentile is exact, else its rank is off by 0.5 % of the
+events or less in 99 of 100 cases. All levels hold some 3,000 values at most."""
+
+_SHRINK = 2 / 3
+"""Capacity of a level of values in proportion to the level above."""
+
+_LEAST = 8
+"""Capacity of a level at least."""
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class DistinctEstimate:
+    """``approx_count_distinct(x)``: a list of the smallest `HASHES` distinct hashes (bottom-k sketch).
+
+    With the largest of k hashes at the share u of their range, the estimate is (k - 1) / u; its standard error is 1 / √(k - 2).
+    """
+
+    argument: Argument
+
+    types = (pa.list_(pa.uint64()),)
+    functions = None
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        from etl.state.key_hash import key_hashes
+
+        values = self.argument.values(batch)
+        offsets, present = as_lists(values)
+        hashes = key_hashes(pa.table({"value": present}), ["value"])[0]
+        return [pa.ListArray.from_arrays(offsets, pa.array(hashes))]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        elements = distinct_elements(Elements.of(grouping, columns))
+        return elements.sort(elements.columns[0].to_numpy()).first(HASHES).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        elements = Elements.of_results(columns)
+        ends, hashes = elements.ends(), elements.columns[0].to_numpy()
+        counts = np.diff(ends)
+        full = counts == HASHES
+        largest = np.ones(len(counts))
+        largest[full] = (hashes[ends[1:][full] - 1].astype(np.float64) + 1) / 2.0**64
+        return pa.array(np.where(full, np.rint((HASHES - 1) / largest), counts).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class PercentileEstimate:
+    """``approx_percentile(x, share)``: lists of values and of their levels; a value of level h stands for 2**h events.
+
+    Where a level has more values than it holds, every second one in their order goes up a level (KLL sketch: Karnin, Lang,
+    Liberty, "Optimal Quantile Approximation in Streams", 2016). Odd or even ones, a hash of the level's values decides, so that
+    a batch that runs again gives the same.
+    """
+
+    argument: Argument
+    share: float
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.argument.type), pa.list_(pa.int8()))
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        offsets, values = as_lists(self.argument.values(batch))
+        return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 0, pa.int8())]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        elements = Elements.of(grouping, columns)
+        if np.diff(elements.ends()).max(initial=0) <= RANKS:
+            return elements.lists()
+        levels = elements.columns[1].to_numpy().copy()
+        kept = _compact(elements, order_keys(elements.columns[0]), levels)
+        values = elements.take(kept)
+        return Elements(values.groups, values.ids, [values.columns[0], pa.array(levels[kept])]).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """The value of rank ⌈share · n⌉, counted from 1, as Spark."""
+        elements = Elements.of_results(columns)
+        elements = elements.sort(order_keys(elements.columns[0]))
+        weights = np.int64(1) << elements.columns[1].to_numpy().astype(np.int64)
+        totals, before = group_totals(elements, weights)
+        rank = np.maximum(np.ceil(self.share * totals), 1)
+        at = np.searchsorted(np.cumsum(weights), before + rank, side="left")
+        return elements.columns[0].take(pa.array(at, mask=totals == 0))
+
+
+def _compact(elements: Elements, keys: Numbers, levels: Numbers) -> Numbers:
+    """The numbers of the elements that remain, after changing ``levels`` of those that went up."""
+    kept = np.ones(len(levels), bool)
+    top = np.zeros(elements.groups, np.int64)
+    np.maximum.at(top, elements.ids, levels)
+    level = 0
+    while level <= int(levels.max(initial=0)):
+        capacity = np.maximum(RANKS * _SHRINK ** np.maximum(top - level, 0), _LEAST)
+        rows = np.flatnonzero(kept & (levels == level))
+        counts = np.bincount(elements.ids[rows], minlength=elements.groups)
+        rows = rows[(counts > capacity)[elements.ids[rows]]]
+        if len(rows):
+            dropped, raised = _halve(elements.ids, keys, rows, level)
+            kept[dropped] = False
+            levels[raised] = level + 1
+        level += 1
+    return np.flatnonzero(kept)
+
+
+def _halve(ids: Numbers, keys: Numbers, rows: Numbers, level: int) -> tuple[Numbers, Numbers]:
+    """Of each pair of neighbours in the order of a group's values one is dropped, the other raised; an odd last one stays."""
+    rows = rows[np.lexsort((keys[rows], ids[rows]))]
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(ids[rows]) != 0)))
+    counts = np.diff(np.append(starts, len(rows)))
+    ordinal = np.arange(len(rows)) - np.repeat(starts, counts)
+    paired = ordinal < np.repeat(counts - counts % 2, counts)
+    sums = np.add.reduceat(keys[rows].astype(np.uint64) + np.uint64(level), starts)
+    coins = (((sums ^ (sums >> np.uint64(32))) * _MIX) >> np.uint64(63)).astype(np.int64)
+    raised = (ordinal + np.repeat(coins, counts)) % 2 == 0
+    return rows[paired & ~raised], rows[paired & raised]

@@ -1,0 +1,116 @@
+"""Aggregates of the distinct values of a group, each with its number of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.state.aggregates.accumulator import Grouping, Numbers
+from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.extremes import from_ordered_bits, ordered_bits
+from etl.state.aggregates.lists import Elements, as_lists, constant_lists
+
+_ID, _VALUE, _COUNT = "id", "value", "count"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """``count(distinct x)``: a list of the distinct values. NaN is one value, and -0.0 is 0.0."""
+
+    argument: Argument
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.argument.type),)
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return distinct_elements(Elements.of(grouping, columns)).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return pc.list_value_length(columns[0]).cast(pa.int64())
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """``percentile(x, share)``: lists of the distinct values, as bits in their order, and of their numbers of events."""
+
+    argument: Argument
+    share: float
+
+    types = (pa.list_(pa.int64()), pa.list_(pa.int64()))
+    functions = None
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        values = canonical(self.argument.values(batch).cast(pa.float64(), safe=False))
+        offsets, bits = as_lists(ordered_bits(values))
+        return [pa.ListArray.from_arrays(offsets, bits), constant_lists(offsets, 1, pa.int64())]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return counted_elements(Elements.of(grouping, columns)).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks the weighted mean of their values."""
+        elements = Elements.of_results(columns)
+        elements = elements.sort(elements.columns[0].to_numpy())
+        bits, counts = (column.to_numpy() for column in elements.columns)
+        totals, before = group_totals(elements, counts)
+        rank = np.maximum(totals - 1, 0) * self.share
+        low, high = np.floor(rank), np.ceil(rank)
+        ends = np.cumsum(counts)
+        below, above = (_value_at(bits, ends, before + at, totals > 0) for at in (low, high))
+        with np.errstate(invalid="ignore"):  # infinities
+            between = (high - rank) * below + (rank - low) * above
+        same = (low == high) | (below == above)
+        return pa.array(np.where(same, below, between), mask=totals == 0)
+
+
+def distinct_elements(elements: Elements) -> Elements:
+    """The distinct values of each group, of one column."""
+    table = pa.table({_ID: elements.ids, _VALUE: elements.columns[0]})
+    return _grouped(elements.groups, table.group_by([_ID, _VALUE], use_threads=False).aggregate([]), [_VALUE])
+
+
+def counted_elements(elements: Elements) -> Elements:
+    """The distinct values of each group with the sums of their counts; the columns are values and counts."""
+    table = pa.table({_ID: elements.ids, _VALUE: elements.columns[0], _COUNT: elements.columns[1]})
+    counted = table.group_by([_ID, _VALUE], use_threads=False).aggregate([(_COUNT, "sum")])
+    return _grouped(elements.groups, counted, [_VALUE, f"{_COUNT}_sum"])
+
+
+def canonical(values: pa.Array) -> pa.Array:
+    """Values of which equal ones have the same bits."""
+    if not pa.types.is_floating(values.type):
+        return values
+    positive = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), values.type), positive)
+
+
+def group_totals(elements: Elements, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """int64[groups]: the sum of the counts of each group, and of all groups before it."""
+    ends = elements.ends()
+    until = np.concatenate(([0], np.cumsum(counts)))[ends]
+    return np.diff(until), until[:-1]
+
+
+def _value_at(bits: Numbers, ends: Numbers, rank: Numbers, exists: Numbers) -> Numbers:
+    """float64[groups]: the value whose events have this rank, counted from 0 over all groups."""
+    at = np.searchsorted(ends, np.where(exists, rank, 0), side="right")
+    found = bits[at] if len(bits) else np.zeros(len(rank), np.int64)
+    values: Numbers = from_ordered_bits(pa.array(found)).to_numpy()
+    return values
+
+
+def _grouped(groups: int, table: pa.Table, columns: Sequence[str]) -> Elements:
+    """group_by gives groups in no particular order."""
+    ids = table.column(_ID).to_numpy()
+    elements = Elements(groups, ids, [table.column(name).combine_chunks() for name in columns])
+    return elements if (ids[1:] >= ids[:-1]).all() else elements.take(np.argsort(ids, kind="stable"))

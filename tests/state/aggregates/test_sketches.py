@@ -1,0 +1,63 @@
+"""Approximate counts and percentiles: exact while small, then within their errors, in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from aggregate_events import NUMBERS, VALUES, BySpark, accumulators, at_once, differences, events, partial, results
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etl.state.aggregates import group
+from etl.state.aggregates.sketches import HASHES, RANKS
+
+
+@pytest.mark.spark
+def test_small_groups_are_exact_as_those_of_spark(by_spark: BySpark) -> None:
+    batch = events(4000, 700, seed=5)
+    texts = [f"approx_count_distinct({field})" for field in VALUES] + ["approx_count_distinct(s) filter (where c)"]
+    fields = (*NUMBERS, "day", "ts", "tn")
+    texts += [f"approx_percentile({field}, {share})" for field in fields for share in (0, 0.05, 0.5, 0.95, 1)]
+
+    assert differences(at_once(batch, ["g"], accumulators(texts)), by_spark(batch, ["g"], texts)) == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 200_000), st.sampled_from(["distinct", "few", "sorted"]), st.integers(1, 30))
+def test_large_groups_are_within_the_errors(seed: int, rows: int, kind: str, cuts: int) -> None:
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(-(10**12), 10**12, rows) if kind != "few" else rng.integers(0, 700, rows)
+    numbers = np.sort(numbers) if kind == "sorted" else numbers
+    shares = (0.01, 0.5, 0.95)
+    by_name = accumulators(["approx_count_distinct(l)", *(f"approx_percentile(l, {share})" for share in shares)])
+
+    merged = None
+    for part in np.array_split(numbers, cuts):  # one by one, as micro-batches arrive
+        one = partial(pa.record_batch({"l": pa.array(part)}), [], by_name)
+        merged = one if merged is None else group(pa.concat_tables([merged, one]), [], by_name)
+
+    distinct, *percentiles = results(merged, [], by_name)[()].values()
+    true_count = len(np.unique(numbers))
+    assert abs(distinct - true_count) <= (0 if true_count < HASHES else 0.22 * true_count)  # 5 standard errors
+    ordered = np.sort(numbers)
+    for share, value in zip(shares, percentiles, strict=True):
+        low, high = np.searchsorted(ordered, value, "left") + 1, np.searchsorted(ordered, value, "right")
+        rank = max(1, np.ceil(share * rows))
+        assert low <= high, "a value that does not occur"
+        assert max(low - rank, rank - high, 0) <= (0 if rows <= RANKS else 0.01 * rows)
+
+
+def test_memory_is_bounded() -> None:
+    by_name = accumulators(["approx_count_distinct(l)", "approx_percentile(l, 0.5)"])
+    rng = np.random.default_rng(7)
+
+    merged = partial(pa.record_batch({"l": pa.array(rng.integers(0, 10**9, 100_000))}), [], by_name)
+    for _ in range(20):
+        one = partial(pa.record_batch({"l": pa.array(rng.integers(0, 10**9, 100_000))}), [], by_name)
+        merged = group(pa.concat_tables([merged, one]), [], by_name)
+
+    hashes, values, levels = (len(column.chunk(0)[0]) for column in merged.columns)
+    assert hashes == HASHES
+    assert values == levels
+    assert values <= 3.2 * RANKS
