@@ -67,6 +67,9 @@ class DistinctEstimate:
 class PercentileEstimate:
     """``approx_percentile(x, share)``: lists of values and of their levels; a value of level h stands for 2**h events.
 
+    The result is a value that occurs, and NaN is the greatest. Spark's differs there: it compares values as doubles, returns
+    integers and decimals of more than 15 digits rounded, and has no order for NaN.
+
     Where a level has more values than it holds, every second one in their order goes up a level (KLL sketch: Karnin, Lang,
     Liberty, "Optimal Quantile Approximation in Streams", 2016). Odd or even ones, a hash of the level's values decides, so that
     a batch that runs again gives the same.

@@ -58,7 +58,7 @@ class Percentile:
         return counted_elements(Elements.of(grouping, columns)).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks the weighted mean of their values."""
+        """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks on the line between their values."""
         elements = Elements.of_results(columns)
         elements = elements.sort(elements.columns[0].to_numpy())
         bits, counts = (column.to_numpy() for column in elements.columns)
@@ -68,7 +68,7 @@ class Percentile:
         ends = np.cumsum(counts)
         below, above = (_value_at(bits, ends, before + at, totals > 0) for at in (low, high))
         with np.errstate(invalid="ignore"):  # infinities
-            between = (high - rank) * below + (rank - low) * above
+            between = below + (rank - low) * (above - below)
         same = (low == high) | (below == above)
         return pa.array(np.where(same, below, between), mask=totals == 0)
 

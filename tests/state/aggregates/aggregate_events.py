@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.api import OFFSET, TIMESTAMP
 from etl.state.aggregates import Accumulator, accumulator, column_names, finish, group, lift
@@ -40,6 +41,15 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 NUMBERS = ("y", "h", "i", "l", "f", "d", "p", "q", "w")
 GROUPED = pa.schema([("g", pa.int32()), ("time", TIMESTAMP), (OFFSET, pa.int64())])
 SCHEMA = pa.schema([*GROUPED, *((name, type_) for name, (type_, _) in VALUES.items()), ("c", pa.bool_())])
+
+
+def without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events, with nulls for NaN."""
+    for name in ("f", "d"):
+        column = batch.column(name)
+        filled = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        batch = batch.set_column(batch.schema.names.index(name), batch.schema.field(name), filled)
+    return batch
 
 
 def events(rows: int, groups: int, seed: int) -> pa.RecordBatch:
@@ -113,6 +123,8 @@ def _comparable(value: Any) -> Any:
         return [_comparable(one) for one in value]
     if isinstance(value, dict):
         return {name: _comparable(one) for name, one in value.items()}
+    if isinstance(value, dt.datetime):  # Spark returns those of lists with a zone
+        return value.replace(tzinfo=None)
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from aggregate_events import NUMBERS, VALUES, BySpark, accumulators, at_once, differences, events, partial, results
+from aggregate_events import VALUES, BySpark, accumulators, at_once, differences, events, partial, results, without_nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,12 +18,24 @@ from etl.state.aggregates.sketches import HASHES, RANKS
 
 @pytest.mark.spark
 def test_small_groups_are_exact_as_those_of_spark(by_spark: BySpark) -> None:
-    batch = events(4000, 700, seed=5)
+    batch = without_nan(events(4000, 700, seed=5))
     texts = [f"approx_count_distinct({field})" for field in VALUES] + ["approx_count_distinct(s) filter (where c)"]
-    fields = (*NUMBERS, "day", "ts", "tn")
+    fields = ("y", "h", "i", "f", "d", "p", "day", "ts", "tn")  # values that a double holds: of others Spark returns neighbours
     texts += [f"approx_percentile({field}, {share})" for field in fields for share in (0, 0.05, 0.5, 0.95, 1)]
 
     assert differences(at_once(batch, ["g"], accumulators(texts)), by_spark(batch, ["g"], texts)) == []
+
+
+def test_percentiles_are_values_that_occur_and_nan_is_the_greatest() -> None:
+    columns = {
+        "l": pa.array([2**60 + 7, 2**60 + 6, None], pa.int64()),
+        "w": pa.array([Decimal("9" * 30 + "E-30"), None, None], pa.decimal128(30, 30)),
+        "d": pa.array([math.nan, -math.inf, 1.0], pa.float64()),
+    }
+
+    found = at_once(pa.record_batch(columns), [], accumulators([f"approx_percentile({name}, 1)" for name in columns]))
+
+    assert list(found[()].values()) == [2**60 + 7, Decimal("9" * 30 + "E-30"), "NaN"]
 
 
 @settings(max_examples=15, deadline=None)
