@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.api import ArrowStep, Schema, format_type, visible
-from etl.plan.model import Apply, Branch, Frame, Map, Native, Plan, QueryPlan, Read, Segment, Stateful, StepNode, Union
+from etl.plan.model import (
+    Apply,
+    Branch,
+    Frame,
+    Map,
+    Native,
+    Plan,
+    QueryPlan,
+    Read,
+    Segment,
+    Stateful,
+    StepNode,
+    Union,
+    spark_nodes,
+)
 from etl.state.key_hash import PARTS
 
 
@@ -26,7 +40,8 @@ def _query(query: QueryPlan) -> Iterator[str]:
         return
     kind = "keeps state" if query.stateful else "keeps no state"
     lane = query.on_state_lane
-    yield f"query {query.name}: {'Arrow, with state' if lane else f'Arrow → Spark ({kind}) → Arrow'}"
+    spark = " → Spark → Arrow" if any(spark_nodes(query.frame)) else ""
+    yield f"query {query.name}: {f'Arrow{spark}, keeps state in files' if lane else f'Arrow → Spark ({kind}) → Arrow'}"
     yield from _frame(query.frame, "  ")
     yield "  results, in tasks of the state's parts:" if lane else "  results, in tasks of Spark's partitions:"
     yield from _branch(query.segment.roots[""], query.segment, "    ")
@@ -54,7 +69,7 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
         yield f"{pad}union {below.gathers}" if below.gathers else f"{pad}branch {number}"
         yield from _branch(below, segment, pad + "  ")
     if branch.emits:
-        yield f"{pad}→ Spark"
+        yield f"{pad}→ the step behind"
 
 
 def _frame(frame: Frame, pad: str) -> Iterator[str]:

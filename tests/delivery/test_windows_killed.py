@@ -28,6 +28,8 @@ _AGGREGATES = "{first_n: min(n), last_n: max(n), n_sum: sum(n), n_count: count(*
 _MERGED = "{first_n: min(first_n), last_n: max(last_n), n_sum: sum(n_sum), n_count: sum(n_count)}"
 _TUMBLING = "{{type: window, time: time, size: {size}, late: 10m, group_by: [block, user_name], aggregates: {aggregates}}}"
 
+_TIME = "{type: timestamp, field: millis, target: time, formats: [unix_ms]}"
+
 WINDOWS = {
     "tumbling": [_TUMBLING.format(size="10s", aggregates=_AGGREGATES)],
     "sessions": [_TUMBLING.replace("size:", "gap:").format(size="2s", aggregates=_AGGREGATES)],
@@ -68,9 +70,9 @@ class WindowSetup(KillSetup):
     def pipeline(self, name: str) -> str:
         fields = (
             f'block: "n div {BLOCK}", user_name: "cast(n % {GROUPS} as string)", '
-            f'time: "timestamp_millis((n div {BLOCK}) * 10000 + n % {BLOCK} + 1700000000000)"'
+            f'millis: "(n div {BLOCK}) * 10000 + n % {BLOCK} + 1700000000000"'
         )
-        steps = [*self.input.steps, f"{{type: set, fields: {{{fields}}}}}", *self.windows]
+        steps = [*self.input.steps, f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.windows]
         return (
             f"name: {name}\n"
             f"sources:\n  source: {self.input.options}\n"

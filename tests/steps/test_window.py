@@ -105,9 +105,13 @@ def _frames(spark: SparkSession, folder: Path, batches: Iterable[Iterable[Row]],
     folder.mkdir()
     for number, batch in enumerate(batches):
         file = folder / f"{number:03d}.json"
-        file.write_text("\n".join(json.dumps(row, default=lambda t: t.isoformat()) for row in batch))
+        file.write_text("\n".join(json.dumps(row, default=_json_value) for row in batch))
         os.utime(file, (number, number))
     return spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def _json_value(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value.isoformat()
 
 
 def _collected(result: DataFrame, mode: str, checkpoint: Path) -> Results:
@@ -280,7 +284,7 @@ def test_every_aggregate_equals_python(stream: Stream) -> None:
     step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
     ports = [5, 1, None, 3, 2, 2, 4]
     users = ["u3", "u1", None, "u2", "u1", "u1", None]
-    events = [event(i, 30 - (i // 2), port=p, user_name=u, price=1.25) for i, (p, u) in enumerate(zip(ports, users, strict=True))]
+    events = [event(i, 30 - (i // 2), port=p, user_name=u, price=Decimal("1.25")) for i, (p, u) in enumerate(zip(ports, users, strict=True))]
     empty = [event(10 + i, i, None) for i in range(2)]
 
     results = stream(step, [*events[:3], *empty], events[3:], [heartbeat(61)], [heartbeat(62)])
