@@ -47,10 +47,10 @@ class PaneSpan:
 
 
 class PartRows(Protocol):
-    """Rows of one part in state files."""
+    """Rows of one or several parts in state files. A key is in one part."""
 
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file and pane."""
+        """The rows with ``first <= pane < end``, a table for each file, part and pane."""
 
 
 class Operator(Protocol):
@@ -83,7 +83,7 @@ class Operator(Protocol):
         """Whether the parts have to run in this micro-batch."""
 
     def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The results of one part as record batches, and rows for its state as tables."""
+        """The results of these parts as record batches, and rows for their state as tables."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether rows of this pane and earlier ones are needed no more."""

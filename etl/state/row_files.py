@@ -76,15 +76,15 @@ class RowWriter:
         self._held, self._rows = [], 0
 
 
-class PartOfFiles:
-    """The rows of one part in several files."""
+class PartsOfFiles:
+    """The rows of some parts in several files."""
 
-    def __init__(self, files: Sequence[StateFile], part: int) -> None:
-        self._files, self._part = files, part
+    def __init__(self, files: Sequence[StateFile], parts: Sequence[int]) -> None:
+        self._files, self._parts = files, parts
 
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file and pane."""
-        return [table for file in self._files for table in file.tables(self._part, first, end)]
+        return [table for file in self._files for part in self._parts for table in file.tables(part, first, end)]
 
 
 class RowFolder:
@@ -97,6 +97,6 @@ class RowFolder:
     def _files(self) -> list[StateFile]:
         return [StateFile(self._folder / name) for name in self._names]
 
-    def part(self, number: int) -> PartOfFiles:
-        """The rows of one part."""
-        return PartOfFiles(self._files, number)
+    def parts(self, *numbers: int) -> PartsOfFiles:
+        """The rows of some parts."""
+        return PartsOfFiles(self._files, numbers)

@@ -58,7 +58,7 @@ class Lane:
         new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
         results: list[Row] = []
         for part in range(PARTS):
-            for found in operator.run(self.clock, new.part(part), old.part(part)):
+            for found in operator.run(self.clock, new.parts(part), old.parts(part)):
                 if isinstance(found, pa.Table):
                     remembered.add_rows(found)
                 else:

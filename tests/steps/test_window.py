@@ -284,7 +284,10 @@ def test_every_aggregate_equals_python(stream: Stream) -> None:
     step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
     ports = [5, 1, None, 3, 2, 2, 4]
     users = ["u3", "u1", None, "u2", "u1", "u1", None]
-    events = [event(i, 30 - (i // 2), port=p, user_name=u, price=Decimal("1.25")) for i, (p, u) in enumerate(zip(ports, users, strict=True))]
+    events = [
+        event(i, 30 - (i // 2), port=p, user_name=u, price=Decimal("1.25"))
+        for i, (p, u) in enumerate(zip(ports, users, strict=True))
+    ]
     empty = [event(10 + i, i, None) for i in range(2)]
 
     results = stream(step, [*events[:3], *empty], events[3:], [heartbeat(61)], [heartbeat(62)])

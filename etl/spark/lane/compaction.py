@@ -43,7 +43,7 @@ class MergeTask:
             operator = self.step.operator(self.incoming)
             writer, folder = RowWriter(operator, self.state, self.name), RowFolder(self.state.folder, self.files)
             for part in range(PARTS):
-                tables = folder.part(part).tables()
+                tables = folder.parts(part).tables()
                 if tables:
                     writer.add_rows(operator.combine(pa.concat_tables(tables, promote_options="default")))
             yield Receipt("", "merged", number, NO_SEGMENT, rows=writer.close()).encode()

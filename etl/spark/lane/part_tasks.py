@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,9 @@ from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.row_files import RowFolder, RowWriter
+
+ROWS_AT_ONCE = 1 << 18
+"""Most rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
 
 RESULT_ROWS = 1 << 16
 """Most rows of a batch of results."""
@@ -118,14 +121,20 @@ class PartTasks:
             row_numbered=True,
         )
 
+    def _parts(self, number: int) -> list[Sequence[int]]:
+        """The parts of a task: at once if they are small, or one after the other."""
+        parts = range(number, PARTS, self.tasks)
+        rows = sum(file.rows for file in (*self.arrived, *self.kept)) // self.tasks
+        return [parts] if rows <= ROWS_AT_ONCE else [[part] for part in parts]
+
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
         """The results of the parts of a task, numbered in their order."""
         remembered.clear()
         operator = self.step.operator(self.incoming)
         arrived, kept = RowFolder(self.state.folder, self.arrived), RowFolder(self.state.folder, self.kept)
         row = 0
-        for part in range(number, PARTS, self.tasks):
-            for results in operator.run(self.clock, arrived.part(part), kept.part(part)):
+        for parts in self._parts(number):
+            for results in operator.run(self.clock, arrived.parts(*parts), kept.parts(*parts)):
                 if isinstance(results, pa.Table):
                     remembered.add_rows(results)
                     continue

@@ -14,6 +14,9 @@ from etl.api import PANE, ComponentError, Schema
 from etl.expressions import CompiledExpression
 from etl.state.aggregates import Accumulator, column_names, finish, group, lift
 
+SORTED_ROWS = 10_000
+"""Most results of a window that are sorted."""
+
 Numbers = np.ndarray[Any, Any]
 
 
@@ -52,7 +55,13 @@ class Aggregation:
         columns = [*edges, *(merged.column(name) for name in self.group_by), *(found[name] for name in self.accumulators)]
         arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.fields)
-        return batch if self.having is None else batch.filter(_met(self.having, batch))
+        return self._sorted(batch if self.having is None else batch.filter(_met(self.having, batch)))
+
+    def _sorted(self, results: pa.RecordBatch) -> pa.RecordBatch:
+        """Few results, which people may read, in the order of their windows and groups; many as they come."""
+        if results.num_rows > SORTED_ROWS:
+            return results
+        return results.sort_by([(name, "ascending") for name in (self.fields.names[1], *self.group_by)])
 
     @property
     def columns(self) -> list[str]:
