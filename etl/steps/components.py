@@ -10,6 +10,8 @@ COMPONENTS = (
     Entry("step", "rename", "etl.steps.rename:Rename"),
     Entry("step", "convert", "etl.steps.convert:Convert"),
     Entry("step", "window", "etl.steps.window:Window"),
+    Entry("step", "dedupe", "etl.steps.dedupe:Dedupe"),
+    Entry("step", "throttle", "etl.steps.throttle:Throttle"),
     Entry("step", "rules", "etl.steps.rules:Rules"),
     Entry("step", "correlate", "etl.steps.correlate:Correlate"),
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),

@@ -17,12 +17,13 @@ _BRANCHES = "give several streams the same `from`, each with a filter of its own
 _PARSERS = "a parser for the format: json, key_value, csv, grok, regex, dissect, syslog, timestamp …"
 
 _STEPS = {
-    "dedupe deduplicate dedup distinct unique fingerprint": "there is no such step yet; `window` with `group_by` gives one event "
-    "a key and time, and the sinks database (mode: upsert) and elasticsearch (id) write a key once",
+    "deduplicate dedup distinct unique fingerprint": "`dedupe` passes one event of each key within a time; the sinks database "
+    "(mode: upsert) and elasticsearch (id) write a key once",
     "join merge_streams temporal_join": "there is no join of two streams yet; `lookup` adds columns of a table",
     "union merge concat": "a stream reads several inputs: from: [a, b]",
     "route switch if case branch split_stream clone fork tee exclusive_route swimlanes": _BRANCHES,
-    "limit take head first sample throttle sampling rate_limit": "there is no such step; `filter` passes events by a condition, "
+    "rate_limit ratelimit": "`throttle` passes at most so many events of a key in a time",
+    "limit take head first sample sampling": "there is no such step; `filter` passes events by a condition, "
     "and `etl run --once` ends when all is read",
     "sort order order_by orderby": "a stream has no end to sort towards; sort where the events are stored",
     "mutate": "set (values), rename, convert (types), drop and keep (fields)",

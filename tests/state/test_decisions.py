@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.state.key_hash import HASH, HASH2, key_hashes
-from etl.state.key_times import COUNT, TIME, counts_of, first_of_each, first_within
+from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, first_within
 
 BATCHES = st.lists(st.lists(st.tuples(st.sampled_from(["a", "b", "", None]), st.integers(-30, 30)), max_size=12), max_size=5)
 
@@ -50,8 +50,8 @@ def test_as_many_events_of_a_key_pass_as_the_limit_says(batches: list, limit: in
     for batch in batches:
         hashes, times = _hashes([key for key, _ in batch]), np.array([time for _, time in batch], np.int64)
         passes = first_of_each(hashes, times, known, limit)
-        keys, counts = counts_of(hashes[:, passes])
-        known.append(_run(keys, COUNT, counts))
+        rows, counts = counts_of(hashes[:, passes])
+        known.append(_run(hashes[:, passes][:, rows], COUNT, counts))
 
         for row in np.argsort(times, kind="stable").tolist():
             assert passes[row] == (passed[batch[row][0]] < limit)

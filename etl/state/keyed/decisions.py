@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.state.key_hash import HASH, HASH2
-from etl.state.key_search_kernel import choose_first, find_rows, matching_rows
+from etl.state.keyed.kernels import choose_first, find_rows, matching_rows
 
 TIME, COUNT = "__time", "__count"
 """Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
@@ -69,9 +69,9 @@ def first_of_each(hashes: Any, times: Any, known: Sequence[pa.Table], limit: int
 
 
 def counts_of(hashes: Any) -> tuple[Any, Any]:
-    """The distinct keys (uint64[2, keys]) of events and how many events each has (int64[keys])."""
+    """For each distinct key of events (hashes uint64[2, n]): the number of one of its events, and how many there are."""
     groups = Groups.of(hashes, np.zeros(hashes.shape[1], np.int64))
-    return np.stack([groups.hash, groups.hash2]), np.diff(groups.firsts)
+    return groups.order[groups.firsts[:-1]], np.diff(groups.firsts)
 
 
 def _values_of_keys(groups: Groups, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:

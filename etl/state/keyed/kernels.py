@@ -92,3 +92,15 @@ def choose_first(firsts: Any, times: Any, known_firsts: Any, known: Any, within:
             passes[event] = not near
             if not near:
                 has_last, last = True, time
+
+
+@kernel
+def assign_spans(firsts: Any, times: Any, within: Any, starts: Any) -> None:
+    """int64[n]: the start of the span that each event is in, for times in order. A span starts at a key's first event that is
+    in no earlier span, and ends ``within`` later; key k has the events from ``firsts[k]`` to ``firsts[k + 1]``."""
+    for key in range(firsts.shape[0] - 1):
+        start = np.int64(0)
+        for event in range(firsts[key], firsts[key + 1]):
+            if event == firsts[key] or times[event] - start >= within:
+                start = times[event]
+            starts[event] = start

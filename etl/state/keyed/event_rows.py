@@ -1,0 +1,56 @@
+"""Events as rows for the parts of a keyed step, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import PANE, Schema
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import TIME
+from etl.state.windows.aggregation import event_times
+
+
+def prepare_rows(
+    events: pa.RecordBatch, fields: Schema, time: str, pane: int, oldest: int, more: Mapping[str, Any] | None = None
+) -> tuple[pa.Table, int]:
+    """Events → their fields, `TIME`, `PANE` (of so many microseconds) and further numbers of each; and how many are too old."""
+    times = event_times(events, time)
+    columns = {name: events.column(name) for name in fields.names if name in events.schema.names}
+    columns |= {PANE: pa.array(times - times % pane), TIME: pa.array(times)}
+    columns |= {name: pa.array(numbers) for name, numbers in (more or {}).items()}
+    rows = pa.table(columns)
+    late = times < oldest
+    lost = int(late.sum())
+    return (rows.filter(pa.array(~late)) if lost else rows), lost
+
+
+def whole(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several files as one table, with a chunk for each column."""
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
+def hashes_of(rows: pa.Table) -> Any:
+    """uint64[2, rows]"""
+    return np.stack([numbers(rows, HASH), numbers(rows, HASH2)])
+
+
+def numbers(rows: pa.Table, name: str) -> Any:
+    """The values of a column of numbers without nulls."""
+    return rows.column(name).to_numpy()
+
+
+def as_events(rows: pa.Table, fields: Schema) -> pa.RecordBatch:
+    """The events of rows, with the types of these fields."""
+    columns = [_column(rows, field) for field in fields]
+    return pa.RecordBatch.from_arrays(columns, names=fields.names)
+
+
+def _column(rows: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in rows.column_names:
+        return pa.nulls(len(rows), field.type)
+    column = rows.column(field.name).combine_chunks()
+    return column if column.type == field.type or pa.types.is_null(field.type) else column.cast(field.type)

@@ -1,0 +1,69 @@
+"""The first event of each key within a time: passes at once, and its repeats are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import TIME, first_within
+from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+
+_PANES = 4
+"""Panes in the time that a key is remembered: state stays a quarter longer than needed, and look-ups read five panes."""
+
+
+@dataclass(frozen=True)
+class FirstEvents:
+    """State holds the hash of the key and the time of each event that passed, until no event that is not late can be near it."""
+
+    fields: Schema
+    keys: tuple[str, ...]
+    time: str
+    within: int
+    """Microseconds."""
+    hashed: bool = True
+    after_run: AfterRun = "appended"
+
+    @property
+    def pane(self) -> int:
+        """The length of a pane."""
+        return -(-self.within // _PANES)
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """The events; those older than the watermark are late."""
+        return prepare_rows(events, self.fields, self.time, self.pane, watermark)
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """All rows: which events pass depends on those of other splits."""
+        return rows
+
+    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are events."""
+        return arrived is not None
+
+    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The events that pass, in the order of their times."""
+        tables = arrived.tables()
+        if not tables:
+            return
+        rows = whole(tables)
+        times = numbers(rows, TIME)
+        known = kept.tables(int(times.min()) - self.within - self.pane, int(times.max()) + self.within)
+        passing = np.flatnonzero(first_within(hashes_of(rows), times, known, self.within))
+        if len(passing):
+            passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
+            yield as_events(passed, self.fields)
+            yield passed.select([PANE, TIME, HASH, HASH2])
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Whether the last time in the pane is that far behind the watermark."""
+        return last_pane + self.pane + self.within <= watermark
+
+    def watermark_after(self, watermark: int) -> int:
+        """Events pass as they come."""
+        return watermark

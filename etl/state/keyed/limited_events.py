@@ -1,0 +1,82 @@
+"""At most so many events of each key in each span of time: the first ones pass, the others are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each
+from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+from etl.state.windows.aggregation import event_times
+
+SPAN = "__span"
+"""Column (int64) of prepared rows: the start of the event's span, a multiple of its length, microseconds since the epoch."""
+
+_SPANS = 16
+"""Spans in a pane, so that a batch with events of a long time has few panes."""
+
+
+@dataclass(frozen=True)
+class LimitedEvents:
+    """State holds the hash of each key and span, and how many events of it have passed, until the span is over."""
+
+    fields: Schema
+    group_by: tuple[str, ...]
+    time: str
+    every: int
+    """Microseconds."""
+    limit: int
+    hashed: bool = True
+    after_run: AfterRun = "appended"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """A key is another one in each span."""
+        return (*self.group_by, SPAN)
+
+    @property
+    def pane(self) -> int:
+        """The length of a pane."""
+        return self.every * _SPANS
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """The events with their spans; those whose span is over are late."""
+        times = event_times(events, self.time)
+        spans = {SPAN: times - times % self.every}
+        return prepare_rows(events, self.fields, self.time, self.pane, self.watermark_after(watermark), spans)
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """All rows: which events pass depends on those of other splits."""
+        return rows
+
+    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are events."""
+        return arrived is not None
+
+    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The events that pass, in the order of their times."""
+        tables = arrived.tables()
+        if not tables:
+            return
+        rows = whole(tables)
+        times = numbers(rows, TIME)
+        known = kept.tables(int(times.min()) - self.pane, int(times.max()) + 1)
+        passing = np.flatnonzero(first_of_each(hashes_of(rows), times, known, self.limit))
+        if len(passing):
+            passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
+            yield as_events(passed, self.fields)
+            one_of_each, counts = counts_of(hashes_of(passed))
+            yield passed.select([PANE, HASH, HASH2]).take(pa.array(one_of_each)).append_column(COUNT, pa.array(counts))
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Whether all spans of the pane are over."""
+        return last_pane + self.pane <= watermark
+
+    def watermark_after(self, watermark: int) -> int:
+        """The start of the span that the watermark is in: its events are not late yet."""
+        return watermark - watermark % self.every

@@ -1,0 +1,71 @@
+"""The options that `dedupe` and `throttle` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+
+from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_type, unknown_field, visible
+from etl.steps.heartbeats import ARRIVAL
+
+
+class KeyedStep(StatefulStep):
+    """A step on the state lane that decides about each event by those with the same keys."""
+
+    keys: tuple[FieldName, ...] = Field(
+        description="Fields that two events of one key have in common; null is a value.", min_length=1, examples=[["source.ip"]]
+    )
+    time: FieldName | None = Field(
+        default=None, description="Event time field, a timestamp; without it the time of reading counts."
+    )
+    late: Duration = Field(
+        default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Unknown fields, a time that is no timestamp, keys that cannot be compared."""
+        from etl.state.key_hash import is_key_type
+
+        for at, name in enumerate(self.keys):
+            if name not in incoming.names:
+                yield unknown_field(name, incoming, ("keys", at))
+            elif not is_key_type(incoming.field(name).type):
+                shown = format_type(incoming.field(name).type)
+                yield Finding("wrong-type", f"key {name!r} is {shown}, which has no equality", ("keys", at), "use its members")
+        yield from self._check_time(incoming)
+
+    def _check_time(self, incoming: Schema) -> Iterator[Finding]:
+        if self.time is None:
+            return
+        if self.time not in incoming.names:
+            yield unknown_field(self.time, incoming, ("time",))
+            return
+        type_ = incoming.field(self.time).type
+        if not format_type(type_).startswith(("timestamp", "void")):
+            hint = "put a timestamp step in front that reads it"
+            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(type_)}, and no timestamp", ("time",), hint)
+
+    def fields(self, incoming: Schema) -> Schema:
+        """The incoming fields."""
+        return visible(incoming)
+
+    def event_time(self) -> tuple[str, timedelta]:
+        """The time field and lateness; time of reading is never late."""
+        return (self.time, self.late) if self.time else (ARRIVAL, timedelta(0))
+
+    def remembered(self, incoming: Schema) -> dict[str, Any]:
+        """The keys with their types, and the time."""
+        types = {f"key {name}": format_type(incoming.field(name).type) for name in self.keys}
+        return {"time": self.event_time()[0], **types}
+
+
+def check_length(name: str, length: timedelta) -> Iterator[Finding]:
+    """A length of time that is not positive."""
+    if length <= timedelta(0):
+        yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
+
+
+MICROSECOND = timedelta(microseconds=1)

@@ -1,0 +1,75 @@
+"""At most so many events of each key in a time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state.lane import Lane
+
+from etl.api import OFFSET, TIMESTAMP, Schema
+from etl.steps.throttle import Throttle
+
+INCOMING: Schema = pa.schema({"host": pa.string(), "at": TIMESTAMP, "n": pa.int64()})
+EVENTS = st.tuples(st.sampled_from(["a", "", None]), st.integers(0, 100))
+STREAMS = st.lists(st.lists(st.lists(EVENTS, max_size=12), min_size=1, max_size=2), max_size=8)
+EVERY, LATE = 10, 15
+
+
+def _run(lane: Lane, splits: list[list[tuple[str | None, int, int]]]) -> list[dict[str, Any]]:
+    rows = [
+        [{"host": h, "at": datetime.fromtimestamp(s, UTC), "n": n, OFFSET: offset} for offset, (h, s, n) in enumerate(split)]
+        for split in splits
+    ]
+    return lane.run(*rows)
+
+
+@settings(deadline=None)
+@given(STREAMS, st.integers(1, 3))
+def test_the_earliest_events_of_a_span_pass(stream: list, limit: int) -> None:
+    step = Throttle(keys=("host",), time="at", limit=limit, every="10s", late="15s")
+    lane = Lane(step, INCOMING, Path(tempfile.mkdtemp()))
+    passed: dict[tuple[str | None, int], int] = defaultdict(int)
+    latest, late, number = float("-inf"), 0, 0
+
+    for at, splits in enumerate(stream):
+        numbered = []
+        for split in splits:
+            numbered.append([(host, seconds // 3 + 8 * at, number + n) for n, (host, seconds) in enumerate(split)])
+            number += len(split)
+        found = {row["n"] for row in _run(lane, numbered)}
+
+        expected, events = set(), [event for split in numbered for event in split]
+        for host, seconds, n in sorted(events, key=lambda event: event[1:]):
+            span = seconds // EVERY
+            if (span + 1) * EVERY <= latest - LATE:
+                late += 1
+                continue
+            if passed[host, span] < limit:
+                expected.add(n)
+                passed[host, span] += 1
+        assert found == expected
+        latest = max([latest, *(event[1] for event in events)])
+
+    assert lane.late == late
+
+
+def test_state_goes_when_spans_are_over(tmp_path: Path) -> None:
+    lane = Lane(Throttle(keys=("host",), time="at", limit=1, every="1s", late="0s"), INCOMING, tmp_path)
+
+    for second in range(200):
+        assert len(_run(lane, [[("a", second, 0), ("a", second, 1)]])) == 1
+
+    assert sum(file.rows for file in lane.kept) <= 17
+
+
+def test_a_span_of_no_length_is_a_mistake() -> None:
+    step = Throttle(keys=("host",), time="at", limit=1, every="0s")
+
+    assert [(one.code, one.path) for one in step.check(INCOMING)] == [("bad-window", ("every",))]
