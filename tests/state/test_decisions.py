@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.state.key_hash import HASH, HASH2, key_hashes
+from etl.state.key_hash import HASH, HASH2, PARTS, key_hashes, part_of
 from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, first_within
 
 BATCHES = st.lists(st.lists(st.tuples(st.sampled_from(["a", "b", "", None]), st.integers(-30, 30)), max_size=12), max_size=5)
@@ -18,8 +18,11 @@ def _hashes(keys: list[str | None]) -> Any:
     return key_hashes(pa.table({"k": pa.array(keys, pa.string())}), ["k"])
 
 
-def _run(hashes: Any, name: str, values: Any) -> pa.Table:
-    return pa.table({HASH: hashes[0], HASH2: hashes[1], name: values}).sort_by(HASH).combine_chunks()
+def _runs(hashes: Any, name: str, values: Any) -> list[pa.Table]:
+    """A run for each part, with or without rows."""
+    rows = pa.table({HASH: hashes[0], HASH2: hashes[1], name: values}).sort_by(HASH)
+    parts = part_of((None, rows.column(HASH2).to_numpy()))
+    return [rows.filter(pa.array(parts == part)).combine_chunks() for part in range(PARTS)]
 
 
 @settings(deadline=None)
@@ -31,7 +34,7 @@ def test_the_first_event_of_a_key_within_a_time_passes(batches: list, within: in
     for batch in batches:
         hashes, times = _hashes([key for key, _ in batch]), np.array([time for _, time in batch], np.int64)
         passes = first_within(hashes, times, known, within)
-        known.append(_run(hashes[:, passes], TIME, times[passes]))
+        known.extend(_runs(hashes[:, passes], TIME, times[passes]))
 
         for row in np.argsort(times, kind="stable").tolist():
             key, time = batch[row]
@@ -51,7 +54,7 @@ def test_as_many_events_of_a_key_pass_as_the_limit_says(batches: list, limit: in
         hashes, times = _hashes([key for key, _ in batch]), np.array([time for _, time in batch], np.int64)
         passes = first_of_each(hashes, times, known, limit)
         rows, counts = counts_of(hashes[:, passes])
-        known.append(_run(hashes[:, passes][:, rows], COUNT, counts))
+        known.extend(_runs(hashes[:, passes][:, rows], COUNT, counts))
 
         for row in np.argsort(times, kind="stable").tolist():
             assert passes[row] == (passed[batch[row][0]] < limit)
@@ -64,12 +67,12 @@ def test_state_rows_with_the_same_first_hash_are_of_different_keys(rows: list) -
     hashes = np.array([row[:2] for row in rows], np.uint64).reshape(-1, 2).T
     times = np.array([row[2] for row in rows], np.int64)
 
-    passes = first_within(hashes, times, [_run(hashes, TIME, times)], 1)
+    passes = first_within(hashes, times, _runs(hashes, TIME, times), 1)
     first = first_within(hashes, times, [], 100)
 
     assert not passes.any()
     assert first.sum() == len({row[:2] for row in rows})
-    assert not first_within(hashes, times, [_run(hashes[:, first], TIME, times[first])], 100).any()
+    assert not first_within(hashes, times, _runs(hashes[:, first], TIME, times[first]), 100).any()
 
 
 def test_keys_are_found_among_hashes_that_are_not_evenly_spread() -> None:
@@ -78,8 +81,6 @@ def test_keys_are_found_among_hashes_that_are_not_evenly_spread() -> None:
     asked = np.concatenate([low[::7], half + low[:4000:3], [most]])
     times = np.zeros(len(asked), np.int64)
 
-    passes = first_within(
-        np.stack([asked, asked]), times, [_run(np.stack([stored, stored]), TIME, np.zeros(len(stored), int))], 1
-    )
+    passes = first_within(np.stack([asked, asked]), times, _runs(np.stack([stored, stored]), TIME, np.zeros(len(stored), int)), 1)
 
     assert (passes == ~np.isin(asked, stored)).all()

@@ -1,6 +1,7 @@
 """The first event of each key within a time, and the first few of each key: what `dedupe` and `throttle` decide.
 
-State rows are appended and never changed. Runs of them are sorted by `HASH`; a key can have rows in several runs.
+State rows are appended and never changed. Runs of them are of one part each and sorted by `HASH`; a key can have rows in several
+runs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.state.key_hash import HASH, HASH2
+from etl.state.key_hash import HASH, HASH2, part_of
 from etl.state.keyed.kernels import choose_first, find_rows, matching_rows
 
 TIME, COUNT = "__time", "__count"
@@ -76,14 +77,23 @@ def counts_of(hashes: Any) -> tuple[Any, Any]:
 
 def _values_of_keys(groups: Groups, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:
     """For the state rows of these keys: the number of the key and the row's value (int64[m] each)."""
-    found = [_matches(groups, run, name) for run in known]
+    parts = part_of((groups.hash, groups.hash2))
+    own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}
     empty = np.empty(0, np.int64)
-    return np.concatenate([empty, *(keys for keys, _ in found)]), np.concatenate([empty, *(values for _, values in found)])
+    keys, values = [empty], [empty]
+    for run in known:
+        queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0]), empty) if len(run) else empty
+        if len(queries):
+            found, at = _matches(groups.hash[queries], groups.hash2[queries], run, name)
+            keys.append(queries[found])
+            values.append(at)
+    return np.concatenate(keys), np.concatenate(values)
 
 
-def _matches(groups: Groups, run: pa.Table, name: str) -> tuple[Any, Any]:
-    low, high = np.empty((2, len(groups.hash)), np.int64)
-    total = find_rows(groups.hash, run.column(HASH).to_numpy(), low, high)
+def _matches(hash_: Any, hash2: Any, run: pa.Table, name: str) -> tuple[Any, Any]:
+    """For rows of a run with these hashes (sorted): the number of the hash and the row's value."""
+    low, high = np.empty((2, len(hash_)), np.int64)
+    total = find_rows(hash_, run.column(HASH).to_numpy(), low, high)
     keys, values = np.empty((2, total), np.int64)
-    count = matching_rows(groups.hash2, low, high, run.column(HASH2).to_numpy(), run.column(name).to_numpy(), keys, values)
+    count = matching_rows(hash2, low, high, run.column(HASH2).to_numpy(), run.column(name).to_numpy(), keys, values)
     return keys[:count], values[:count]
