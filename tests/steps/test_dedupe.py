@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import Engine
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
@@ -172,3 +174,32 @@ def test_waiting_events_pass_when_sources_are_idle() -> None:
     assert waiting.idle_after() == timedelta(seconds=5)
     assert waiting.reach() > timedelta(seconds=60)
     assert Dedupe(keys=("host",), within="60s").reach() == timedelta(0)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_keys_are_remembered_across_runs_and_steps_with_state_follow_each_other(engine: Engine) -> None:
+    log, out = engine.etl.folder / "in.jsonl", engine.etl.folder / "out.jsonl"
+    pipeline = f"""
+        source: {{type: file, path: {log}}}
+        steps:
+          - {{type: json, fields: {{host: string, at: timestamp, n: bigint}}}}
+          - {{type: dedupe, keys: [host], time: at, within: 60s}}
+          - {{type: set, fields: {{twice: n * 2}}}}
+          - {{type: throttle, keys: [at], time: at, limit: 2, every: 1h}}
+        sink: {{type: file, path: {out}}}
+        """
+
+    def add(*events: tuple[str, int]) -> None:
+        with log.open("a") as file:
+            for host, second in events:
+                file.write(json.dumps({"host": host, "at": f"2026-01-01T00:00:{second:02}Z", "n": second}) + "\n")
+
+    add(("a", 1), ("b", 1), ("c", 1), ("a", 2))
+    engine(pipeline)
+    add(("a", 3), ("d", 4), ("d", 5))
+    engine(pipeline)
+
+    passed = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert sorted((row["n"], row["twice"]) for row in passed) == [(1, 2), (1, 2), (4, 8)]
+    assert len({row["host"] for row in passed}) == 3
