@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -11,13 +12,21 @@ MOST_COLLECTED = 100_000
 """Values: Spark's own bound of ``min_by``."""
 
 
+class SecondArgument(NamedTuple):
+    """A second argument that is an expression over the event's fields."""
+
+    takes: str
+    accepts: Callable[[pa.DataType], pa.DataType | None]
+    """Returns None for a type that it does not take."""
+
+
 @dataclass(frozen=True)
 class AggregateFunction:
     """One aggregate function.
 
     ``form`` is how it is written. ``result`` gives the type of its result, None for an argument of a type that it does not
-    take. In ``sql``, ``{x}`` is the argument, ``{n}`` the parameter, ``{where}`` the filter clause, ``{given}`` the filter
-    clause that also removes nulls, ``{order}`` the order of events.
+    take. In ``sql``, ``{x}`` is the argument, ``{y}`` the second one, ``{n}`` the parameter, ``{where}`` the filter clause,
+    ``{given}`` the filter clause that also removes nulls of x, ``{paired}`` that of y, ``{order}`` the order of events.
     """
 
     form: str
@@ -25,6 +34,7 @@ class AggregateFunction:
     result: Callable[[pa.DataType], pa.DataType | None]
     takes: str = "any value"
     parameter: Callable[[str], str | None] | None = None
+    second: SecondArgument | None = None
     merge: str | None = None
     """The aggregate that merges partial results, if there is one."""
 
@@ -54,6 +64,10 @@ def _orderable(type_: pa.DataType) -> pa.DataType | None:
 
 def _list_type(type_: pa.DataType) -> pa.DataType:
     return pa.list_(type_)
+
+
+def _list_of_comparable(type_: pa.DataType) -> pa.DataType | None:
+    return None if pa.types.is_map(type_) else pa.list_(type_)
 
 
 def _sum_type(type_: pa.DataType) -> pa.DataType | None:
@@ -131,6 +145,25 @@ FUNCTIONS: dict[str, AggregateFunction] = {
         _number_or_time,
         "numbers, dates and timestamps",
         _check_share,
+    ),
+    "variance": AggregateFunction("variance(x)", "var_samp({x}){where}", _double_type, _NUMBERS),
+    "stddev": AggregateFunction("stddev(x)", "stddev_samp({x}){where}", _double_type, _NUMBERS),
+    "correlation": AggregateFunction(
+        "correlation(x, y)", "corr({x}, {y}){where}", _double_type, _NUMBERS, second=SecondArgument(_NUMBERS, _double_type)
+    ),
+    "min_by": AggregateFunction(
+        "min_by(x, y)", "min_by({x}, struct({y}, {order})){paired}", _same_type, second=SecondArgument(_COMPARABLE, _orderable)
+    ),
+    "max_by": AggregateFunction(
+        "max_by(x, y)", "max_by({x}, struct({y}, {order})){paired}", _same_type, second=SecondArgument(_COMPARABLE, _orderable)
+    ),
+    "mode": AggregateFunction("mode(x)", "mode({x}, true){where}", _orderable, _COMPARABLE),
+    "collect_set": AggregateFunction(
+        "collect_set(x, 100)",
+        "slice(array_sort(collect_set({x}){where}), 1, {n})",
+        _list_of_comparable,
+        _COMPARABLE,
+        _check_bound,
     ),
 }  # fmt: skip
 """Aggregate functions by name."""

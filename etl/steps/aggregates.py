@@ -49,38 +49,42 @@ def check_aggregate(text: str, schema: Schema) -> Aggregate:
 
 
 def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
-    argument, *parameters = call.arguments
+    argument, *others = call.arguments
     value = _Argument.any_row() if argument.text == "*" else _Argument.of(argument, schema)
+    second = _Argument.of(others[0], schema) if function.second else None
     where = _Argument.of(call.where, schema) if call.where else _Argument.any_row()
-    findings = [*value.findings, *where.findings]
+    given = [value, where] if second is None else [value, second, where]
+    findings = [finding for one in given for finding in one.findings]
     result = function.result(value.type)
     if result is None and not value.failed:
-        findings.append(
-            Finding(
-                "wrong-type", f"{function.form} takes {function.takes}, and this is {format_type(value.type)}", at=argument.at
-            )
-        )
+        findings.append(_wrong_type(function, function.takes, value.type, argument.at))
+    if function.second and second and not second.failed and function.second.accepts(second.type) is None:
+        findings.append(_wrong_type(function, f"as y {function.second.takes}", second.type, others[0].at))
     if call.where and not where.failed and (where.is_null or not is_condition(where.type)):
         findings.append(
             Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)
         )
-    parameter = parameters[0] if parameters else TextPart("", 0)
+    parameter = others[0] if function.parameter else TextPart("", 0)
     complaint = function.parameter(parameter.text) if function.parameter else None
     if complaint:
         findings.append(Finding("bad-aggregate", f"{function.form}: {complaint}", at=parameter.at))
-    template = _template(function, value.sql, parameter.text, where.sql if call.where else None)
-    return Aggregate(
-        pa.null() if result is None else result, tuple(findings), value.fields | where.fields, template, function.merge
-    )
+    template = _template(function, (value.sql, second.sql if second else ""), parameter.text, where.sql if call.where else None)
+    fields = frozenset[str]().union(*(one.fields for one in given))
+    return Aggregate(pa.null() if result is None else result, tuple(findings), fields, template, function.merge)
 
 
-def _template(function: AggregateFunction, value: str, parameter: str, where: str | None) -> str:
+def _wrong_type(function: AggregateFunction, takes: str, type_: pa.DataType, at: int) -> Finding:
+    return Finding("wrong-type", f"{function.form} takes {takes}, and this is {format_type(type_)}", at=at)
+
+
+def _template(function: AggregateFunction, values: tuple[str, str], parameter: str, where: str | None) -> str:
     def clause(*conditions: str | None) -> str:
         given = " and ".join(f"({c})" for c in conditions if c)
         return f" filter (where {given})" if given else ""
 
-    present = f"{value} is not null"
-    return function.sql.format(x=value, n=parameter, where=clause(where), given=clause(where, present), order=_ORDER)
+    x, y = values
+    clauses = {"where": clause(where), "given": clause(where, f"{x} is not null"), "paired": clause(where, f"{y} is not null")}
+    return function.sql.format(x=x, y=y, n=parameter, order=_ORDER, **clauses)
 
 
 class _Argument(NamedTuple):
@@ -114,7 +118,7 @@ def _unknown_function(function: str) -> Finding:
 
 
 def _check_arguments(call: Call, function: AggregateFunction) -> Finding | None:
-    wanted = 2 if function.parameter else 1
+    wanted = 2 if function.parameter or function.second else 1
     starred = any(part.text == "*" for part in call.arguments)
     if len(call.arguments) == wanted and (not starred or call.function == "count"):
         return None

@@ -67,6 +67,11 @@ class Window(SparkStep, StatefulStep):
     | `collect(x, 100)` | array: x of the earliest 100 events that have one | empty | the values kept |
     | `percentile(x, 0.95)` | double, exact, between two values where it falls there | null | every distinct value |
     | `approx_percentile(x, 0.95)` | as x, a value that occurs | null | bounded |
+    | `variance(x)`, `stddev(x)` | double, of a sample; null for fewer than two values | null | constant |
+    | `correlation(x, y)` | double, of events that have both; null for fewer than two | null | constant |
+    | `min_by(x, y)`, `max_by(x, y)` | x of the event with least or greatest y, of equal y the first or last | null | constant |
+    | `mode(x)` | the most frequent x, of equally frequent ones the smallest | null | every distinct value |
+    | `collect_set(x, 100)` | array: the 100 smallest distinct values, in order | empty | the values kept |
 
     x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.
     Sliding windows of counts, minima and maxima alone are the fastest: each slide is aggregated once and merged.

@@ -359,15 +359,17 @@ class Maker:
         chance = self.chance
         name = chance.choice(("count(*)", "count", "sum", "avg", "min", "max", "first", "last", "collect", "count distinct"))
         name = (
-            chance.choice((name, "count_if", "approx_count_distinct", "percentile", "approx_percentile"))
+            chance.choice(
+                (name, "count_if", "approx_count_distinct", "percentile", "approx_percentile", "variance", "mode", "collect_set")
+            )
             if self._maybe(0.5)
             else name
         )
         if name == "count(*)":
             return name
-        kind = "int" if name in ("sum", "avg", "percentile", "approx_percentile") else None
+        kind = "int" if name in ("sum", "avg", "percentile", "approx_percentile", "variance") else None
         of = condition(chance, fields) if name == "count_if" else expression(chance, fields, kind, depth=1)
-        more = {"collect": ", 5", "percentile": ", 0.5", "approx_percentile": ", 0.5"}.get(name, "")
+        more = {"collect": ", 5", "collect_set": ", 5", "percentile": ", 0.5", "approx_percentile": ", 0.5"}.get(name, "")
         where = f" filter (where {condition(chance, fields)})" if self._maybe(0.15) else ""
         return (f"count(distinct {of})" if name == "count distinct" else f"{name}({of}{more})") + where
 

@@ -44,6 +44,13 @@ SCHEMA = pa.schema(
         ("collect(source.ip, 100)", pa.list_(pa.string())),
         ("percentile(port, 0.95)", pa.float64()),
         ("approx_percentile(port, 1)", pa.int32()),
+        ("variance(port)", pa.float64()),
+        ("stddev(price)", pa.float64()),
+        ("correlation(port, weight)", pa.float64()),
+        ("min_by(tags, port)", pa.map_(pa.string(), pa.string())),
+        ("max_by(source.ip, time)", pa.string()),
+        ("mode(source.ip)", pa.string()),
+        ("collect_set(port, 100)", pa.list_(pa.int32())),
         ("count(*) filter (where port in (22, 2222) and (ok or ok))", pa.int64()),
     ],
 )
@@ -83,6 +90,11 @@ def test_fields_looked_at_are_those_of_argument_and_filter() -> None:
         ("sum(source.ip)", "wrong-type", 4),
         ("percentile(source.ip, 0.5)", "wrong-type", 11),
         ("max(tags)", "wrong-type", 4),
+        ("correlation(port)", "bad-aggregate", 0),
+        ("correlation(port, source.ip)", "wrong-type", 18),
+        ("max_by(port, tags)", "wrong-type", 13),
+        ("max_by(port, prot)", "unknown-field", 13),
+        ("collect_set(port, 0)", "bad-aggregate", 18),
         ("total(port)", "unknown-aggregate", 0),
         ("sum(  prot)", "unknown-field", 6),
     ],
@@ -93,6 +105,10 @@ def test_findings_point_into_the_text(text: str, code: str, at: int) -> None:
     assert [(f.code, f.at) for f in found] == [(code, at)]
 
 
+def test_fields_of_both_arguments_are_looked_at() -> None:
+    assert check_aggregate("max_by(port, weight) filter (where ok)", SCHEMA).fields == {"port", "weight", "ok"}
+
+
 def test_a_misspelt_aggregate_gets_the_nearest_name() -> None:
     (found,) = check_aggregate("summ(port)", SCHEMA).findings
 
@@ -100,7 +116,7 @@ def test_a_misspelt_aggregate_gets_the_nearest_name() -> None:
 
 
 def test_every_kind_is_written_as_its_form_says() -> None:
-    fields = pa.schema([("x", pa.int32()), ("condition", pa.bool_())])
+    fields = pa.schema([("x", pa.int32()), ("y", pa.int32()), ("condition", pa.bool_())])
 
     found = {one.form: check_aggregate(one.form, fields).findings for one in FUNCTIONS.values()}
 

@@ -36,10 +36,13 @@ class Argument:
         self._raise_failure(found, None)
         return pc.fill_null(found.values.cast(pa.bool_()), False)
 
-    def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The argument of each event; null for events that do not meet the filter. Of ``type``, unless that is unknown."""
+    def values(self, batch: pa.RecordBatch, given: pa.BooleanArray | None = None) -> pa.Array:
+        """The argument of each event; null for events that do not meet the filter. Of ``type``, unless that is unknown.
+
+        With ``given``, which meets the filter already, it is computed for these events only.
+        """
         assert self.value is not None
-        mask, found = self.mask(batch), self.value(batch)
+        mask, found = self.mask(batch) if given is None else given, self.value(batch)
         self._raise_failure(found, mask)
         as_it_is = found.values.type == self.type or pa.types.is_null(self.type)
         values = found.values if as_it_is else found.values.cast(self.type)

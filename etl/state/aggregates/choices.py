@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from etl.api import OFFSET
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import Argument
-from etl.state.aggregates.lists import Elements, as_lists
+from etl.state.aggregates.lists import Elements, as_lists, order_keys
+from etl.state.aggregates.tallies import canonical
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -43,6 +44,39 @@ class First:
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return columns[2]
+
+
+@dataclass(frozen=True)
+class ChosenBy:
+    """``min_by(x, y)``, ``max_by(x, y)``: columns are y, the event time, the offset and x.
+
+    Of events with the same y it is x of the earliest, or for the greatest y of the latest.
+    """
+
+    x: Argument
+    y: Argument
+    time: str
+    greatest: bool = False
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (self.y.type, pa.int64(), pa.int64(), self.x.type)
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        by = canonical(self.y.values(batch))
+        return [by, *event_order(batch, self.time), self.x.values(batch, by.is_valid())]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        keys = [key[grouping.order] for key in map(order_keys, columns[:3])]
+        candidates = columns[0].is_valid().to_numpy(zero_copy_only=False)[grouping.order]
+        rows = smallest_rows(grouping, candidates, [~key for key in keys] if self.greatest else keys)
+        return [column.take(pa.array(rows)) for column in columns]
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Null where no event has a y."""
+        return pc.if_else(columns[0].is_valid(), columns[3], pa.scalar(None, self.x.type))
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ import pyarrow as pa
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
 from etl.state.aggregates.argument import Argument, read_argument
-from etl.state.aggregates.choices import Collect, First
+from etl.state.aggregates.choices import ChosenBy, Collect, First
 from etl.state.aggregates.extremes import Extreme
+from etl.state.aggregates.moments import Correlation, Variance
 from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
-from etl.state.aggregates.tallies import Distinct, Percentile
+from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percentile
+from etl.steps import aggregate_functions
 from etl.steps.aggregate_calls import read_call
 from etl.steps.aggregates import check_aggregate
 
@@ -25,8 +27,11 @@ class Request:
     """What an accumulator is made from."""
 
     argument: Argument
+    second: Argument | None
+    """The second argument, where it is an expression."""
+
     parameter: str
-    """The text of the second argument; empty without one."""
+    """The text of the second argument, where it is a number."""
 
     result: pa.DataType
     time: str
@@ -45,6 +50,16 @@ class Function:
     make: Callable[[Request], Accumulator]
 
 
+def _by(request: Request, greatest: bool) -> Accumulator:
+    assert request.second is not None
+    return ChosenBy(request.argument, request.second, request.time, greatest)
+
+
+def _correlation(request: Request) -> Accumulator:
+    assert request.second is not None
+    return Correlation(request.argument, request.second)
+
+
 FUNCTIONS = {
     "count": Function("any", lambda one: Count(one.argument)),
     "count_if": Function("any", lambda one: Count(one.argument, true_only=True)),
@@ -59,6 +74,13 @@ FUNCTIONS = {
     "max": Function("comparable", lambda one: Extreme(one.argument, "max")),
     "percentile": Function("comparable", lambda one: Percentile(one.argument, float(one.parameter))),
     "approx_percentile": Function("comparable", lambda one: PercentileEstimate(one.argument, float(one.parameter))),
+    "variance": Function("comparable", lambda one: Variance(one.argument)),
+    "stddev": Function("comparable", lambda one: Variance(one.argument, root=True)),
+    "correlation": Function("comparable", _correlation),
+    "min_by": Function("typed", lambda one: _by(one, greatest=False)),
+    "max_by": Function("typed", lambda one: _by(one, greatest=True)),
+    "mode": Function("comparable", lambda one: Mode(one.argument)),
+    "collect_set": Function("comparable", lambda one: DistinctCollect(one.argument, int(one.parameter))),
 }
 """Functions by name, as in `etl.steps.aggregate_functions.FUNCTIONS`."""
 
@@ -74,18 +96,22 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     errors = [finding.message for finding in checked.findings if finding.severity == "error"]
     if errors or isinstance(call, Finding):
         return errors[0]
-    function = FUNCTIONS[call.function]
-    argument = read_argument(text, call.arguments[0], call.where, incoming_fields)
-    if isinstance(argument, str):
-        return argument
-    parameter = call.arguments[1].text if len(call.arguments) > 1 else ""
-    return _type_reason(argument.type, function) or function.make(Request(argument, parameter, checked.type, time))
+    function, number = FUNCTIONS[call.function], aggregate_functions.FUNCTIONS[call.function].parameter is not None
+    arguments = []
+    for at, part in enumerate(call.arguments[:1] if number else call.arguments):
+        one = read_argument(text, part, call.where, incoming_fields)
+        reason = one if isinstance(one, str) else _type_reason(one.type, "comparable" if at else function.takes)
+        if isinstance(one, str) or reason:
+            return str(reason)
+        arguments.append(one)
+    second, parameter = (None, call.arguments[1].text) if number else ((*arguments[1:], None)[0], "")
+    return function.make(Request(arguments[0], second, parameter, checked.type, time))
 
 
-def _type_reason(type_: pa.DataType, function: Function) -> str | None:
-    """Why a function does not take values of a type, None if it does."""
-    if function.takes != "any" and pa.types.is_null(type_):
+def _type_reason(type_: pa.DataType, takes: str) -> str | None:
+    """Why values of a type are not taken, None if they are."""
+    if takes != "any" and pa.types.is_null(type_):
         return "the type of its values is unknown before the run"
-    if function.takes == "comparable" and pa.types.is_nested(type_):
+    if takes == "comparable" and pa.types.is_nested(type_):
         return f"Arrow compares no {format_type(type_)}"
     return None

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import Argument
 from etl.state.aggregates.extremes import from_ordered_bits, ordered_bits
-from etl.state.aggregates.lists import Elements, as_lists, constant_lists
+from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
 
 _ID, _VALUE, _COUNT = "id", "value", "count"
 
@@ -71,6 +71,57 @@ class Percentile:
             between = below + (rank - low) * (above - below)
         same = (low == high) | (below == above)
         return pa.array(np.where(same, below, between), mask=totals == 0)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """``mode(x)``: lists of the distinct values and of their numbers of events. Of equally frequent values it is the smallest."""
+
+    argument: Argument
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.argument.type), pa.list_(pa.int64()))
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        offsets, values = as_lists(canonical(self.argument.values(batch)))
+        return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 1, pa.int64())]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return counted_elements(Elements.of(grouping, columns)).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        elements = Elements.of_results(columns)
+        values, counts = elements.columns
+        elements = elements.sort(-counts.to_numpy(), order_keys(values))
+        ends = elements.ends()
+        return elements.columns[0].take(pa.array(ends[:-1], mask=np.diff(ends) == 0))
+
+
+@dataclass(frozen=True)
+class DistinctCollect:
+    """``collect_set(x, n)``: a list of the n smallest distinct values, in their order."""
+
+    argument: Argument
+    limit: int
+
+    functions = None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.argument.type),)
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        elements = distinct_elements(Elements.of(grouping, columns))
+        return elements.sort(order_keys(elements.columns[0])).first(self.limit).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return columns[0]
 
 
 def distinct_elements(elements: Elements) -> Elements:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from aggregate_events import NUMBERS, VALUES, accumulators, at_once, differences, events, partial, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +22,16 @@ TEXTS = [
     *(f"collect({field}, 3)" for field in VALUES),
     *(f"percentile({field}, 0.3)" for field in NUMBERS),
     *(f"approx_percentile({field}, 0.3)" for field in (*NUMBERS, "day", "ts", "tn")),
+    *(f"{function}({field})" for function in ("variance", "stddev") for field in NUMBERS if field != "d"),
+    *(f"{function}({x}, {y})" for function in ("min_by", "max_by") for x in ("i", "s") for y in VALUES),
+    *(f"mode({field})" for field in VALUES),
+    *(f"collect_set({field}, 3)" for field in VALUES),
 ]
 ACCUMULATORS = accumulators(TEXTS)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
 @given(st.data(), st.integers(0, 60), st.sampled_from([(), ("g",), ("g", "s"), ("d", "f"), ("b", "p", "ts")]))
 def test_any_cut_and_any_order_of_merges_give_the_same(data: st.DataObject, rows: int, keys: tuple[str, ...]) -> None:
     batch = events(rows, 3, data.draw(st.integers(0, 10**9)))

@@ -41,3 +41,19 @@ def test_of_events_with_one_time_the_smaller_offset_is_the_earlier() -> None:
     found = at_once(batch, [], accumulators(["first(i)", "last(i)", "collect(i, 2)"]))
 
     assert found == {(): {"first(i)": 2, "last(i)": 1, "collect(i, 2)": [2, 3]}}
+
+
+@pytest.mark.spark
+def test_choices_by_another_value_are_those_of_spark(by_spark: BySpark) -> None:
+    batch = events(3000, 500, seed=7)
+    texts = [f"{function}({x}, {y})" for function in ("min_by", "max_by") for x in ("i", "s") for y in VALUES]
+    texts += ["min_by(s, i + 0D) filter (where c)", "max_by(time, length(s))"]
+
+    assert differences(at_once(batch, ["g"], accumulators(texts)), by_spark(batch, ["g"], texts)) == []
+
+
+def test_what_is_chosen_is_computed_only_where_there_is_a_value_to_choose_by() -> None:
+    time = pa.array([1, 2]).cast(SCHEMA.field("time").type)
+    batch = pa.record_batch({"time": time, OFFSET: pa.array([1, 2]), "s": ["x", "5"], "i": pa.array([None, 1], pa.int32())})
+
+    assert at_once(batch, [], accumulators(["max_by(int(s), i)"])) == {(): {"max_by(int(s), i)": 5}}

@@ -6,7 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from aggregate_events import NUMBERS, VALUES, BySpark, accumulators, at_once, differences, events
+from aggregate_events import NUMBERS, VALUES, BySpark, accumulators, at_once, differences, events, without_nan
 
 
 @pytest.mark.spark
@@ -30,3 +30,12 @@ def test_a_percentile_between_two_values_is_their_weighted_mean() -> None:
     texts = ["percentile(i, 0)", "percentile(i, 0.1)", "percentile(i, 0.5)", "percentile(i, 0.9)", "percentile(i, 1)"]
 
     assert list(at_once(batch, [], accumulators(texts))[()].values()) == pytest.approx([10, 13, 20, 34, 40])
+
+
+@pytest.mark.spark
+def test_modes_and_sets_are_those_of_spark(by_spark: BySpark) -> None:
+    batch = without_nan(events(3000, 500, seed=8))
+    texts = [f"mode({field})" for field in VALUES] + ["mode(s) filter (where c)"]
+    texts += [f"collect_set({field}, {limit})" for field in VALUES for limit in (1, 3, 100)]
+
+    assert differences(at_once(batch, ["g"], accumulators(texts)), by_spark(batch, ["g"], texts)) == []
