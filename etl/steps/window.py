@@ -48,9 +48,9 @@ class Window(SparkStep, StatefulStep):
     time at which events are read.
 
     The watermark is the latest time of **all** events read, filtered ones included, less ``late``. A window closes
-    when the watermark passes its end; later events for it are dropped and counted by Spark as rows dropped by
-    watermark. Events without a time go to the dead letters. With ``idle`` the windows of a source that falls silent
-    are closed, and its events that come later for these windows are late.
+    in the micro-batch in which the watermark passes its end; later events for it are dropped and counted as late.
+    Events without a time go to the dead letters. With ``idle`` the windows of a source that falls silent are closed,
+    and its events that come later for these windows are late.
 
     ``emit: on_close`` gives each window once, when it closes. ``on_change`` gives each changed window after each
     micro-batch, so a window appears several times, the last one right: for sinks that replace by key.
@@ -74,9 +74,9 @@ class Window(SparkStep, StatefulStep):
     | `collect_set(x, 100)` | array: the 100 smallest distinct values, in order | empty | the values kept |
 
     x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.
-    Sliding windows of counts, minima and maxima alone are the fastest: each slide is aggregated once and merged.
-    Of events with the same time the one with the smaller offset is the earlier. State holds one entry per open
-    window and group. Exactly-once across restarts; an aggregate, a size or a group that changes needs a new state.
+    Of events with the same time the one with the smaller offset is the earlier. State holds an entry per group and
+    pane, the longest span that each window holds whole or not at all, in files (docs/state.md). Exactly-once across
+    restarts. Aggregates may be added and removed; other changes of what is aggregated need a new state.
 
     ```yaml
     type: window
@@ -187,7 +187,7 @@ class Window(SparkStep, StatefulStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Panes, groups and each aggregate; not which results are given when."""
-        lengths = {name: str(value) for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)) if value}
+        lengths = self.model_dump(mode="json", include={"size", "slide", "gap"}, exclude_none=True)
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
         aggregates = {f"{OPTIONAL}{name}": text for name, text in self.aggregates.items()}
         return {"time": self.event_time()[0], **lengths, **groups, **aggregates}

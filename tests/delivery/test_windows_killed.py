@@ -28,7 +28,7 @@ _AGGREGATES = "{first_n: min(n), last_n: max(n), n_sum: sum(n), n_count: count(*
 _MERGED = "{first_n: min(first_n), last_n: max(last_n), n_sum: sum(n_sum), n_count: sum(n_count)}"
 _TUMBLING = "{{type: window, time: time, size: {size}, late: 10m, group_by: [block, user_name], aggregates: {aggregates}}}"
 
-_TIME = "{type: timestamp, field: millis, target: time, formats: [unix_ms]}"
+_TIME = "{type: timestamp, field: millis, target: time, formats: [epoch_millis]}"
 
 WINDOWS = {
     "tumbling": [_TUMBLING.format(size="10s", aggregates=_AGGREGATES)],

@@ -174,7 +174,7 @@ def _stage_changes(old: list[Fingerprint], new: list[Fingerprint]) -> Iterator[s
         for name in sorted(before.keys() | after.keys()):
             is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
             if before.get(name) != after.get(name) and not is_optional:
-                yield f"stateful step {number}: {name} was {before.get(name)!r} and is {after.get(name)!r} now"
+                yield f"step {after['step']} {number}: {name} was {before.get(name)!r} and is {after.get(name)!r} now"
 
 
 def _read_change(old: list[Any], new: list[Any]) -> str:
