@@ -24,7 +24,7 @@ _MASKS = np.array([(1 << 8 * count) - 1 for count in range(8)], np.uint64)
 PREFETCH_DISTANCE = 6
 """Texts between the one that is read and the one that is prefetched."""
 
-_LINE, _MOST_PREFETCHED = np.uint64(64), np.int64(256)
+_LINE, _MAX_PREFETCHED = np.uint64(64), np.int64(256)
 """Bytes of a cache line, and bytes of a text after which the CPU prefetches by itself."""
 
 
@@ -91,7 +91,7 @@ def hash_bytes(address: Any, size: Any, seed: Any) -> Any:
 @inlined
 def prefetch_text(address: Any, length: Any) -> None:
     """Prefetch a text; does nothing for null. The texts of a column are far apart, so that a kernel would wait for each."""
-    at, end = address, address + np.uint64(max(min(length, _MOST_PREFETCHED), np.int64(0)))
+    at, end = address, address + np.uint64(max(min(length, _MAX_PREFETCHED), np.int64(0)))
     while at < end:
         prefetch(at)
         at += _LINE

@@ -30,7 +30,7 @@ def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
     for k in range(columns):
         column = table + np.uint64(k) * ROW
         kind = field(column, KIND)
-        needed += (field(column, LITERAL_BYTES) + np.uint64(_MOST_BYTES[kind])) * rows
+        needed += (field(column, LITERAL_BYTES) + np.uint64(_MAX_BYTES[kind])) * rows
         if kind <= WIDE_STRINGS:
             needed += _bytes_of_texts(column, buffers, rows)
         elif kind >= TIME and not _have_four_digits(column, rows):
@@ -38,8 +38,8 @@ def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
     return needed + rows
 
 
-_MOST_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
-"""Most bytes of a value by kind; for texts, without the text."""
+_MAX_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
+"""Maximum number of bytes of a value by kind; for texts, without the text."""
 
 
 @part

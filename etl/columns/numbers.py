@@ -18,7 +18,7 @@ from etl.columns.texts import Texts, owned_array, taken
 
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 
-_MOST_WHOLE = np.uint64(2**53)
+_MAX_EXACT_INTEGER = np.uint64(2**53)
 """Up to this a float64 holds every whole number exactly, so that one multiplication or division rounds correctly."""
 
 _POWERS = np.array([10.0**power for power in range(23)])
@@ -27,7 +27,7 @@ _POWERS = np.array([10.0**power for power in range(23)])
 _FULL = np.uint64((2**64 - 10) // 10)
 """Largest number that can take another digit without overflow."""
 
-_MOST_EXPONENT = np.int64(100_000)
+_MAX_EXPONENT = np.int64(100_000)
 """Larger exponents are clamped to this."""
 
 NUMBER, NONE, HARD = np.uint8(1), np.uint8(0), np.uint8(2)
@@ -147,7 +147,7 @@ def _real(at: Any, end: Any) -> Any:
     if behind == at:
         return 0.0, NONE
     exponent += _exponent(behind, end)
-    if not fits or number > _MOST_WHOLE or abs(exponent) > 22:
+    if not fits or number > _MAX_EXACT_INTEGER or abs(exponent) > 22:
         return 0.0, HARD
     if exponent < 0:
         return np.float64(number) / _POWERS[-exponent], NUMBER
@@ -165,7 +165,7 @@ def _exponent(at: Any, end: Any) -> Any:
         at += _ONE
     value = np.int64(0)
     while _is_digit(at, end):
-        value = min(value * 10 + np.int64(load_byte(at) - _DIGIT), _MOST_EXPONENT)
+        value = min(value * 10 + np.int64(load_byte(at) - _DIGIT), _MAX_EXPONENT)
         at += _ONE
     return -value if negative else value
 

@@ -22,7 +22,7 @@ from etl.scanner.registers import HERE, UNSET, Registers
 DEAD, UNKNOWN = -1, -2
 """Instead of a state: no match is possible any more; not computed yet, or beyond the scanner's limits."""
 
-MOST_THREADS = 100
+MAX_THREADS = 100
 """Of one state; a pattern that needs more is ambiguous, and its texts go to another engine."""
 
 Values = tuple[int, ...]
@@ -194,8 +194,8 @@ class Automaton:
         if any(thread.scopes for thread in threads):
             kept = scopes.normalise(threads)
             threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
-        if len(threads) > MOST_THREADS:
-            raise BeyondError(f"more than {MOST_THREADS} threads")
+        if len(threads) > MAX_THREADS:
+            raise BeyondError(f"more than {MAX_THREADS} threads")
         numbers = _number_values(values)
         shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
         seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1

@@ -28,10 +28,10 @@ from etl.scanner.program import (
     Program,
 )
 
-MOST_ITEMS = 400
+MAX_ITEMS = 400
 """Items of one closure; a pattern that needs more is too ambiguous for an automaton."""
 
-MOST_VISITED = 20_000
+MAX_VISITED = 20_000
 """Instructions visited for one closure: atomic groups that may be empty can multiply paths that end nowhere."""
 
 Scopes = tuple[int, ...]
@@ -119,10 +119,10 @@ class _ClosureWalk:
                 continue
             seen.add(key)
             _FOLLOW[does[path.at]](self, path)
-            if len(self.reached) > MOST_ITEMS:
-                raise BeyondError(f"more than {MOST_ITEMS} items in a closure")
-            if len(seen) > MOST_VISITED:
-                raise BeyondError(f"more than {MOST_VISITED} instructions visited for a closure")
+            if len(self.reached) > MAX_ITEMS:
+                raise BeyondError(f"more than {MAX_ITEMS} items in a closure")
+            if len(seen) > MAX_VISITED:
+                raise BeyondError(f"more than {MAX_VISITED} instructions visited for a closure")
             if self.reached and does[path.at] == MATCH and not path.scopes:
                 waiting.clear()
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 FIRST_TEXTS = 100
 """Texts of a column used for training before the first tables are made; each later round uses three times as many."""
 
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 """Bytes of a text used for training."""
 
-MOST_STATES = 2_000
+MAX_STATES = 2_000
 """States with computed transitions."""
 
 FIRST_SECONDS, SHARE, OTHERS_SHARE = 0.5, 0.25, 0.5
@@ -180,12 +180,12 @@ class Learner:
         until = began + FIRST_SECONDS + SHARE * self._scanned + OTHERS_SHARE * self._others - self._learned
 
         def may_grow() -> bool:
-            return known.expanded < MOST_STATES and time.thread_time() < until
+            return known.expanded < MAX_STATES and time.thread_time() < until
 
         for row in rows:
             if not may_grow():
                 break
-            known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MOST_BYTES)), may_grow)
+            known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MAX_BYTES)), may_grow)
         grown = known.expanded > self._frozen and self._freeze(known)
         self._learned += time.thread_time() - began
         return grown

@@ -39,7 +39,7 @@ BYTE, SPLIT, TAG, AHEAD, BEHIND, ATOMIC_BEGIN, ATOMIC_END, LOOP_BEGIN, LOOP_END,
 """Opcodes: read a byte of a mask; continue at several successors; set a tag; assert the next or the last byte; begin and end
 an atomic group; begin and end an iteration of a loop whose iterations may be empty; accept; poison."""
 
-MOST_INSTRUCTIONS = 60_000
+MAX_INSTRUCTIONS = 60_000
 """Of one program: nested counted repeats multiply, and larger patterns go to other engines."""
 
 
@@ -63,8 +63,8 @@ class Program:
 
     def add(self, does: int, operand: Any = None, then: tuple[int, ...] = ()) -> int:
         """Append an instruction; returns its number. Raises BeyondError."""
-        if len(self.opcodes) >= MOST_INSTRUCTIONS:
-            raise BeyondError(f"it has more than {MOST_INSTRUCTIONS} instructions")
+        if len(self.opcodes) >= MAX_INSTRUCTIONS:
+            raise BeyondError(f"it has more than {MAX_INSTRUCTIONS} instructions")
         self.opcodes.append(does)
         self.operands.append(operand)
         self.successors.append(then)

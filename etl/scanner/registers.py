@@ -14,8 +14,8 @@ from etl.scanner.program import BeyondError
 UNSET, HERE = -1, -2
 """Instead of a register: the tag is not set; it is set at the current position, between the last byte and the next."""
 
-MOST_REGISTERS = 2_000
-SPARE = MOST_REGISTERS
+MAX_REGISTERS = 2_000
+SPARE = MAX_REGISTERS
 """The extra register that breaks cycles of moves."""
 
 Move = tuple[int, int]
@@ -37,8 +37,8 @@ class Registers:
         values = list(values)
         taken = set(values)
         free = next(register for register in count() if register not in taken)
-        if max([free, *values]) >= MOST_REGISTERS:
-            raise BeyondError(f"more than {MOST_REGISTERS} registers")
+        if max([free, *values]) >= MAX_REGISTERS:
+            raise BeyondError(f"more than {MAX_REGISTERS} registers")
         return [free if value == HERE else value for value in values]
 
     def intern_moves(self, moves: Iterable[Move]) -> int:

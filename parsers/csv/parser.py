@@ -32,7 +32,7 @@ from parsers.common.view_values import equal_to
 from parsers.csv.record_pattern import REST, Dialect, escaped, plain
 from parsers.csv.record_scanner import record_scanner
 
-MOST_COLUMNS = 500
+MAX_COLUMNS = 500
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_@\-]+")
 
@@ -65,7 +65,7 @@ class Csv(Parser):
 
     names: list[FieldName | Literal[""]] = Field(
         default=[],
-        max_length=MOST_COLUMNS,
+        max_length=MAX_COLUMNS,
         description="The columns' fields in order; an empty name skips a column, no name means those of the header.",
         examples=[["timestamp", "", "source.ip"]],
     )
@@ -92,8 +92,8 @@ class Csv(Parser):
             if name and name in columns[:number]:
                 path: tuple[str | int, ...] = ("names", number) if self.names else ("header",)
                 yield Finding("field-conflict", f"{name!r} names a column already", path)
-        if len(columns) > MOST_COLUMNS:
-            yield Finding("too-many-columns", f"{len(columns)} columns; there may be {MOST_COLUMNS}", ("header",))
+        if len(columns) > MAX_COLUMNS:
+            yield Finding("too-many-columns", f"{len(columns)} columns; there may be {MAX_COLUMNS}", ("header",))
         for name, type_ in self.declared.items():
             yield from self._check_declared(name, type_)
         if self.rest in columns:

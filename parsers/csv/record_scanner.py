@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     Bools = np.ndarray[Any, Any]
 
-MOST_IN_A_SCAN = 100
+MAX_SCANNER_COLUMNS = 100
 """Columns that one automaton reads; beyond about 150 it would have more states than the scanner makes."""
 
-MOST_KEPT = 256
+MAX_CACHED = 256
 """Scanners that a process caches."""
 
 
@@ -57,7 +57,7 @@ class RecordScanner:
         return few
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_CACHED)
 def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, short: bool) -> RecordScanner:
     """The same for the same options: a worker opens a step in every micro-batch, and many columns make large patterns."""
     return RecordScanner(dialect, wanted, rest=rest, short=short)
@@ -67,10 +67,10 @@ class _Chain:
     """Scanners, each of which reads some columns and leaves what follows to the next."""
 
     def __init__(self, dialect: Dialect, wanted: Sequence[bool], behind: Any) -> None:
-        starts = range(0, len(wanted), MOST_IN_A_SCAN)
+        starts = range(0, len(wanted), MAX_SCANNER_COLUMNS)
         self._scanners = []
         for first in starts:
-            some = wanted[first : first + MOST_IN_A_SCAN]
+            some = wanted[first : first + MAX_SCANNER_COLUMNS]
             last = first == starts[-1]
             tree = record(dialect, some, first, behind if last else anything(), ends=last)
             self._scanners.append(Scanner([tree]))

@@ -25,8 +25,8 @@ _SLACK = 16
 WINDOWS = {"gzip": 31, "zlib": 15, "deflate": -15}
 """Compression → zlib's number of window bits."""
 
-MOST_TOGETHER = 256 << 20
-"""Most bytes of all values of a batch."""
+MAX_BATCH_BYTES = 256 << 20
+"""Maximum total size of the values of a batch, in bytes."""
 
 _DIGITS = "0123456789abcdef"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -103,7 +103,7 @@ def decompress(data: pa.LargeBinaryArray, compression: str, most: int) -> Decode
     """Compressed bytes → bytes, a Python call for each value, and reasons where there are none; ``most`` bytes a value."""
     values: list[bytes | None] = []
     reasons: list[str | None] = []
-    left = MOST_TOGETHER
+    left = MAX_BATCH_BYTES
     for one in data.to_pylist():
         value, reason = (None, None) if one is None else _decompress(one, WINDOWS[compression], min(most, left))
         left -= len(value or b"")

@@ -65,7 +65,7 @@ class Decode(Parser):
         default="fail",
         description="Whether bytes that the character set does not have fail, become U+FFFD, or are escaped (``\\xf0``).",
     )
-    max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes that a compressed text may hold.", examples=["64KiB"])
+    max_bytes: Size = Field(default=1 << 20, ge=1, description="Maximum size of a decompressed text.", examples=["64KiB"])
     within: str | None = Field(
         default=None,
         min_length=1,

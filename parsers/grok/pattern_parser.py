@@ -20,7 +20,7 @@ from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
 from parsers.grok.captures import compile_gather, conflicts, field_types, merged_types, with_distinct_names
 
-MOST_CACHED = 256
+MAX_CACHED = 256
 """Parsers whose scanners a process caches."""
 
 TIMED_OUT = "took longer than"
@@ -131,7 +131,7 @@ class _TreeIdentity:
         return isinstance(other, _TreeIdentity) and self._ids == other._ids
 
 
-@lru_cache(maxsize=MOST_CACHED)
+@lru_cache(maxsize=MAX_CACHED)
 def _cached_scan(
     identity: _TreeIdentity, timeout: timedelta
 ) -> tuple[Scanner, Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]]:

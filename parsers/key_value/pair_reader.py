@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-MOST_LEVELS = 5
+MAX_LEVELS = 5
 """Levels of values inside values that are read as pairs."""
 
 _ALONE = {"flag": FLAG, "ignore": IGNORE, "reject": REJECT}
@@ -114,7 +114,7 @@ def _reasons(options: KeyValue) -> dict[int, str]:
 
 def _read_values(pairs: Pairs, cut: Callable[[Texts], Pairs]) -> Pairs:
     """The pairs; a pair whose value has pairs gives way to these. ``cut`` reads values as rows of texts."""
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         inner = cut(pairs.values)
         if not len(inner.keys.length):
             break

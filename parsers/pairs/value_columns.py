@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ESCAPED_BYTES = 6
-"""Most bytes of JSON that one byte of text becomes: ``\\u001f``."""
+"""Maximum number of bytes of JSON that one byte of text becomes: ``\\u001f``."""
 
 SLACK = 64
 """Bytes behind the output that a copy in blocks may overwrite."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 STRICT_NAME, LONGEST_NAME = 32, 128
-"""Most bytes of a name: in RFC 5424, and unless ``strict``."""
+"""Maximum number of bytes of a name: in RFC 5424, and unless ``strict``."""
 
 _PIECE = re.compile(rb'\[([^\s=\]"]+)|\s+([^\s=\]"]+)\s*=\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(rb'\\(["\\\]])')
@@ -93,14 +93,14 @@ def read_structured_data(texts: pa.Array, paths: Sequence[str], strict: bool) ->
     """Find declared parameters in a column of structured data, which is null in rows without any."""
     import numpy as np
 
-    from parsers.syslog.structured_data_kernel import MOST_NAMES, REPEATED, WRONG, find_parameters
+    from parsers.syslog.structured_data_kernel import MAX_NAMES, REPEATED, WRONG, find_parameters
 
     located, rows = Texts.of(texts), len(texts)
     names = [path.encode() for path in paths]
     bounds = np.cumsum([0, *map(len, names)]).astype(np.int64)
     text = np.frombuffer(b"".join(names) or b"\0", np.uint8)
     kinds, escaped = np.empty(rows, np.uint8), np.empty(rows, np.bool_)
-    spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MOST_NAMES), np.int64)
+    spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MAX_NAMES), np.int64)
     controls, stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
     most = STRICT_NAME if strict else LONGEST_NAME
     find_parameters(located.address, located.length, strict, most, text, bounds, spans, seen, kinds, escaped, controls, stops)

@@ -16,7 +16,7 @@ from etl.columns.kernels import kernel, part
 ABSENT, PLAIN, REPEATED, WRONG = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
 """Kinds of a text: null, well formed, well formed with repeated or very many names, malformed."""
 
-MOST_NAMES = 64
+MAX_NAMES = 64
 """Elements of a text, and parameters of an element, that are compared with each other; one with more counts as `REPEATED`."""
 
 _ONE = np.uint64(1)
@@ -88,7 +88,7 @@ def _value_end(at: Any, end: Any, strict: Any) -> Any:
 @part
 def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
     """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
-    if count >= MOST_NAMES:
+    if count >= MAX_NAMES:
         return True
     for place in range(count):
         if seen[1, place] == length and same_bytes(at, np.uint64(seen[0, place]), length):
@@ -190,7 +190,7 @@ def find_parameters(
     """Find declared parameters, and the kind of each text.
 
     ``most`` bytes make a name at most; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
-    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MOST_NAMES].
+    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MAX_NAMES].
     ``escaped`` says whether a value has escapes, ``controls`` how many control characters are in all, ``stops`` where
     a text is wrong.
     """

@@ -26,7 +26,7 @@ from parsers.grok.compiler import compile_pattern
 from parsers.url.public_suffixes import PublicSuffixes
 from parsers.url.query_parameters import Parameters, decode_percent
 
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 
 PARTS = ("scheme", "username", "password", "domain", "port", "path", "extension", "query", "fragment")
 """Names of ECS, which are the captures of the patterns; ``password`` is a field only with ``userinfo: keep``."""
@@ -204,7 +204,7 @@ def _failed_rows(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.Boole
     from etl.columns.texts import Texts
 
     length = Texts.of(texts).length
-    failed = (length >= 0) & ((pattern < 0) | (length == 0) | np.asarray(pc.fill_null(pc.greater(port, MOST_PORT), False)))
+    failed = (length >= 0) & ((pattern < 0) | (length == 0) | np.asarray(pc.fill_null(pc.greater(port, MAX_PORT), False)))
     return pa.array(failed) if failed.any() else None
 
 

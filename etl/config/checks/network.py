@@ -10,10 +10,10 @@ from etl.config.layout import Feed, Layout
 from etl.config.model import OptionPath
 from etl.config.report import Report
 
-MOST_COMPARED = 100
-"""Most unknown names that are compared with the known ones."""
-MOST_SHOWN = 50
-"""Names in one hint."""
+MAX_COMPARED = 100
+"""Maximum number of unknown names that are compared with the known ones."""
+MAX_SHOWN = 50
+"""Maximum number of names in one hint."""
 
 
 def check_network(layout: Layout, declared: Mapping[str, object], report: Report) -> list[str]:
@@ -49,7 +49,7 @@ def _hint(feed: Feed, layout: Layout, declared: Mapping[str, object]) -> str:
     if meant := layout.meant.get(feed.name):
         return f"did you mean {meant!r}?"
     here = list(declared)
-    return f"here are: {', '.join(here[:MOST_SHOWN]) or 'none'}" + (" …" if len(here) > MOST_SHOWN else "")
+    return f"here are: {', '.join(here[:MAX_SHOWN]) or 'none'}" + (" …" if len(here) > MAX_SHOWN else "")
 
 
 def split_names(text: str, declared: Mapping[str, object]) -> list[str]:
@@ -114,7 +114,7 @@ def _meant(layout: Layout, declared: Mapping[str, object]) -> dict[str, str]:
     feeds = [feed for sink in layout.sinks.values() for feed in sink.feeds]
     feeds += [feed for stream in layout.streams.values() for feed in stream.feeds]
     unknown = list(dict.fromkeys(feed.name for feed in feeds if feed.name not in declared))
-    found = {name: closest(name, declared) for name in unknown[:MOST_COMPARED]}
+    found = {name: closest(name, declared) for name in unknown[:MAX_COMPARED]}
     return {name: meant for name, meant in found.items() if meant}
 
 

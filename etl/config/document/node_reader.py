@@ -13,7 +13,7 @@ from etl.config.document.yaml_document import Choices, Document, EntryLocation, 
 from etl.config.model import OptionPath, YamlLocation
 
 MAX_VALUES = 50_000
-"""Most values of a document after its aliases are expanded."""
+"""Maximum number of values of a document after its aliases are expanded."""
 MAX_DEPTH = 60
 """Deepest nesting."""
 

@@ -86,10 +86,10 @@ def _check_depth(text: str) -> None:
 
 def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Document:
     """The document without the parts that are not YAML; only the first flaw where they cannot be separated from the rest."""
-    from etl.config.document.recovery import MOST_ERRORS, blank_part, leaves_rest_checkable
+    from etl.config.document.recovery import MAX_ERRORS, blank_part, leaves_rest_checkable
 
     flaws, locations, hiding, rest = [flaw], list[YamlLocation](), list[YamlLocation](), text
-    while flaws[-1].code == "yaml-syntax" and len(flaws) <= MOST_ERRORS:
+    while flaws[-1].code == "yaml-syntax" and len(flaws) <= MAX_ERRORS:
         blanked = blank_part(rest, flaws[-1].location, lambda other: _flaw_of(other))
         if blanked is None:
             break

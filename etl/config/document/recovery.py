@@ -14,11 +14,11 @@ from etl.config.document.text_locations import location_of
 from etl.config.document.yaml_document import Flaw
 from etl.config.model import OptionPath, YamlLocation
 
-MOST_ERRORS = 5
+MAX_ERRORS = 5
 """Most syntax errors that are reported at once."""
 
-_MOST_TRIED = 40
-"""Most parts that are tried for one error: each costs a parse of the text."""
+_MAX_TRIED = 40
+"""Maximum number of parts that are tried for one error: each costs a parse of the text."""
 _BLANK = "{}"
 _UNIT = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?:(?P<key>[\w.$@/-]+) *:(?=\s|$))?")
 _KEY = re.compile(r"\s*[\w.$@/-]+ *:(?=\s|$)")
@@ -55,7 +55,7 @@ class _Cut:
 def blank_part(text: str, error: YamlLocation, flaw_of: Callable[[str], Flaw | None]) -> Blanked | None:
     """The text without the smallest part around ``error`` that leaves no error up to its end; None where there is none."""
     for number, cut in enumerate(_cuts(text, error)):
-        if number == _MOST_TRIED:
+        if number == _MAX_TRIED:
             return None
         first, line_end, others = text[cut.start : cut.end].partition("\n")
         blank = _BLANK if text[cut.start - 1] == " " or cut.start == 0 else f" {_BLANK}"

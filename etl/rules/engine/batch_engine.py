@@ -54,7 +54,7 @@ class Switches:
 
 
 _ROWS, _BITS = 1 << 16, 1 << 27
-"""Most rows at once, and most rows times predicates: bounds the bit sets to 16 MiB."""
+"""Maximum number of rows at once, and of rows times predicates: bounds the bit sets to 16 MiB."""
 
 
 class Engine:

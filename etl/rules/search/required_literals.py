@@ -12,7 +12,7 @@ from etl.rules.search.contains_kernel import contain_all_sets
 from etl.rules.search.literal_database import LiteralBytes, pack
 from etl.rules.search.literals import ANYWHERE, FOLD, Literal
 
-MOST_SETS = 6
+MAX_SETS = 6
 
 
 class RequiredLiterals:
@@ -20,7 +20,7 @@ class RequiredLiterals:
 
     def __init__(self, sets: Sequence[Sequence[str]], exact: Sequence[Sequence[str]] = ()) -> None:
         """The case of ASCII letters counts only in ``exact``."""
-        some = [*((one, True) for one in exact), *((one, False) for one in sets)][:MOST_SETS]
+        some = [*((one, True) for one in exact), *((one, False) for one in sets)][:MAX_SETS]
         self._literals = LiteralBytes(pack([_to_literal(text, cased) for texts, cased in some for text in texts]))
         self._sets = np.concatenate([[0], np.cumsum([len(texts) for texts, _ in some])]).astype(np.int64)
 
