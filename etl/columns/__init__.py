@@ -3,7 +3,8 @@
 Every package of this repository may import these modules; they import none of its other packages. Parsers and connectors use:
 
 - `texts`: `Texts` (address and length of each text of a string, large_string or string_view column), and functions on
-  columns that may be views: `owned` (views → strings), `taken`, `filtered`, `joined`, `views_of`, `gathered`.
+  columns that may be views: `materialize` (views → strings), `take_rows`, `filter_batch`, `concat_arrays`,
+  `make_span_views`, `copy_texts`.
 - `lines`: a block of bytes → views of its lines.
 - `numbers`, `times`, `ip_kernel`: columns of texts → numbers, timestamps, IP addresses and networks; `ip_addresses` parses one
   address, for kernels.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from etl.columns.intrinsics import load_byte
 from etl.columns.kernels import kernel, part
-from etl.columns.texts import Texts, owned_array, taken
+from etl.columns.texts import Texts, materialize_array, take_rows
 
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 
@@ -52,7 +52,7 @@ def real_numbers(texts: pa.Array) -> pa.DoubleArray:
     missing, hard = read_real(found.address, found.length, values, kinds)
     if hard:
         rows = np.flatnonzero(kinds == HARD)
-        values[rows] = _nearest(owned_array(taken(texts, rows)))
+        values[rows] = _nearest(materialize_array(take_rows(texts, rows)))
         kinds[rows] = NUMBER
     return _array(pa.float64(), values, kinds if missing else None)
 

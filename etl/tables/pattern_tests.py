@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from etl.rules.search.backtracking import search_texts
 
 log = logging.getLogger("sluice.tables")
@@ -18,7 +18,7 @@ log = logging.getLogger("sluice.tables")
 
 def matching_rows(engine: str, test: str, texts: pa.Array, rows: Any) -> Any:
     """The rows, of ``rows`` (int64[m]), whose text matches."""
-    return rows[_ENGINES[engine](test, owned_array(texts if len(rows) == len(texts) else taken(texts, rows)))]
+    return rows[_ENGINES[engine](test, materialize_array(texts if len(rows) == len(texts) else take_rows(texts, rows)))]
 
 
 def _match_re2(test: str, texts: pa.Array) -> Any:

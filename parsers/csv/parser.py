@@ -24,7 +24,7 @@ from etl.api import (
     nearest,
     parse_type,
 )
-from etl.columns.texts import filtered, owned_array
+from etl.columns.texts import filter_batch, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.text_types import reader
@@ -125,7 +125,7 @@ class Csv(Parser):
 
         def without_header(batch: pa.RecordBatch) -> Outcome:
             found = equal_to(batch.column(self.field), header)
-            return run(filtered(batch, pa.array(~found)) if found.any() else batch)
+            return run(filter_batch(batch, pa.array(~found)) if found.any() else batch)
 
         return without_header
 
@@ -176,8 +176,8 @@ def _unescaped(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) 
     texts, written = captures[plain(column)], captures.get(escaped(column))
     if written is None or written.null_count == len(written):
         return texts
-    real = _replaced(owned_array(written).cast(pa.string()), dialect)
-    return pc.coalesce(real, owned_array(texts).cast(pa.string()))
+    real = _replaced(materialize_array(written).cast(pa.string()), dialect)
+    return pc.coalesce(real, materialize_array(texts).cast(pa.string()))
 
 
 def _replaced(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from etl.scanner.scanner import Scanner
 from parsers.common.view_values import empty_where, null_where, replace_rows
 from parsers.csv.record_pattern import REST, Dialect, anything, delimiters, record
@@ -39,10 +39,10 @@ class RecordScanner:
         captures, good = self._whole.scan(texts)
         if self._short is not None and not good.all():
             rows = (~good).nonzero()[0]
-            more, full = self._short.scan(self._filled_up(owned_array(taken(texts, rows)).cast(pa.string())))
+            more, full = self._short.scan(self._filled_up(materialize_array(take_rows(texts, rows)).cast(pa.string())))
             few = (full & self._had_few(more.pop(REST))).nonzero()[0]
             good[rows[few]] = True
-            chosen = {name: taken(column, few) for name, column in more.items()}
+            chosen = {name: take_rows(column, few) for name, column in more.items()}
             captures = {name: replace_rows(column, rows[few], chosen.get(name)) for name, column in captures.items()}
         return captures, None if good.all() else pa.array(~good)
 
@@ -53,7 +53,7 @@ class RecordScanner:
 
     def _had_few(self, rest: pa.Array) -> Bools:
         """Whether what follows the last column is less than what was put there."""
-        few: Bools = pc.fill_null(pc.utf8_length(owned_array(rest)), 0).to_numpy() < self._most - 1
+        few: Bools = pc.fill_null(pc.utf8_length(materialize_array(rest)), 0).to_numpy() < self._most - 1
         return few
 
 

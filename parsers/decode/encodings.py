@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 
 Decoded: TypeAlias = tuple[pa.LargeBinaryArray, pa.StringArray | None]
 """Bytes (null where there are none), and reasons where a text is wrong (None: nowhere)."""
@@ -90,7 +90,7 @@ def decoder(encoding: str) -> Decode:
 
 def _reasons(texts: pa.Array, wrong: Any, encoding: str) -> pa.StringArray:
     bad = pa.array(wrong >= 0)
-    shown = pc.utf8_slice_codeunits(owned_array(texts).cast(pa.large_string()), 0, SHOWN_CHARACTERS).cast(pa.string())
+    shown = pc.utf8_slice_codeunits(materialize_array(texts).cast(pa.large_string()), 0, SHOWN_CHARACTERS).cast(pa.string())
     offsets = pc.cast(pa.array(wrong), pa.string())
     reasons = pc.binary_join_element_wise("'", shown, f"' is not {encoding}: it is wrong at byte ", offsets, "")
     return pc.if_else(bad, reasons, None)

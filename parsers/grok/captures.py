@@ -12,7 +12,7 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.scanner.tree import Capture, Chars, Choice, Node, Repeat, captures, children, rename_captures
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -99,7 +99,7 @@ def compile_gather(
 
 def _field(texts: list[pa.Array], type_: pa.DataType) -> pa.Array:
     if pa.types.is_list(type_):
-        return _list_column([owned_array(text) for text in texts], type_)
+        return _list_column([materialize_array(text) for text in texts], type_)
     return _as(type_, texts[0])
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration, format_type
-from etl.columns.texts import filtered
+from etl.columns.texts import filter_batch
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.engines import check_compiles
 from etl.scanner.pattern_error import PatternError
@@ -111,7 +111,7 @@ class PatternParser(Parser):
         late = pc.starts_with(reject.reasons, TIMED_OUT)
         for code, rows in ((f"{self.type}-timeout", late), (reject.code, pc.invert(late))):
             if rows.true_count:
-                yield Rejects(filtered(reject.events, rows), code, reject.reasons.filter(rows))
+                yield Rejects(filter_batch(reject.events, rows), code, reject.reasons.filter(rows))
 
     def _good(self) -> list[Node]:
         return [tree for tree in self.trees() if not isinstance(tree, PatternError)]

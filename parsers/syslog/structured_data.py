@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import LARGEST, Texts, owned_array, taken, views_of
+from etl.columns.texts import MAX_OFFSET, Texts, make_span_views, materialize_array, take_rows
 from parsers.common.view_values import replace_rows
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class StructuredData:
         at = self.spans[:, self.paths.index(path)]
         starts = np.where(at[:, 0] < 0, -1, at[:, 0] - located.address.view(np.int64)).astype(np.int32)
         ends = np.where(starts < 0, 0, at[:, 1] - located.address.view(np.int64)).astype(np.int32)
-        views = views_of(starts, ends, located)
+        views = make_span_views(starts, ends, located)
         if not (self.escaped & (starts >= 0)).any():
             return views
-        plain = pc.replace_substring_regex(owned_array(views).view(pa.binary()), rb'\\(["\\\]])', rb"\1")
+        plain = pc.replace_substring_regex(materialize_array(views).view(pa.binary()), rb'\\(["\\\]])', rb"\1")
         return plain.view(pa.string())
 
     def rest(self) -> pa.StringArray:
@@ -86,7 +86,7 @@ class StructuredData:
         return replace_rows(rest, rows, texts.cast(rest.type))
 
     def _raw(self, rows: Array) -> list[bytes]:
-        return owned_array(taken(self.texts, rows)).cast(pa.large_binary()).to_pylist()
+        return materialize_array(take_rows(self.texts, rows)).cast(pa.large_binary()).to_pylist()
 
 
 def read_structured_data(texts: pa.Array, paths: Sequence[str], strict: bool) -> StructuredData:
@@ -149,7 +149,7 @@ def _texts(out: Array, ends: Array) -> pa.Array:
     """Texts end to end, null where empty."""
     import numpy as np
 
-    type_, width = (pa.string(), np.int32) if ends[-1] <= LARGEST else (pa.large_string(), np.int64)
+    type_, width = (pa.string(), np.int32) if ends[-1] <= MAX_OFFSET else (pa.large_string(), np.int64)
     bits = np.packbits(ends[1:] != ends[:-1], bitorder="little")
     buffers = [pa.py_buffer(bits), pa.py_buffer(ends.astype(width)), pa.py_buffer(out).slice(0, int(ends[-1]))]
     return pa.Array.from_buffers(type_, len(ends) - 1, buffers)

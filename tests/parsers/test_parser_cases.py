@@ -35,7 +35,7 @@ from pydantic import ValidationError
 
 from etl.api import Outcome, Parser
 from etl.catalogue import installed
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 
 HERE = Path(__file__).parent
 NANOSECONDS = 1_000_000_000
@@ -190,8 +190,8 @@ def _open(step: Parser, schema: pa.Schema, case: Case) -> Callable[[pa.RecordBat
 
 def _outcomes(step: Parser, outcome: Outcome, batch: pa.RecordBatch) -> list[Any]:
     """For each line its fields, its reject, or None when it is dropped."""
-    events, rejects = owned(outcome.events), outcome.rejects
-    assert events.schema == step.fields(owned(batch).schema), "events have other fields than the parser announces"
+    events, rejects = materialize(outcome.events), outcome.rejects
+    assert events.schema == step.fields(materialize(batch).schema), "events have other fields than the parser announces"
     found: list[Any] = [None] * batch.num_rows
     columns = {name: _values(events.column(name)) for name in step.parsed().names}
     for row, offset in enumerate(events.column("_offset").to_pylist()):

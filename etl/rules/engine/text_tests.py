@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, gathered
+from etl.columns.texts import Texts, copy_texts
 from etl.rules.engine.text_cache import Codes
 from etl.rules.search.regex_literals import all_required_literals, exact_required_literals, min_length
 from etl.rules.search.regex_search import AutomatonTest, Test, choose_engine, compile_test
@@ -100,7 +100,7 @@ def _run(test: TextTest, texts: Texts, values: Any) -> Any:
         return np.zeros(0, bool)
     if isinstance(test.test, AutomatonTest):
         return test.test.test_rows(texts, values)
-    some = gathered(texts.address[values], texts.length[values]).cast(pa.string())
+    some = copy_texts(texts.address[values], texts.length[values]).cast(pa.string())
     return pc.fill_null(test.test(some), False).to_numpy(zero_copy_only=False)
 
 

@@ -86,10 +86,10 @@ class SameFieldDecider:
 
     def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of those rows (int64[n]) for which it holds."""
-        from etl.columns.texts import taken
+        from etl.columns.texts import take_rows
 
         one, other = columns[self._predicate.field], columns[self._predicate.other]
-        holds = compare_columns(self._predicate, taken(one.values, rows), taken(other.values, rows))
+        holds = compare_columns(self._predicate, take_rows(one.values, rows), take_rows(other.values, rows))
         bits.put_rows(number, rows[holds])
 
 
@@ -97,11 +97,11 @@ def compare_columns(predicate: SameField, one: pa.Array, other: pa.Array) -> Any
     """Whether the predicate holds for the texts of two columns (bool[n]); for a null it does not."""
     import numpy as np
 
-    from etl.columns.texts import Texts, owned_array
+    from etl.columns.texts import Texts, materialize_array
     from etl.rules.search.comparison_kernel import compare_texts
 
     kinds = {"equals": 0, "contains": 1, "startswith": 2, "endswith": 3}
-    texts = [owned_array(array).cast(pa.string()) for array in (one, other)]
+    texts = [materialize_array(array).cast(pa.string()) for array in (one, other)]
     left, right = (Texts.of(array if predicate.cased else pc.utf8_lower(array)) for array in texts)
     result = np.zeros(len(left.address), bool)
     compare_texts(left.address, left.length, right.address, right.length, kinds[predicate.kind], result)

@@ -107,13 +107,13 @@ def quoted(name: str) -> str:
 
 def sql_function(predicate: Sql, schema: Schema) -> Callable[[pa.RecordBatch], pa.BooleanArray]:
     """Events → whether the condition is true (or false); where it fails it is neither."""
-    from etl.columns.texts import owned
+    from etl.columns.texts import materialize
     from etl.expressions import compile_expression
 
     evaluate = compile_expression(predicate.where, schema)
 
     def run(batch: pa.RecordBatch) -> pa.BooleanArray:
-        values, failed, _ = evaluate(owned(batch.select(predicate.fields)) if predicate.fields else batch)
+        values, failed, _ = evaluate(materialize(batch.select(predicate.fields)) if predicate.fields else batch)
         mask = pc.fill_null(values.cast(pa.bool_()), not predicate.truth)
         mask = mask if predicate.truth else pc.invert(mask)
         return mask if failed is None else pc.and_not(mask, failed)
