@@ -9,7 +9,8 @@ Every package of this repository may import these modules; they import none of i
 - `numbers`, `times`, `ip_kernel`: columns of texts → numbers, timestamps, IP addresses and networks; `ip_addresses` parses one
   address, for kernels.
 - `json_lines`: columns → JSON lines; `json_nulls` removes null members from them.
-- To write a kernel: `kernels` (`kernel`, `part`, `inlined`: compile a function with numba and cache its machine code),
+- To write a kernel: `kernels` (`kernel`, `kernel_function`, `inlined`: compile a function with numba; the machine code of a
+  `kernel` is cached),
   `intrinsics` (loads, stores and searches at an address), `byte_runs` (comparing, hashing and prefetching runs of bytes),
   `views` (writing a string view), `digits` and `days` (writing numbers and dates).
 - `disk_cache`: values that are stored between runs.

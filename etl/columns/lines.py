@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.intrinsics import equal_bytes, high_bytes, load_byte, ones, trailing_zeros
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from etl.columns.texts import make_view_array
 from etl.columns.views import put_view
 
@@ -66,7 +66,7 @@ def _survey(block: Any, size: Any) -> Any:
     return newlines, high != np.uint32(0)
 
 
-@part
+@kernel_function
 def _put_line(block: Any, begin: Any, end: Any, view: Any) -> None:
     """Write the view of a line that ends before ``end``, without a carriage return at its end."""
     if end > begin and load_byte(block + np.uint64(end - 1)) == _RETURN:
@@ -94,7 +94,7 @@ def _cut(block: Any, size: Any, skip: Any, last: Any, at: Any, view: Any, starts
     return longest
 
 
-@part
+@kernel_function
 def _newlines_in_tail(block: Any, at: Any, size: Any) -> Any:
     found = np.uint32(0)
     for bit in range(size - at):

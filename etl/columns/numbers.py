@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from etl.columns.texts import Texts, materialize_array, take_rows
 
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
@@ -89,7 +89,7 @@ def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
     return missing
 
 
-@part
+@kernel_function
 def _begin(at: Any, end: Any) -> Any:
     """Skip white space and a sign; returns the address after them, and whether the sign is a minus."""
     while at < end and _is_space(load_byte(at)):
@@ -101,12 +101,12 @@ def _begin(at: Any, end: Any) -> Any:
     return at, False
 
 
-@part
+@kernel_function
 def _is_space(byte: Any) -> Any:
     return byte == np.uint8(0x20) or (np.uint8(0x09) <= byte <= np.uint8(0x0D) and byte != np.uint8(0x0B))
 
 
-@part
+@kernel_function
 def _digits(at: Any, end: Any, number: Any) -> Any:
     """Append digits to a number; returns the number, the address after the digits, and whether it fits a uint64."""
     fits = True
@@ -135,7 +135,7 @@ def read_real(address: Any, length: Any, values: Any, kinds: Any) -> Any:
     return missing, hard
 
 
-@part
+@kernel_function
 def _real(at: Any, end: Any) -> Any:
     number, behind, fits = _digits(at, end, np.uint64(0))
     exponent = np.int64(0)
@@ -154,7 +154,7 @@ def _real(at: Any, end: Any) -> Any:
     return np.float64(number) * _POWERS[exponent], NUMBER
 
 
-@part
+@kernel_function
 def _exponent(at: Any, end: Any) -> Any:
     """The exponent after an ``e``; 0 if there is none."""
     if at >= end or load_byte(at) | np.uint8(0x20) != np.uint8(ord("e")):
@@ -170,6 +170,6 @@ def _exponent(at: Any, end: Any) -> Any:
     return -value if negative else value
 
 
-@part
+@kernel_function
 def _is_digit(at: Any, end: Any) -> Any:
     return at < end and load_byte(at) - _DIGIT <= np.uint8(9)

@@ -1,7 +1,8 @@
 """Columns of texts: `Texts` is the form in which kernels read them; functions here take, filter and copy them.
 
-Inside a segment a text column may be a ``string_view``: its values point into the block that a source read. To materialize it
-is to copy its texts into an ordinary string column, which happens only when a step needs one (`materialize`). The schema says ``string`` in both cases.
+Inside a segment a text column may be a ``string_view``: its values point into the block that a source read. To materialize
+it is to copy its texts into an ordinary string column (`materialize`), which happens only when a step needs one. The schema
+says ``string`` in both cases.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 from etl.columns.byte_runs import PREFETCH_DISTANCE, prefetch_text
 from etl.columns.intrinsics import equal_bytes, load_byte, load_word
-from etl.columns.kernels import inlined, kernel, part
+from etl.columns.kernels import inlined, kernel, kernel_function
 from etl.rules.search.edge_kernel import find_at_edges
 from etl.rules.search.match_kernel import FOUR, ONE, SIXTEEN, THREE, equals_literal, record_hit
 
@@ -48,7 +48,7 @@ def _search_bucket(
     return count
 
 
-@part
+@kernel_function
 def _word(at: Any, size: Any) -> Any:
     """One to three bytes at an address as a number."""
     word = np.uint32(0)
@@ -87,7 +87,7 @@ def _look_up(
     return count
 
 
-@part
+@kernel_function
 def _has_byte(begin: Any, end: Any, byte: Any, other: Any) -> Any:
     """Whether a text contains one of two bytes."""
     at = begin
