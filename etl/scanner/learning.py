@@ -21,7 +21,7 @@ from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN, Automaton
 from etl.scanner.codegen.background_compiler import BackgroundCompiler
 from etl.scanner.kernel import scan
-from etl.scanner.program import BeyondError, MatchStart, compile_program
+from etl.scanner.program import MatchStart, UnsupportedPatternError, compile_program
 from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.tree import Node, captures
 
@@ -173,7 +173,7 @@ class Learner:
         """Make the states that these texts need; False if none were made: the budget is spent or a limit is reached."""
         try:
             known = self._load_automaton()
-        except BeyondError:
+        except UnsupportedPatternError:
             self.given_up = True
             return False
         began = time.thread_time()

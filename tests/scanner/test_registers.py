@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.scanner.program import BeyondError
+from etl.scanner.program import UnsupportedPatternError
 from etl.scanner.registers import HERE, MAX_REGISTERS, SPARE, Move, Registers
 
 register = st.integers(0, 7)
@@ -57,5 +57,5 @@ def test_values_keep_their_registers(values: list[int], kept: list[int]) -> None
 
 
 def test_registers_run_out() -> None:
-    with pytest.raises(BeyondError, match="registers"):
+    with pytest.raises(UnsupportedPatternError, match="registers"):
         Registers().allocate([*range(MAX_REGISTERS), HERE])

@@ -14,7 +14,7 @@ from oracles import expected, rows, tree
 from etl.scanner import learning
 from etl.scanner.automaton import Automaton
 from etl.scanner.learning import Learner
-from etl.scanner.program import MAX_INSTRUCTIONS, BeyondError, compile_program
+from etl.scanner.program import MAX_INSTRUCTIONS, UnsupportedPatternError, compile_program
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import EngineStage
 
@@ -152,7 +152,7 @@ def test_large_patterns(own_cache: Path, pattern: str) -> None:
 
 
 def test_programs_are_bounded() -> None:
-    with pytest.raises(BeyondError, match="more than"):
+    with pytest.raises(UnsupportedPatternError, match="more than"):
         compile_program([tree("(?:[a-z]{1,1000}){1,1000}")], "anywhere")
     assert len(compile_program([tree("[a-z]{1,1000}" * 20)], "anywhere").opcodes) < MAX_INSTRUCTIONS
 
