@@ -13,7 +13,7 @@ from etl.rules.correlation.bucket import Bucket
 from etl.rules.correlation.columns import unpack_rows
 from etl.rules.correlation.encoding import escape, escape_column, join_columns, join_name, pack, split_name, unescape, unpack
 from etl.rules.correlation.families import Family
-from etl.rules.correlation.model import Combination, Correlation, RulePresent, Threshold
+from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
 from etl.rules.correlation.reader import MAX_EVENTS, SECOND
 from etl.rules.correlation.windows import Alert, Event, WindowState, advance
 
@@ -161,10 +161,12 @@ CONDITIONS = st.sampled_from(
         counted("temporal", Threshold("gte", 2), ("a", "b", "c")),
         counted(
             "temporal",
-            Combination("or", (RulePresent("b"), Combination("and", (RulePresent("a"), RulePresent("c"))))),
+            BooleanExpression("or", (RulePresent("b"), BooleanExpression("and", (RulePresent("a"), RulePresent("c"))))),
             ("a", "b", "c"),
         ),
-        counted("temporal", Combination("and", (RulePresent("a"), Combination("not", (RulePresent("b"),)))), ("a", "b")),
+        counted(
+            "temporal", BooleanExpression("and", (RulePresent("a"), BooleanExpression("not", (RulePresent("b"),)))), ("a", "b")
+        ),
         counted("temporal_ordered", Threshold("gte", 3), ("a", "a", "b")),
     ]
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from etl.rules.correlation.compiled import compile_correlations
 from etl.rules.correlation.families import drop_silent_rules, find_families
-from etl.rules.correlation.model import Combination, Correlation, RulePresent, Threshold
+from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
 from etl.rules.correlation.reader import MAX_EVENTS, SECOND
 from etl.rules.correlation.windows import Alert, Event, WindowState, advance, next_deadline
 from etl.rules.reader import read_rules
@@ -72,7 +72,9 @@ def test_temporal_rules_may_leave_the_condition_out_or_give_an_expression(tmp_pa
     first, second = read(tmp_path, all_of, expression).correlations
 
     assert first.condition == Threshold("gte", 2)
-    assert second.condition == Combination("and", (RulePresent(second.rules[0]), Combination("not", (RulePresent("success"),))))
+    assert second.condition == BooleanExpression(
+        "and", (RulePresent(second.rules[0]), BooleanExpression("not", (RulePresent("success"),)))
+    )
     assert (first.is_monotonic, second.is_monotonic) == (True, False)
 
 
@@ -244,7 +246,7 @@ def test_conditions_that_events_can_undo_wait_for_the_windows_end(condition: Thr
 
 def test_a_window_without_a_rule() -> None:
     one, memory = (
-        counted("temporal", Combination("and", (RulePresent("a"), Combination("not", (RulePresent("b"),))))),
+        counted("temporal", BooleanExpression("and", (RulePresent("a"), BooleanExpression("not", (RulePresent("b"),))))),
         WindowState(),
     )
 
@@ -292,7 +294,7 @@ CONDITIONS = st.sampled_from(
         counted("temporal", Threshold("gte", 2), rules=("a", "b", "c")),
         counted(
             "temporal",
-            Combination("or", (RulePresent("b"), Combination("and", (RulePresent("a"), RulePresent("c"))))),
+            BooleanExpression("or", (RulePresent("b"), BooleanExpression("and", (RulePresent("a"), RulePresent("c"))))),
             rules=("a", "b", "c"),
         ),
         counted("temporal_ordered", Threshold("gte", 2), rules=("a", "c")),

@@ -8,7 +8,7 @@ from etl.rules.correlation.model import (
     KINDS,
     OF_VALUES,
     ORDER,
-    Combination,
+    BooleanExpression,
     Correlation,
     Expression,
     RulePresent,
@@ -100,7 +100,7 @@ def _expression(node: Any) -> Expression:
         "CorrelationConditionOR": "or",
         "CorrelationConditionNOT": "not",
     }
-    return Combination(words[type(node).__name__], tuple(_expression(part) for part in node.args))
+    return BooleanExpression(words[type(node).__name__], tuple(_expression(part) for part in node.args))
 
 
 def _values(kind: str, made: Any) -> tuple[str, ...]:

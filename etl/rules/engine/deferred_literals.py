@@ -65,7 +65,7 @@ class DeferredLiterals:
         """The number of literals that scans leave out."""
         return len(self._plan.numbers) if self._plan is not None else 0
 
-    def decide(self, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, columns: Mapping[str, Column], bits: Bits) -> None:
         """Search for the literals that the scans of this batch left out."""
         if self._plan is None:
             return

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from etl.columns.texts import Texts
 from etl.rules.engine.bitsets import Bits
-from etl.rules.engine.deciders import TextFinder, TextSearch
+from etl.rules.engine.evaluators import TextFinder, TextSearch
 from etl.rules.engine.text_cache import Hits
 from etl.rules.engine.text_cache_kernel import group_by_text
 from etl.rules.engine.text_tests import TextTest

@@ -18,7 +18,7 @@ from etl.rules.wording import count_noun
 if TYPE_CHECKING:
     from etl.rules.engine.bitsets import Bits
     from etl.rules.engine.column_texts import Column
-    from etl.rules.engine.deciders import DeciderContext, DeciderType
+    from etl.rules.engine.evaluators import EvaluatorContext, EvaluatorFactory
 
 _KINDS: Mapping[tuple[bool, bool], TextKind] = {
     (False, False): "equals",
@@ -49,7 +49,7 @@ class SameField(Predicate):
         single = self.field_names <= set(schema.names) and not any(is_list(schema.field(name).type) for name in self.field_names)
         return Leaf(self) if single else FALSE
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Each alone."""
         return SameFieldDecider, str(number)
 
@@ -76,15 +76,15 @@ class SameField(Predicate):
 class SameFieldDecider:
     """Evaluates one comparison of two columns, in the rows where a rule may match."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: EvaluatorContext) -> None:
         ((self._number, self._predicate),) = predicates
         self.deferred = frozenset([self._number])
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """It may hold everywhere."""
         bits.put_everywhere(self._number)
 
-    def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of those rows (int64[n]) for which it holds."""
         from etl.columns.texts import take_rows
 
