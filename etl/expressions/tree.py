@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.api import Finding, cut
-from etl.expressions.foreign_syntax import find_foreign_syntax
+from etl.expressions.unsupported_syntax import find_unsupported_syntax
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -57,7 +57,7 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
         raise BadExpressionError(
             f"more than {MAX_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
         )
-    found = find_foreign_syntax(text, tokens, query=query)
+    found = find_unsupported_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
     try:

@@ -24,7 +24,8 @@ from etl.api import (
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, quoted, register, schema_of
+from etl.expressions import analyse, register, schema_of
+from etl.expressions import quote_name as quoted
 from etl.steps.aggregates import Aggregate, check_aggregate
 from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
 

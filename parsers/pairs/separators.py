@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import BYTE, MATCH, SPLIT, BeyondError, Program, compile_program
+from etl.scanner.program import BYTE, MATCH, SPLIT, Program, UnsupportedPatternError, compile_program
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
 
@@ -33,7 +33,7 @@ def compile_separators(texts: Sequence[str], pattern: str | None) -> list[list[i
     written = pattern if pattern is not None else "|".join(map(re.escape, texts))
     try:
         made = compile_program([parse(written, _no_name)], "beginning")
-    except BeyondError as error:
+    except UnsupportedPatternError as error:
         raise PatternError(str(error), 0) from None
     return _table(made)
 

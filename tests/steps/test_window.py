@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP, Schema
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
 
@@ -68,7 +68,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> Stream:
     ) -> Results:
         field, late = step.event_time()
         events = _frames(spark, tmp_path / "in", batches, columns)
-        clocked = events.withWatermark(quoted(field), f"{late.total_seconds()} seconds")
+        clocked = events.withWatermark(quote_name(field), f"{late.total_seconds()} seconds")
         return _collected(step.apply(before(clocked)), step.output_mode(), tmp_path / "checkpoint")
 
     return run
