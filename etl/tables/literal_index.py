@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.columns.texts import Texts
-from etl.rules.search.literal_database import LiteralArrays, LiteralDatabase
+from etl.rules.search.literal_arrays import LiteralArrays
+from etl.rules.search.literal_database import LiteralDatabase
 from etl.rules.search.literals import ANYWHERE, AT_END, AT_START, FOLD, WHOLE
 from etl.tables.section_file import SectionFile
 

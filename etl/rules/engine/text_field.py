@@ -87,7 +87,7 @@ class TextField:
         assert database is not None
         texts = self._locate(columns)
         return find_in_rows(
-            truth, first, entries, texts.address, texts.length, database.arrays, database.owners, bits.words, bits.hits
+            truth, first, entries, texts.address, texts.length, database.bytes.addresses, database.owners, bits.words, bits.hits
         )
 
     def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
