@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from etl.api import nearest
 from etl.cli.activity import activity
-from etl.cli.configured import configured, environment
+from etl.cli.configured import configured, environment, nearest_file
 from etl.cli.lint import TESTS, pipeline_files, print_text
 from etl.config.cases.case import Case
 from etl.config.cases.case_file import Suite, inspect_tests
@@ -91,13 +92,13 @@ def test_files(paths: Sequence[str]) -> list[Path]:
         path = Path(name)
         if path.is_dir():
             found += [file for file in pipeline_files([path]) if _has_tests(file)]
-        elif path.exists() or name not in recipes():
+        elif path.exists():
             found.append(path)
-        else:
+        elif name in recipes():
             found.append(recipes()[name])
-    missing = next((path for path in found if not path.exists()), None)
-    if missing is not None:
-        raise click.UsageError(f"there is no file, folder or recipe {str(missing)!r}")
+        else:
+            near = nearest_file(name) or nearest(name, recipes())
+            raise click.UsageError(f"there is no file, folder or recipe {name!r}{f'; {near}' if near else ''}")
     return list(dict.fromkeys(found))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from traceback import extract_tb
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -112,5 +113,12 @@ def _guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, report: R
     try:
         return compute()
     except Exception as error:
-        report.fail(path, "check-failed", f"the check of this component failed: {type(error).__name__}: {error}")
+        report.fail(path, "check-failed", f"the check of this component failed: {_in_words(error)}")
         return otherwise
+
+
+def _in_words(error: Exception) -> str:
+    """The class and message of an error; for a method that a component lacks, its name."""
+    if isinstance(error, NotImplementedError) and not error.args:
+        return f"its class does not define {extract_tb(error.__traceback__)[-1].name!r}"
+    return f"{type(error).__name__}: {error}"
