@@ -23,8 +23,8 @@ GRAM, WIDE = 4, 8
 """Bytes of a gram, and of a wide key: the gram and the bytes behind it."""
 
 WIDE_FROM = 4096
-"""Number of literals from which on those of eight bytes or more are found by a wide key. Fewer hardly share grams, and are found
-by the rarest of all their grams, not only of those with four bytes behind them."""
+"""Number of literals from which on those of eight bytes or more are found by a wide key if there are texts to choose by. Fewer
+hardly share grams, and are found by the rarest of all their grams, not only of those with four bytes behind them."""
 
 SAMPLE = 512
 """Texts of the first batch by which the rarest gram of each literal is chosen."""
@@ -59,10 +59,14 @@ def gram_frequencies(texts: Texts) -> Any:
 
 def choose_grams(literals: LiteralArrays, frequencies: Any = None) -> tuple[Grams, Grams, Grams, Grams]:
     """Of each literal of four or more bytes the gram that is rarest in texts (by `gram_frequencies`, if there are texts) and then
-    in the literals; all bytes of those of three and two. Returns those with keys of eight, four, three and two bytes."""
+    in the literals; all bytes of those of three and two. Returns those with keys of eight, four, three and two bytes.
+
+    Without texts, a gram may be in many of them: all literals that are long enough have wide keys, which rule out most of these
+    positions.
+    """
     anywhere = literals.kinds == ANYWHERE
     long = np.flatnonzero(anywhere & (literals.sizes >= GRAM))
-    wide = literals.sizes[long] >= (WIDE if len(long) >= WIDE_FROM else np.inf)
+    wide = (literals.sizes[long] >= WIDE) & (frequencies is None or len(long) >= WIDE_FROM)
     firsts = np.concatenate([[0], np.cumsum(literals.sizes)])[:-1]
     words = fold_words(literals.data, GRAM)
     places = _rarest(words, firsts[long], literals.sizes[long] - np.where(wide, WIDE, GRAM) + 1, frequencies)
