@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-quick servers kills fuzz check format lint types imports generated docs bench clean
+.PHONY: demo test test-quick servers kills fuzz check format lint types imports generated refresh docs bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -56,7 +56,13 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 generated: $(READY)
-	$(BIN)/python -m pytest -q tests/test_generated_files.py
+	$(BIN)/python -m pytest -q tests/test_generated_files.py tests/config/test_mistakes.py
+
+# Writes all generated files anew: the schema, the reference, and what lint prints for the recorded mistakes. Read the diff.
+refresh: $(READY)
+	$(BIN)/etl schema > schemas/pipeline.schema.json
+	$(BIN)/python -m etl.reference docs/reference
+	PYTHONPATH=tests $(BIN)/python tests/config/test_mistakes.py
 
 # The documentation as a site with search, in out/docs; a link that leads nowhere and every warning is an error.
 docs: $(READY)

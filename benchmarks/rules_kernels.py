@@ -22,7 +22,7 @@ from benchmarks.places import acceptance
 from connectors.file.source import FileSource
 from connectors.shared.json_lines import encode
 from etl.api import ArrowStep, Limit, visible
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.rules.compiled_rules import required_fields
 from etl.rules.conditions.tree import Leaf, replace_leaves
 from etl.rules.engine.batch_engine import Engine, Switches
@@ -158,8 +158,8 @@ def through(file: Path, steps: Sequence[ArrowStep]) -> Run:
             assert isinstance(batch, pa.RecordBatch)
             events += batch.num_rows
             for work, takes_views in works:
-                batch = work(batch if takes_views else owned(batch)).events
-            encode(owned(batch.select(visible(batch.schema).names)))
+                batch = work(batch if takes_views else materialize(batch)).events
+            encode(materialize(batch.select(visible(batch.schema).names)))
         return events
 
     return run
@@ -183,7 +183,7 @@ def parsed(file: Path) -> list[pa.RecordBatch]:
     start = source.start()
     work = parse().open(source.fields())
     for split in source.splits(start, source.latest(start, Limit(1 << 40, bounded=True)), 1):
-        found += [work(owned(batch)).events for batch in source.read(split) if isinstance(batch, pa.RecordBatch)]
+        found += [work(materialize(batch)).events for batch in source.read(split) if isinstance(batch, pa.RecordBatch)]
     return found
 
 

@@ -18,13 +18,13 @@ ABOUT = (
     "counts for each address and ten minutes. The sum of all counts is compared with the number of lines that pass the filter."
 )
 TARGET = 1_200_000.0
-MOST_LINES = 2_000_000
+MAX_LINES = 2_000_000
 KEPT = "]: Invalid user admin from "
 
 
 def run(settings: Settings) -> Result:
     """Two cores."""
-    source = data.w1(min(settings.lines, MOST_LINES))
+    source = data.w1(min(settings.lines, MAX_LINES))
     row = Row("sluice, 2 cores", "lines/s", at_least=TARGET)
     for number in range(settings.runs):
         _measure(source, row)

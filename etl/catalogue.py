@@ -124,8 +124,8 @@ def _imported(entry: Entry) -> type[Component]:
     module, _, name = entry.address.partition(":")
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise EtlError(f"the {entry.family} {entry.type!r} ({entry.address}) cannot be loaded: {error}") from error
+    except Exception as error:  # whatever the package's code raises while it is imported
+        raise EtlError(f"the {entry.family} {entry.type!r} ({entry.address}) cannot be loaded: {_in_words(error)}") from error
 
 
 def type_name(component: type[Component]) -> str:
@@ -155,13 +155,37 @@ def installed() -> Catalogue:
 def _load() -> Iterable[type[Component] | Entry]:
     known: dict[tuple[Family, str], EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        try:
-            for component in import_module(entry.value).COMPONENTS:
-                of = _family(component), _type(component)
-                other = known.setdefault(of, entry)
-                if other is not entry:
-                    packages = f"{other.name!r} ({other.value}) and {entry.name!r} ({entry.value})"
-                    raise EtlError(f"there are two {of[0]}s {of[1]!r}, of {packages}: uninstall one, or call its type otherwise")
-                yield component
-        except (ImportError, AttributeError) as error:
-            raise EtlError(f"components of {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
+        for component in _listed(entry):
+            of = _family(component), _type(component)
+            other = known.setdefault(of, entry)
+            if other is not entry:
+                packages = f"{other.name!r} ({other.value}) and {entry.name!r} ({entry.value})"
+                raise EtlError(f"there are two {of[0]}s {of[1]!r}, of {packages}: uninstall one, or call its type otherwise")
+            yield component
+
+
+def _listed(entry: EntryPoint) -> Iterable[type[Component] | Entry]:
+    """The ``COMPONENTS`` of a package. Raises EtlError that names it."""
+    try:
+        found = import_module(entry.value).COMPONENTS
+    except Exception as error:  # whatever the package's code raises while it is imported
+        raise EtlError(f"components of {entry.name!r} ({entry.value}) cannot be loaded: {_in_words(error)}") from error
+    if not isinstance(found, (tuple, list)) or not all(map(_is_component, found)):
+        raise EtlError(
+            f"components of {entry.name!r} ({entry.value}) cannot be loaded: COMPONENTS is a tuple of classes and entries, "
+            f"such as (Link,), and it is {found!r}"
+        )
+    return found
+
+
+def _is_component(listed: object) -> bool:
+    """Whether it is an entry, or a class of one of the families with a name."""
+    bases = tuple(base for family in _BASES.values() for base in family)
+    return isinstance(listed, Entry) or (
+        isinstance(listed, type) and issubclass(listed, bases) and isinstance(listed.model_fields["type"].default, str)
+    )
+
+
+def _in_words(error: Exception) -> str:
+    """The message of an error; for errors that are no import's own, their class too."""
+    return str(error) if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: {error}"

@@ -25,7 +25,7 @@ Schema: TypeAlias = pa.Schema
 
 
 _FEW = 4
-"""Most fields that are added to a schema one by one, without reading its other fields in Python."""
+"""Maximum number of fields that are added to a schema one by one, without reading its other fields in Python."""
 
 
 def prefixes(names: Iterable[str]) -> set[str]:

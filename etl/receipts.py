@@ -12,7 +12,7 @@ OTHERS = "(others)"
 """The name for the sum of small amounts of a measure."""
 
 LONGEST_EXAMPLE = 4096
-"""Most characters of a dead letter's event in a report."""
+"""Maximum number of characters of a dead letter's event in a report."""
 
 
 @dataclass(slots=True)

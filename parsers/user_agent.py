@@ -15,7 +15,7 @@ from parsers.common.distinct_lookup import DistinctLookup
 DETAILS = ("name", "version", "device.name", "os.name", "os.version", "os.full")
 """Fields of ECS about a user agent, without its text."""
 
-MOST_CHARACTERS = 2048
+MAX_CHARACTERS = 2048
 """Characters of a text that the rules read."""
 
 UNKNOWN = "Other"
@@ -66,7 +66,7 @@ def _lookup() -> DistinctLookup:
 
     rules = Rules(Resolver(load_builtins()))
     return DistinctLookup(
-        pa.schema([(name, pa.string()) for name in DETAILS]), lambda text: _details(rules.parse(text[:MOST_CHARACTERS]))
+        pa.schema([(name, pa.string()) for name in DETAILS]), lambda text: _details(rules.parse(text[:MAX_CHARACTERS]))
     )
 
 

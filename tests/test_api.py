@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import OFFSET, Outcome, Parsed, Parser, Schema, nearest
-from etl.columns.texts import owned, owned_array
+from etl.columns.texts import materialize, materialize_array
 
 TEXTS = ["key=value", "no pair", "a much longer key=a much longer value", None]
 
@@ -45,15 +45,15 @@ def test_views_are_parsed_like_strings(on_error: str, keep_field: bool, texts: l
     plain = outcome(pa.string(), texts, on_error=on_error, keep_field=keep_field)
     views = outcome(pa.string_view(), texts, on_error=on_error, keep_field=keep_field)
 
-    assert owned(views.events).equals(plain.events)
-    assert [owned(rejects.events) for rejects in views.rejects] == [rejects.events for rejects in plain.rejects]
+    assert materialize(views.events).equals(plain.events)
+    assert [materialize(rejects.events) for rejects in views.rejects] == [rejects.events for rejects in plain.rejects]
 
 
 def test_failed_events_are_rejected_with_all_their_columns() -> None:
     kept, (rejects,) = outcome(pa.string_view())
 
     assert kept.column("key").to_pylist() == ["key", "a much longer key"]
-    assert owned_array(rejects.events.column("message")).to_pylist() == ["no pair", None]
+    assert materialize_array(rejects.events.column("message")).to_pylist() == ["no pair", None]
     assert rejects.events.column("other").to_pylist() == ["another text beside it 1", "another text beside it 3"]
 
 

@@ -21,6 +21,7 @@ import parsers.components
 from etl.api import Component, FrameSource, Sink, Source, Step
 from etl.catalogue import Catalogue, family_of
 from etl.config.document.parser import read
+from etl.config.options.type_names import advice
 from etl.contract.components import type_name
 
 ENTRIES = (*etl.steps.components.COMPONENTS, *connectors.components.COMPONENTS, *parsers.components.COMPONENTS)
@@ -83,6 +84,11 @@ def test_type_names_are_unique(kind: tuple[type, ...]) -> None:
 def test_type_names_are_in_house_style(component: type[Component]) -> None:
     assert type_name.fullmatch(type_of(component))
     assert component.model_json_schema()["properties"]["type"]["const"] == type_of(component)
+
+
+@every_component
+def test_lint_gives_no_advice_instead_of_a_component_that_there_is(component: type[Component]) -> None:
+    assert advice(family_of(component), type_of(component)) is None, "remove the name from etl/config/options/type_names.py"
 
 
 @every_component

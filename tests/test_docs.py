@@ -28,6 +28,7 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"# (?P<name>[\w.\-]+)\n")
 COMMAND = re.compile(r"(?:^\$ |`)(etl [^`\n]*)", re.MULTILINE)
+PATH = re.compile(r"`((?:etl|connectors|parsers|tests|benchmarks|docs|schemas|samples|pipelines)/[\w/.\-]*)`")
 MACHINE = re.compile(r"/(?:root|home|work)/|/tmp/|://(?:127\.|\d+\.\d+\.)")
 
 each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
@@ -122,7 +123,8 @@ def test_commands_and_their_options_exist(page: Path) -> None:
 def test_the_guide_names_every_command() -> None:
     text = (ROOT / "docs" / "guide.md").read_text("utf-8")
 
-    assert [name for name in COMMANDS if f"etl {name}" not in text] == []
+    missing = [f"etl {name}" for name in COMMANDS if f"etl {name}" not in text]
+    assert missing == [], "docs/guide.md says when a user needs the command"
 
 
 def test_the_architecture_page_names_every_package() -> None:
@@ -137,7 +139,27 @@ def test_the_architecture_page_names_every_package() -> None:
 
     folders = [f"{package.relative_to(ROOT).as_posix()}/" for package in packages]
     assert len(folders) > 30
-    assert [folder for folder in folders if not is_named(folder)] == []
+    assert [folder for folder in folders if not is_named(folder)] == [], "the table of docs/architecture.md names them"
+
+
+def test_the_architecture_page_names_every_folder_of_the_repository_and_of_tests() -> None:
+    rows = dict(re.findall(r"^\| `([\w/]+/)` \| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.MULTILINE))
+    tested = folders_in(ROOT / "tests") - folders_in(ROOT / "etl") - {"connectors", "parsers"}
+
+    assert tested
+    assert sorted(name for name in folders_in(ROOT) - {"out"} if f"{name}/" not in rows) == []
+    assert sorted(name for name in tested if f"`{name}/`" not in rows["tests/"]) == []
+
+
+def folders_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._"}
+
+
+@each_written
+def test_the_paths_that_a_page_names_exist(page: Path) -> None:
+    paths = {path for path in PATH.findall(prose(page)) if "NAME" not in path}
+
+    assert page.name == "CHANGELOG.md" or sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
 def test_the_readme_lists_every_component() -> None:
@@ -147,7 +169,8 @@ def test_the_readme_lists_every_component() -> None:
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
     ours = (etl.steps.components, connectors.components, parsers.components)
-    assert listed == {component.type for package in ours for component in package.COMPONENTS}
+    there = {component.type for package in ours for component in package.COMPONENTS}
+    assert listed == there, f"rows of the README's tables: add {there - listed or 'none'}, remove {listed - there or 'none'}"
 
 
 WRONG = {

@@ -15,7 +15,7 @@ REFERENCE = ROOT / "docs" / "reference"
 def test_the_schema_is_current() -> None:
     committed = (ROOT / "schemas" / "pipeline.schema.json").read_text("utf-8")
 
-    assert committed == text() + "\n", "refresh it: etl schema > schemas/pipeline.schema.json"
+    assert committed == text() + "\n", "refresh it: make refresh, or etl schema > schemas/pipeline.schema.json"
 
 
 def test_the_reference_is_current() -> None:
@@ -24,4 +24,4 @@ def test_the_reference_is_current() -> None:
     made = dict(pages(installed()))
 
     different = sorted(name for name in made.keys() | committed.keys() if made.get(name) != committed.get(name))
-    assert different == [], "refresh it: python -m etl.reference docs/reference"
+    assert different == [], "refresh it: make refresh, or python -m etl.reference docs/reference"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.columns.texts import gathered
+from etl.columns.texts import copy_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +83,7 @@ class _PacketReader:
 
     def _columns(self, rows: int) -> list[pa.Array]:
         """Copy the cut rows to columns, because the buffer is reused."""
-        return [gathered(address[:rows], length[:rows]) for address, length in zip(self._address, self._length, strict=True)]
+        return [copy_texts(address[:rows], length[:rows]) for address, length in zip(self._address, self._length, strict=True)]
 
     def _receive(self, keep: bool) -> None:
         """Receive available bytes. Overwrites cut bytes, unless their rows are still needed."""

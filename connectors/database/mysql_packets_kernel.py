@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 NEEDS_MORE, END, SERVER_ERROR, LARGE_ROW, MALFORMED = 0, 1, 2, 3, 4
 """Why cutting stopped: more bytes or space are needed; end of the rows; an error of the server; a row of 16 MB or more, which
@@ -29,7 +29,7 @@ value.
 """
 
 
-@part
+@kernel_function
 def _number(at: Any, size: Any) -> Any:
     """Return a little-endian number of ``size`` bytes."""
     number = np.int64(0)
@@ -38,7 +38,7 @@ def _number(at: Any, size: Any) -> Any:
     return number
 
 
-@part
+@kernel_function
 def _locate_values(at: Any, end: Any, row: Any, address: Any, length: Any) -> Any:
     """Write the spans of a row's values; return whether they fill the bytes exactly."""
     for column in range(address.shape[0]):

@@ -52,7 +52,7 @@ def _hits(body: bytes, most: int) -> Hits:
     import numpy as np
 
     from connectors.elasticsearch.hits_kernel import find_objects
-    from etl.columns.texts import Texts, owned_array, views_of
+    from etl.columns.texts import Texts, make_span_views, materialize_array
 
     begin = body.find(_START)
     if begin < 0:  # filter_path removes empty lists
@@ -67,17 +67,17 @@ def _hits(body: bytes, most: int) -> Hits:
     buffer = pa.py_buffer(body)
     address = np.full(count, buffer.address, np.uint64)
     whole = Texts(address, np.full(count, len(body), np.int64), buffer, buffer.address, pa.nulls(0))
-    texts = owned_array(views_of(starts[:count], ends[:count], whole))
+    texts = materialize_array(make_span_views(starts[:count], ends[:count], whole))
     after = json.loads(body[starts[count - 1] : ends[count - 1]]).get("sort") if count else None
     return Hits(*_parts(texts), after, response)
 
 
 def _parts(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    from etl.columns.texts import owned_array
+    from etl.columns.texts import materialize_array
     from parsers.json.parser import Json
 
     parsed = Json.model_validate({"type": "json", "fields": PARTS}).compile()(texts)
     if parsed.failed is not None and parsed.failed.true_count:
         raise ValueError("a hit is not a JSON object")
-    index, id_, source = (owned_array(parsed.columns[name]) for name in PARTS)
+    index, id_, source = (materialize_array(parsed.columns[name]) for name in PARTS)
     return index, id_, source.fill_null("{}") if source.null_count else source

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _QUOTE, _BACKSLASH, _COMMA, _CLOSE_LIST = (np.uint8(ord(one)) for one in '"\\,]')
 _OPENS = np.array([chr(one) in "{[" for one in range(256)])
@@ -53,7 +53,7 @@ def find_objects(text: Any, at: Any, starts: Any, ends: Any) -> Any:
     return -1, at
 
 
-@part
+@kernel_function
 def _hash(value: Any, address: Any, length: Any) -> Any:
     for _ in range(length):
         value = (value ^ np.uint64(load_byte(address))) * _PRIME

@@ -103,9 +103,11 @@ class RangeReader:
         wanted = tags.parse_tags(self.tags)
         if wanted is None or not len(stored):
             return stored
-        from etl.columns.texts import owned_array
+        from etl.columns.texts import materialize_array
 
-        found = pc.is_in(owned_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(zero_copy_only=False)
+        found = pc.is_in(materialize_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(
+            zero_copy_only=False
+        )
         found |= is_nested(stored)
         return stored if found.all() else stored.at(found)
 

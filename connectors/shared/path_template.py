@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 
 NULL = "__null__"
 """Replaces a value that is null or empty."""
@@ -78,7 +78,7 @@ class Template:
             rows = np.unique(rows * len(texts) + codes, return_inverse=True)[1]
         order = np.argsort(rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        sorted_batch = batch if len(starts) == 1 else owned(batch).take(pa.array(order))
+        sorted_batch = batch if len(starts) == 1 else materialize(batch).take(pa.array(order))
         for start, end in zip(starts, [*starts[1:], batch.num_rows], strict=True):
             values = [texts[codes[order[start]]] for texts, codes in names]
             yield PathGroup(self._expand(values), sorted_batch.slice(start, end - start))

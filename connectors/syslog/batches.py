@@ -87,11 +87,11 @@ def _texts(buffer: pa.Buffer, starts: Array, ends: Array, codec: str) -> pa.Arra
     """
     import numpy as np
 
-    from etl.columns.texts import Texts, views_of
+    from etl.columns.texts import Texts, make_span_views
 
     if codec == "utf-8":
         base = np.full(len(starts), buffer.address, np.uint64)
-        views = views_of(starts, ends, Texts(base, ends.astype(np.int64), buffer, buffer.address, buffer))
+        views = make_span_views(starts, ends, Texts(base, ends.astype(np.int64), buffer, buffer.address, buffer))
         try:
             views.validate(full=True)
             return views

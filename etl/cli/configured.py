@@ -21,16 +21,31 @@ class PipelineFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path of the pipeline file."""
-        if re.fullmatch(r"[\w-]+", str(value)) and not Path(value).exists():
+        if Path(value).exists():
+            return super().convert(value, param, ctx)
+        if re.fullmatch(r"[\w-]+", str(value)):
             from etl.api import nearest
             from etl.resources import recipes
 
             found = recipes()
             if value not in found:
-                hint = nearest(str(value), found) or "`etl recipes` lists those that there are"
+                hint = nearest_file(str(value)) or nearest(str(value), found) or "`etl recipes` lists those that there are"
                 self.fail(f"there is no file or recipe {str(value)!r}; {hint}", param, ctx)
             value = found[str(value)]
+        elif near := nearest_file(str(value)):
+            self.fail(f"there is no file {str(value)!r}; {near}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def nearest_file(path: str) -> str | None:
+    """``did you mean 'first.yaml'?`` for the most similar YAML file of the folder, with or without its suffix, or None."""
+    from etl.api import closest
+
+    folder, name = os.path.split(path)
+    files = sorted(file.name for pattern in ("*.yaml", "*.yml") for file in Path(folder).glob(pattern))
+    by_name = {file.rpartition(".")[0]: file for file in reversed(files)} | {file: file for file in files}
+    near = closest(name, by_name)
+    return f"did you mean {os.path.join(folder, by_name[near])!r}?" if near else None
 
 
 def configured(command: F) -> F:

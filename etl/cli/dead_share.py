@@ -15,11 +15,11 @@ from etl.running.messages import count
 from etl.segment.kernel_warmup import step_nodes
 from etl.spark.run import PipelineRun
 
-MOST_REASONS = 3
+MAX_REASONS = 3
 """Most reasons that are listed."""
 
-MOST_PATTERNS = 3
-"""Most patterns of a step for which the warning shows where they stop matching."""
+MAX_PATTERNS = 3
+"""Maximum number of patterns of a step for which the warning shows where they stop matching."""
 
 
 class Share(click.ParamType[float]):
@@ -45,12 +45,12 @@ def dead_summary(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
         return
     yield f"{watch.description}:"
     reasons = sorted(one.totals.rejected.items(), key=lambda item: -item[1].events)
-    for (at, code), rejected in reasons[:MOST_REASONS]:
+    for (at, code), rejected in reasons[:MAX_REASONS]:
         yield f"  {count(rejected.events)} at {at}{_position(one.plan, at)}: {one_line(rejected.reason)} ({code}), such as"
         yield f"    {one_line(rejected.example)}"
         yield from _stops(one.plan, at, rejected.example)
-    if len(reasons) > MOST_REASONS:
-        yield f"  {count(len(reasons) - MOST_REASONS)} further reasons"
+    if len(reasons) > MAX_REASONS:
+        yield f"  {count(len(reasons) - MAX_REASONS)} further reasons"
 
 
 def _node(plan: Plan, at: str) -> StepNode | None:
@@ -71,7 +71,7 @@ def _stops(plan: Plan, at: str, example: str) -> Iterator[str]:
         return
     with suppress(Exception):  # only a hint: an error leaves it out
         text = _text(example, getattr(node.step, "field", "message"))
-        found = [(stop.column, stop) for pattern in patterns[:MOST_PATTERNS] for stop in _grok(node, pattern).stops([text])]
+        found = [(stop.column, stop) for pattern in patterns[:MAX_PATTERNS] for stop in _grok(node, pattern).stops([text])]
         column, stop = max(found, key=lambda one: one[0])
         beginning = f"`{stop.beginning[-LONGEST_LINE:]}`" if stop.beginning else "nothing of the pattern"
         yield f"    matches {beginning} and then not {stop.wants} at column {column}: `etl grok` shows more"

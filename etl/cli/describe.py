@@ -14,8 +14,8 @@ from etl.reference import Option, Page, page
 
 _WIDTH = 100
 
-MOST_SHOWN = 300
-"""Most characters of an expanded pattern that are shown: whole ones have thousands."""
+MAX_SHOWN = 300
+"""Maximum number of shown characters of an expanded pattern, which may have thousands."""
 
 
 @click.command()
@@ -83,9 +83,9 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
 
 
 def _short(expression: str) -> str:
-    if len(expression) <= MOST_SHOWN:
+    if len(expression) <= MAX_SHOWN:
         return expression
-    return f"{expression[:MOST_SHOWN]}… ({len(expression):,} characters)"
+    return f"{expression[:MAX_SHOWN]}… ({len(expression):,} characters)"
 
 
 def _fields(types: Mapping[str, str], found: Mapping[str, Any]) -> list[str]:

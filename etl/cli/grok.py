@@ -11,7 +11,7 @@ import click
 from etl.api import Finding
 from etl.finding.fields import percent
 from etl.finding.match_stops import Grok, Stop
-from etl.finding.sample import MOST_LINES, open_sample
+from etl.finding.sample import MAX_LINES, open_sample
 from etl.testing.values import plain
 from etl.testing.written import flow
 
@@ -25,14 +25,14 @@ Examples:
 WIDTH = 100
 """Characters of a line that are shown around the column where it stops matching."""
 
-MOST_UNMATCHED = 1_000
-"""Most lines that do not match and are examined."""
+MAX_UNMATCHED = 1_000
+"""Maximum number of lines without a match that are examined."""
 
 LONGEST_BEGINNING = 80
 """Characters of a pattern's beginning that are shown: its last ones."""
 
-MOST_KINDS = 10
-"""Most parts of the pattern at which lines stop matching that are listed."""
+MAX_KINDS = 10
+"""Maximum number of listed parts of the pattern at which lines stop matching."""
 
 
 @click.command("grok", epilog=EXAMPLES)
@@ -42,7 +42,7 @@ MOST_KINDS = 10
 @click.option("--patterns", "files", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A file of patterns.")
 @click.option("--pattern-set", type=click.Choice(["ecs-v1", "legacy"]), default="ecs-v1", show_default=True)
 @click.option("--show", default=5, show_default=True, type=click.IntRange(min=0), help="Matches and others that are shown.")
-@click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines that are tried.")
+@click.option("--lines", default=MAX_LINES, show_default=True, type=click.IntRange(min=1), help="Lines that are tried.")
 def command(
     pattern: str, file: Path, definitions: tuple[str, ...], files: tuple[str, ...], pattern_set: str, show: int, lines: int
 ) -> None:
@@ -89,7 +89,7 @@ def _report(grok: Grok, lines: Sequence[str], file: Path, show: int) -> int:
         row = {name: plain(values[at]) for name, values in captured.items() if values[at] is not None}
         click.echo(f"  line {number + 1}: {flow(row)}")
     if bad:
-        _report_stops(grok, lines, bad[:MOST_UNMATCHED], len(bad), show)
+        _report_stops(grok, lines, bad[:MAX_UNMATCHED], len(bad), show)
     return good
 
 
@@ -98,7 +98,7 @@ def _report_stops(grok: Grok, lines: Sequence[str], bad: Sequence[int], all_bad:
     kinds = Counter((stop.beginning, stop.wants, stop.within) for stop in stops.values())
     more = f", of which the first {len(bad):,} were examined" if len(bad) < all_bad else ""
     click.echo(click.style(f"\n{all_bad:,} do not{more}:", bold=True))
-    for kind, count in kinds.most_common(MOST_KINDS):
+    for kind, count in kinds.most_common(MAX_KINDS):
         within = f" in {', '.join(kind[2])}" if kind[2] else ""
         click.echo(f"  {count:,} match {_beginning(kind[0])} and then not {click.style(kind[1], fg='cyan')}{within}")
         for number in [number for number, stop in stops.items() if (stop.beginning, stop.wants, stop.within) == kind][

@@ -12,7 +12,7 @@ from etl.cli.activity import activity
 from etl.finding.fields import fields_block, find_fields, percent
 from etl.finding.grok_proposal import describe_patterns
 from etl.finding.match import Match
-from etl.finding.sample import MOST_LINES, Sample, open_sample
+from etl.finding.sample import MAX_LINES, Sample, open_sample
 from etl.finding.search import ENOUGH, find_matches
 from etl.testing.written import flow
 
@@ -24,17 +24,17 @@ Examples:
   etl infer app.log --as json --fields   those of another parser than the best
 """
 
-MOST_ROWS = 12
-"""Most lines of the table."""
-MOST_EXAMPLES, MOST_PATTERN = 3, 120
-"""Most unread lines that are shown, and most characters of each."""
+MAX_ROWS = 12
+"""Maximum number of lines of the table."""
+MAX_EXAMPLES, MAX_EXAMPLE_CHARACTERS = 3, 120
+"""Maximum number of unread lines that are shown, and of characters of each."""
 
 
 @click.command("infer", epilog=EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--fields", "fields", is_flag=True, help="Print the fields, their types and how many events lack them.")
 @click.option("--as", "chosen", metavar="NAME", help="Show this recipe or parser instead of the best.")
-@click.option("--lines", default=MOST_LINES, show_default=True, type=click.IntRange(min=1), help="Lines of the sample at most.")
+@click.option("--lines", default=MAX_LINES, show_default=True, type=click.IntRange(min=1), help="Lines of the sample at most.")
 def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
     """Find the format of a file: try parsers, and the recipes whose own samples look like it, on its first lines.
 
@@ -72,14 +72,14 @@ def _chosen(found: Sequence[Match], name: str | None) -> Match:
 
 def _print_table(found: Sequence[Match], best: Match, sample: Sample) -> None:
     click.echo(click.style(f"{sample.origin}: {len(sample.lines):,} lines", bold=True))
-    width = max(len(one.candidate.name) for one in found[:MOST_ROWS])
+    width = max(len(one.candidate.name) for one in found[:MAX_ROWS])
     click.echo(f"  {'reads':>6}  {'rejects':>7}  {'fields':>6}  {'':6}  name")
-    for one in found[:MOST_ROWS]:
+    for one in found[:MAX_ROWS]:
         about = one.candidate
         numbers = f"{percent(one.rate):>6}  {percent(one.rejected / one.events):>7}  {one.filled:6.1f}"
         click.echo(f"  {numbers}  {about.kind:6}  {about.name:<{width}}  {about.about}".rstrip())
-    if len(found) > MOST_ROWS:
-        click.echo(f"  … {len(found) - MOST_ROWS} more")
+    if len(found) > MAX_ROWS:
+        click.echo(f"  … {len(found) - MAX_ROWS} more")
     _print_patterns(best)
     _print_unread(best)
     click.echo(f"\nan event, by {best.candidate.name}:")
@@ -95,7 +95,7 @@ def _print_patterns(best: Match) -> None:
     if made.multiline:
         click.echo(f"\nevents have several lines; the first one: {made.multiline}")
     for name, text in made.definitions.items():
-        click.echo(f"\n{name}: {text}" if len(text) < MOST_PATTERN else f"\n{name}:\n  {text}")
+        click.echo(f"\n{name}: {text}" if len(text) < MAX_EXAMPLE_CHARACTERS else f"\n{name}:\n  {text}")
     click.echo("\npatterns made from these lines, and the events of each:")
     for line in describe_patterns(made.patterns):
         click.echo(f"  {line}")
@@ -108,9 +108,9 @@ def _print_unread(best: Match) -> None:
     if best.rate >= ENOUGH:
         return
     click.echo(f"\n{best.candidate.name} reads only {percent(best.rate)} of the events; it does not read, for example:")
-    for text in best.unread[:MOST_EXAMPLES]:
+    for text in best.unread[:MAX_EXAMPLES]:
         line = text.split("\n", 1)[0]
-        click.echo(f"  {line[:MOST_PATTERN]}{'…' if len(line) > MOST_PATTERN else ''}")
+        click.echo(f"  {line[:MAX_EXAMPLE_CHARACTERS]}{'…' if len(line) > MAX_EXAMPLE_CHARACTERS else ''}")
 
 
 def _print_fields(one: Match, sample: Sample) -> None:

@@ -81,6 +81,10 @@ def _init_for(origin: Path) -> None:
     name = best.candidate.name if best.candidate.recipe else _file_name(origin)
     click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
     _write(Path(f"{name}.yaml"), text, then="run")
+    if 2 * best.rejected > best.events:
+        click.echo(
+            f"most events would be dead letters: write a pattern for them; `etl infer {origin}` shows such events", err=True
+        )
 
 
 def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:

@@ -10,11 +10,11 @@ from etl.receipts import OTHERS
 from etl.spark.reports.step_measures import StepMeasures
 from etl.spark.reports.totals import Totals
 
-MOST_RULES = 10
+MAX_RULES = 10
 """Rules that are listed; the others are added up."""
 
-SLOW, MOST_SLOW = 0.1, 3
-"""Least share of the time of a slow rule, and most slow rules that are named."""
+SLOW, MAX_SLOW_RULES = 0.1, 3
+"""Minimum share of the time of a slow rule, and maximum number of slow rules that are named."""
 
 _WIDTH = 9
 
@@ -45,12 +45,12 @@ def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
     yield from _matched(measured, whole)
     shares = [(name, share) for name, share in _shares(measured).items() if share >= SLOW and name != OTHERS]
     if shares:
-        slowest = sorted(shares, key=lambda one: -one[1])[:MOST_SLOW]
+        slowest = sorted(shares, key=lambda one: -one[1])[:MAX_SLOW_RULES]
         yield "    slowest: " + ", ".join(f"{name} {share:.0%} of the time" for name, share in slowest)
 
 
 def _matched(measured: StepMeasures, whole: float) -> Iterator[str]:
-    top = measured.most("matches", MOST_RULES)
+    top = measured.most("matches", MAX_RULES)
     if not top:
         return
     shares = _shares(measured)

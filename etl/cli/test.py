@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from etl.api import nearest
 from etl.cli.activity import activity
-from etl.cli.configured import configured, environment
+from etl.cli.configured import configured, environment, nearest_file
 from etl.cli.lint import TESTS, pipeline_files, print_text
 from etl.config.cases.case import Case
 from etl.config.cases.case_file import Suite, inspect_tests
@@ -23,11 +24,11 @@ from etl.testing.results import Result, result
 from etl.testing.trial import LETTERS, Found, OnSpark, wants_spark
 from etl.testing.written import flow
 
-MOST_SHOWN = 50
-"""Most events of one output that a test without expectations prints."""
+MAX_SHOWN = 50
+"""Maximum number of events of one output that a test without expectations prints."""
 
-MOST_NAMES = 12
-"""Most names of tests that are listed when none was selected."""
+MAX_NAMES = 12
+"""Maximum number of names of tests that are listed when none was selected."""
 
 _SUFFIXES = (".yaml", ".yml")
 _USUAL = (".", "pipelines", "tests")
@@ -91,13 +92,13 @@ def test_files(paths: Sequence[str]) -> list[Path]:
         path = Path(name)
         if path.is_dir():
             found += [file for file in pipeline_files([path]) if _has_tests(file)]
-        elif path.exists() or name not in recipes():
+        elif path.exists():
             found.append(path)
-        else:
+        elif name in recipes():
             found.append(recipes()[name])
-    missing = next((path for path in found if not path.exists()), None)
-    if missing is not None:
-        raise click.UsageError(f"there is no file, folder or recipe {str(missing)!r}")
+        else:
+            near = nearest_file(name) or nearest(name, recipes())
+            raise click.UsageError(f"there is no file, folder or recipe {name!r}{f'; {near}' if near else ''}")
     return list(dict.fromkeys(found))
 
 
@@ -120,7 +121,7 @@ def _selected(case: Case, wanted: Sequence[str]) -> bool:
 
 def _nothing(wanted: Sequence[str], suites: Sequence[Suite]) -> str:
     names = [case.name for suite in suites for case in suite.cases]
-    names[MOST_NAMES:] = ["…"] if len(names) > MOST_NAMES else []
+    names[MAX_NAMES:] = ["…"] if len(names) > MAX_NAMES else []
     if wanted and names:
         return f"no test has {' or '.join(map(repr, wanted))} in its name; tests are: {', '.join(names)}"
     return "no tests found; a pipeline file has them under 'tests:', or a file beside it whose name ends in _test.yaml"
@@ -171,10 +172,10 @@ def _print_events(name: str, found: Found) -> None:
     if name == LETTERS and not found.rows:
         return
     click.echo(f"        {name}: {len(found.rows)}")
-    for row in found.rows[:MOST_SHOWN]:
+    for row in found.rows[:MAX_SHOWN]:
         click.echo(f"          - {flow(row)}")
-    if len(found.rows) > MOST_SHOWN:
-        click.echo(f"          … {len(found.rows) - MOST_SHOWN:,} more")
+    if len(found.rows) > MAX_SHOWN:
+        click.echo(f"          … {len(found.rows) - MAX_SHOWN:,} more")
 
 
 def _summary(results: Sequence[Result], seconds: float) -> str:

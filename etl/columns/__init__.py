@@ -3,12 +3,14 @@
 Every package of this repository may import these modules; they import none of its other packages. Parsers and connectors use:
 
 - `texts`: `Texts` (address and length of each text of a string, large_string or string_view column), and functions on
-  columns that may be views: `owned` (views → strings), `taken`, `filtered`, `joined`, `views_of`, `gathered`.
+  columns that may be views: `materialize` (views → strings), `take_rows`, `filter_batch`, `concat_arrays`,
+  `make_span_views`, `copy_texts`.
 - `lines`: a block of bytes → views of its lines.
 - `numbers`, `times`, `ip_kernel`: columns of texts → numbers, timestamps, IP addresses and networks; `ip_addresses` parses one
   address, for kernels.
 - `json_lines`: columns → JSON lines; `json_nulls` removes null members from them.
-- To write a kernel: `kernels` (`kernel`, `part`, `inlined`: compile a function with numba and cache its machine code),
+- To write a kernel: `kernels` (`kernel`, `kernel_function`, `inlined`: compile a function with numba; the machine code of a
+  `kernel` is cached),
   `intrinsics` (loads, stores and searches at an address), `byte_runs` (comparing, hashing and prefetching runs of bytes),
   `views` (writing a string view), `digits` and `days` (writing numbers and dates).
 - `disk_cache`: values that are stored between runs.

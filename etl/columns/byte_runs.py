@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long, multiply_fold, prefetch
-from etl.columns.kernels import inlined, part
+from etl.columns.kernels import inlined, kernel_function
 
 _PAGE = np.uint64(4096)
 _BLOCK = np.uint64(16)
@@ -24,17 +24,17 @@ _MASKS = np.array([(1 << 8 * count) - 1 for count in range(8)], np.uint64)
 PREFETCH_DISTANCE = 6
 """Texts between the one that is read and the one that is prefetched."""
 
-_LINE, _MOST_PREFETCHED = np.uint64(64), np.int64(256)
+_LINE, _MAX_PREFETCHED = np.uint64(64), np.int64(256)
 """Bytes of a cache line, and bytes of a text after which the CPU prefetches by itself."""
 
 
-@part
+@kernel_function
 def loads_safely(address: Any) -> Any:
     """Whether 16 bytes may be loaded where one may: memory after a text can be read up to the end of the page."""
     return (address & (_PAGE - _ONE)) <= _PAGE - _BLOCK
 
 
-@part
+@kernel_function
 def load_bytes(address: Any, count: Any) -> Any:
     """Up to 8 bytes, read one by one, as a little-endian number."""
     number = np.uint64(0)
@@ -43,7 +43,7 @@ def load_bytes(address: Any, count: Any) -> Any:
     return number
 
 
-@part
+@kernel_function
 def same_bytes(one: Any, other: Any, size: Any) -> Any:
     """Whether two runs of ``size`` bytes are equal. Compares eight bytes at a time; the last eight may overlap those before."""
     end = one + np.uint64(size)
@@ -65,7 +65,7 @@ def same_bytes(one: Any, other: Any, size: Any) -> Any:
     return True
 
 
-@part
+@kernel_function
 def hash_bytes(address: Any, size: Any, seed: Any) -> Any:
     """A hash (uint64) of which each bit depends on all bytes and on ``seed``; without cryptographic strength.
 
@@ -91,7 +91,7 @@ def hash_bytes(address: Any, size: Any, seed: Any) -> Any:
 @inlined
 def prefetch_text(address: Any, length: Any) -> None:
     """Prefetch a text; does nothing for null. The texts of a column are far apart, so that a kernel would wait for each."""
-    at, end = address, address + np.uint64(max(min(length, _MOST_PREFETCHED), np.int64(0)))
+    at, end = address, address + np.uint64(max(min(length, _MAX_PREFETCHED), np.int64(0)))
     while at < end:
         prefetch(at)
         at += _LINE

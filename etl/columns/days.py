@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 FIRST_DAY, LAST_DAY = np.int64(-719_528), np.int64(2_932_896)
 """0000-01-01 and 9999-12-31."""
@@ -21,7 +21,7 @@ _DAYS_IN_400_YEARS = np.int64(146_097)
 U = np.uint64
 
 
-@part
+@kernel_function
 def date_of(day: Any) -> Any:
     """Days since 1970 (int64, of year 0 or later) → year, month, day of the month (uint64)."""
     since = np.uint64(day + (_DAYS_BEFORE_1970 + _DAYS_IN_400_YEARS))  # January of year 0 lies before its March
@@ -35,7 +35,7 @@ def date_of(day: Any) -> Any:
     return year + cycle * U(400) - U(400) + U(month <= U(2)), month, day_of_month
 
 
-@part
+@kernel_function
 def days_of(year: Any, month: Any, day: Any) -> Any:
     """A date (of year 0 or later) → days since 1970."""
     shifted = year - np.int64(month <= 2)
@@ -44,7 +44,7 @@ def days_of(year: Any, month: Any, day: Any) -> Any:
     return shifted * 365 + leap_days + (months * 153 + 2) // 5 + day - 1 - _DAYS_BEFORE_1970
 
 
-@part
+@kernel_function
 def month_length(year: Any, month: Any) -> Any:
     """The number of days of a month (1 to 12)."""
     if month == 2:

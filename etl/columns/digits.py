@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import store_byte, store_long
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 ZERO, ONE, EIGHT, TEN = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(10)
 DIGIT = np.uint64(ord("0"))
@@ -15,7 +15,7 @@ EIGHT_DIGITS = np.uint64(10**8)
 FOUR_DIGITS = np.uint64(10**4)
 
 
-@part
+@kernel_function
 def eight_digits(value: Any) -> Any:
     """A number below 10**8 → its eight ASCII digits as a uint64, the first digit in the lowest byte.
 
@@ -28,7 +28,7 @@ def eight_digits(value: Any) -> Any:
     return (tens | (pairs - TEN * tens) << EIGHT) | np.uint64(0x3030_3030_3030_3030)
 
 
-@part
+@kernel_function
 def write_whole(out: Any, value: Any) -> Any:
     """Write the digits of a uint64; writes to up to 24 bytes; returns the address after the digits."""
     if value >= EIGHT_DIGITS:
@@ -38,7 +38,7 @@ def write_whole(out: Any, value: Any) -> Any:
     return _write_up_to_8(out, value)
 
 
-@part
+@kernel_function
 def _write_up_to_16(out: Any, value: Any) -> Any:
     """Write the digits of a number below 10**16."""
     if value >= EIGHT_DIGITS:
@@ -48,7 +48,7 @@ def _write_up_to_16(out: Any, value: Any) -> Any:
     return _write_up_to_8(out, value)
 
 
-@part
+@kernel_function
 def _write_up_to_8(out: Any, value: Any) -> Any:
     leading = np.uint64(7)
     bound = TEN
@@ -59,7 +59,7 @@ def _write_up_to_8(out: Any, value: Any) -> Any:
     return out + EIGHT - leading
 
 
-@part
+@kernel_function
 def write_fraction(out: Any, value: Any, count: Any) -> Any:
     """Write the last ``count`` digits (at most nine), with leading zeros."""
     if count > EIGHT:
@@ -70,7 +70,7 @@ def write_fraction(out: Any, value: Any, count: Any) -> Any:
     return out + count
 
 
-@part
+@kernel_function
 def write_two(out: Any, value: Any) -> Any:
     """Write two digits."""
     store_byte(out, np.uint8(DIGIT + value // TEN))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _DOT, _COLON = np.uint8(0x2E), np.uint8(0x3A)
 _NONE = np.int64(-1)
 
 
-@part
+@kernel_function
 def ipv4(at: Any, size: Any) -> Any:
     """int64: a dotted address as a number, -1 of any other text."""
     if size < 7 or size > 15:
@@ -39,7 +39,7 @@ def ipv4(at: Any, size: Any) -> Any:
     return (number << 8) | octet if digits > 0 and dots == 3 else _NONE
 
 
-@part
+@kernel_function
 def _hex(byte: Any) -> Any:
     low = byte | np.uint8(0x20)
     if np.uint8(0x30) <= byte <= np.uint8(0x39):
@@ -47,7 +47,7 @@ def _hex(byte: Any) -> Any:
     return np.int64(low) - 0x57 if np.uint8(0x61) <= low <= np.uint8(0x66) else _NONE
 
 
-@part
+@kernel_function
 def _shift_groups(high: Any, low: Any, groups: Any) -> Any:
     """128 bits, moved up by groups of 16."""
     bits = np.uint64(16 * groups)
@@ -58,7 +58,7 @@ def _shift_groups(high: Any, low: Any, groups: Any) -> Any:
     return (high << bits) | (low >> (np.uint64(64) - bits)), low << bits
 
 
-@part
+@kernel_function
 def ipv6(at: Any, size: Any) -> Any:
     """Whether the text is an IPv6 address, and its 128 bits. ``::`` separates the groups before it from those after it."""
     high, low, groups = _ZERO, _ZERO, 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from etl.columns.intrinsics import load_byte
 from etl.columns.ip_addresses import ipv4, ipv6
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _SLASH, _PERCENT = np.uint8(0x2F), np.uint8(0x25)
@@ -29,7 +29,7 @@ def parse_ipv4(address: Any, length: Any, numbers: Any) -> Any:
     return others
 
 
-@part
+@kernel_function
 def _without_zone(at: Any, size: Any) -> Any:
     """The size of an address without its zone (RFC 4007), which begins at ``%``; -1 if the zone is empty or has another ``%``."""
     found = size
@@ -51,7 +51,7 @@ def parse_ipv6(address: Any, length: Any, high: Any, low: Any, valid: Any) -> No
             valid[row], high[row], low[row] = ipv6(address[row], size)
 
 
-@part
+@kernel_function
 def _parse(at: Any, size: Any) -> Any:
     number = ipv4(at, size)
     if number >= 0:
@@ -92,7 +92,7 @@ def parse_networks(address: Any, length: Any, bounds: Any, valid: Any) -> None:
         valid[row] = True
 
 
-@part
+@kernel_function
 def _parse_prefix(at: Any, size: Any, most: Any) -> Any:
     """The length of a prefix in bits; ``most`` where there is none (``size`` -1), -1 if it is not a valid number."""
     if size < 0:

@@ -35,7 +35,7 @@ from etl.columns.json_table import (
     VALUES,
     ZONED,
 )
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 BLOCK = np.uint64(16)
 ROOM = np.uint64(96)
@@ -52,13 +52,13 @@ _UNITS = np.array([10**digits for digits in range(10)], np.int64)
 """Time units of a second, by the number of its digits."""
 
 
-@part
+@kernel_function
 def field(column: Any, name: Any) -> Any:
     """A field of a column."""
     return load_long(column + np.uint64(name) * EIGHT)
 
 
-@part
+@kernel_function
 def literal(column: Any, left_out: Any, out: Any) -> Any:
     """Write the literal before a value, without its first ``left_out`` bytes."""
     source, end = field(column, LITERAL) + left_out, field(column, LITERAL) + field(column, LITERAL_BYTES)
@@ -71,14 +71,14 @@ def literal(column: Any, left_out: Any, out: Any) -> Any:
     return out + length
 
 
-@part
+@kernel_function
 def null(out: Any) -> Any:
     """Write ``null``."""
     store_word(out, _NULL)
     return out + WORD
 
 
-@part
+@kernel_function
 def is_valid(column: Any, row: Any) -> Any:
     """Whether the value is not null."""
     if field(column, VALIDITY) == ZERO:
@@ -86,7 +86,7 @@ def is_valid(column: Any, row: Any) -> Any:
     return _bit(field(column, VALIDITY), field(column, FIRST) + row)
 
 
-@part
+@kernel_function
 def _bit(bits: Any, place: Any) -> Any:
     return (load_byte(bits + (place >> np.uint64(3))) >> np.uint8(place & np.uint64(7))) & np.uint8(1) != np.uint8(0)
 
@@ -94,7 +94,7 @@ def _bit(bits: Any, place: Any) -> Any:
 # ── Other values ──────────────────────────────────────────────────────────────────────────────────
 
 
-@part
+@kernel_function
 def short_value(column: Any, row: Any, out: Any) -> Any:
     """Write a value of bounded length."""
     kind, place = field(column, KIND), field(column, FIRST) + row
@@ -111,7 +111,7 @@ def short_value(column: Any, row: Any, out: Any) -> Any:
     return write_whole(out, value)
 
 
-@part
+@kernel_function
 def _truth(out: Any, value: Any) -> Any:
     if value:
         store_word(out, _TRUE)
@@ -121,7 +121,7 @@ def _truth(out: Any, value: Any) -> Any:
     return out + WORD + ONE
 
 
-@part
+@kernel_function
 def _date(out: Any, day: Any) -> Any:
     """Write ``2026-01-02``: the century, then ``26-01-02`` as one number whose zeros between the parts become dashes."""
     year, month, day_of_month = date_of(day)
@@ -133,7 +133,7 @@ def _date(out: Any, day: Any) -> Any:
     return out + EIGHT
 
 
-@part
+@kernel_function
 def _clock(out: Any, second: Any) -> Any:
     """Write ``03:04:05``, in the same way."""
     minute = second // _SIXTY
@@ -143,7 +143,7 @@ def _clock(out: Any, second: Any) -> Any:
     return out + EIGHT
 
 
-@part
+@kernel_function
 def _time(out: Any, value: Any, digits: Any, zoned: Any) -> Any:
     """Write ``2026-01-02T03:04:05.000120Z`` with as many digits of a second as the unit has."""
     seconds, fraction = _seconds(value, digits)
@@ -158,7 +158,7 @@ def _time(out: Any, value: Any, digits: Any, zoned: Any) -> Any:
     return out + zoned
 
 
-@part
+@kernel_function
 def _seconds(value: Any, digits: Any) -> Any:
     """Seconds and remainder. The divisors are constants, so that the compiler turns the divisions into multiplications."""
     if digits == np.uint64(6):
@@ -173,7 +173,7 @@ def _seconds(value: Any, digits: Any) -> Any:
     return seconds, np.uint64(value - seconds * 1_000_000_000)
 
 
-@part
+@kernel_function
 def has_four_digits(column: Any, row: Any) -> Any:
     """Whether a time or date is within the years 0000 to 9999."""
     place = field(column, FIRST) + row

@@ -17,7 +17,7 @@ from etl.columns.intrinsics import load_word, store_long
 from etl.columns.json_cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
 from etl.columns.json_table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
 from etl.columns.json_texts import text_of, text_value
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 ROW = np.uint64(8 * FIELDS)
 """Bytes of a row of the table."""
@@ -30,7 +30,7 @@ def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
     for k in range(columns):
         column = table + np.uint64(k) * ROW
         kind = field(column, KIND)
-        needed += (field(column, LITERAL_BYTES) + np.uint64(_MOST_BYTES[kind])) * rows
+        needed += (field(column, LITERAL_BYTES) + np.uint64(_MAX_BYTES[kind])) * rows
         if kind <= WIDE_STRINGS:
             needed += _bytes_of_texts(column, buffers, rows)
         elif kind >= TIME and not _have_four_digits(column, rows):
@@ -38,11 +38,11 @@ def needed_bytes(table: Any, columns: Any, buffers: Any, rows: Any) -> Any:
     return needed + rows
 
 
-_MOST_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
-"""Most bytes of a value by kind; for texts, without the text."""
+_MAX_BYTES = np.array([4, 4, 4, 20, 20, 5, 32, 12], np.uint8)
+"""Maximum number of bytes of a value by kind; for texts, without the text."""
 
 
-@part
+@kernel_function
 def _bytes_of_texts(column: Any, buffers: Any, rows: Any) -> Any:
     """The bytes of one column's texts; for strings, from the first text to the end of the last."""
     if rows == ZERO:
@@ -60,7 +60,7 @@ def _bytes_of_texts(column: Any, buffers: Any, rows: Any) -> Any:
     return total
 
 
-@part
+@kernel_function
 def _have_four_digits(column: Any, rows: Any) -> Any:
     all_good = True
     for row in range(rows):
@@ -82,7 +82,7 @@ def write_lines(table: Any, columns: Any, buffers: Any, row: Any, rows: Any, out
     return row, out
 
 
-@part
+@kernel_function
 def _line(column: Any, last: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
     """Write a line; returns the address after it, 0 if there is no room."""
     left_out = ZERO

@@ -19,7 +19,7 @@ from etl.columns.intrinsics import (
 )
 from etl.columns.json_cells import BLOCK, ROOM, field
 from etl.columns.json_table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 INLINE = np.uint64(12)
 ESCAPED = np.uint64(6)
@@ -31,7 +31,7 @@ _LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf'
 """The letter after the backslash; 0 for characters written as ``\\u00xx``."""
 
 
-@part
+@kernel_function
 def text_of(column: Any, buffers: Any, row: Any) -> Any:
     """The address and length of a text, and the end of the memory that may be read."""
     kind, place = field(column, KIND), field(column, FIRST) + row
@@ -51,7 +51,7 @@ def text_of(column: Any, buffers: Any, row: Any) -> Any:
     return field(column, DATA) + start, end - start, field(column, END)
 
 
-@part
+@kernel_function
 def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any:
     """Write a text, escaped unless it is JSON already; returns the address after it, 0 if there is no room."""
     source, length, end = text_of(column, buffers, row)
@@ -62,7 +62,7 @@ def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any
     return _escape_text(source, length, end, out, limit)
 
 
-@part
+@kernel_function
 def _copy(source: Any, length: Any, end: Any, out: Any) -> Any:
     behind = source + length
     while source < behind:
@@ -77,7 +77,7 @@ def _copy(source: Any, length: Any, end: Any, out: Any) -> Any:
     return out
 
 
-@part
+@kernel_function
 def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
     """Write a text with escapes; returns the address after it, 0 if there is no room for the escapes."""
     behind = source + length
@@ -103,7 +103,7 @@ def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> An
     return out
 
 
-@part
+@kernel_function
 def _escape(out: Any, byte: Any) -> Any:
     letter = _LETTERS[byte]
     store_byte(out, np.uint8(0x5C))

@@ -51,7 +51,7 @@ _register("numba:compile", _Compilations())
 
 
 # Kernels allocate nothing, so numba's reference counting (_nrt) is off: it costs two atomic instructions for each array argument
-# of a part, a third of the time of small parts.
+# of a function, a third of the time of small ones.
 _COMPILE_OPTIONS: Any = {"nogil": True, "boundscheck": False, "error_model": "numpy", "_nrt": False}
 
 
@@ -107,11 +107,11 @@ def kernel(function: Kernel) -> Kernel:
     return compiled
 
 
-def part(function: Kernel) -> Kernel:
+def kernel_function(function: Kernel) -> Kernel:
     """A function that kernels call; it is compiled into each of them."""
     return numba.njit(**_COMPILE_OPTIONS)(function)
 
 
 def inlined(function: Kernel) -> Kernel:
-    """A `part` that is always inlined, however long: for parts of a hot loop with many array arguments."""
+    """A `kernel_function` that is always inlined, however long: for steps of a hot loop with many array arguments."""
     return numba.njit(forceinline=True, **_COMPILE_OPTIONS)(function)

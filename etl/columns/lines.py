@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.intrinsics import equal_bytes, high_bytes, load_byte, ones, trailing_zeros
-from etl.columns.kernels import kernel, part
-from etl.columns.texts import view_array
+from etl.columns.kernels import kernel, kernel_function
+from etl.columns.texts import make_view_array
 from etl.columns.views import put_view
 
 _NEWLINE, _RETURN = np.uint8(10), np.uint8(13)
@@ -48,7 +48,7 @@ def cut(block: pa.Buffer, newlines: int, last: bool, skip: int = 0, at: int = 0)
     views, starts = np.empty((count, 4), np.uint32), np.empty(count, np.int64)
     bounds = np.uint64(block.address), np.int64(block.size), np.int64(skip), last, np.int64(at)
     longest = _cut(*bounds, np.uint64(views.ctypes.data), starts)
-    return Lines(view_array(views, None, block), starts, int(longest))
+    return Lines(make_view_array(views, None, block), starts, int(longest))
 
 
 @kernel
@@ -66,7 +66,7 @@ def _survey(block: Any, size: Any) -> Any:
     return newlines, high != np.uint32(0)
 
 
-@part
+@kernel_function
 def _put_line(block: Any, begin: Any, end: Any, view: Any) -> None:
     """Write the view of a line that ends before ``end``, without a carriage return at its end."""
     if end > begin and load_byte(block + np.uint64(end - 1)) == _RETURN:
@@ -94,7 +94,7 @@ def _cut(block: Any, size: Any, skip: Any, last: Any, at: Any, view: Any, starts
     return longest
 
 
-@part
+@kernel_function
 def _newlines_in_tail(block: Any, at: Any, size: Any) -> Any:
     found = np.uint32(0)
     for bit in range(size - at):

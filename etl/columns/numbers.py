@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
-from etl.columns.texts import Texts, owned_array, taken
+from etl.columns.kernels import kernel, kernel_function
+from etl.columns.texts import Texts, materialize_array, take_rows
 
 _REAL = r"^\s*\+?(?P<n>-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 
-_MOST_WHOLE = np.uint64(2**53)
+_MAX_EXACT_INTEGER = np.uint64(2**53)
 """Up to this a float64 holds every whole number exactly, so that one multiplication or division rounds correctly."""
 
 _POWERS = np.array([10.0**power for power in range(23)])
@@ -27,7 +27,7 @@ _POWERS = np.array([10.0**power for power in range(23)])
 _FULL = np.uint64((2**64 - 10) // 10)
 """Largest number that can take another digit without overflow."""
 
-_MOST_EXPONENT = np.int64(100_000)
+_MAX_EXPONENT = np.int64(100_000)
 """Larger exponents are clamped to this."""
 
 NUMBER, NONE, HARD = np.uint8(1), np.uint8(0), np.uint8(2)
@@ -52,7 +52,7 @@ def real_numbers(texts: pa.Array) -> pa.DoubleArray:
     missing, hard = read_real(found.address, found.length, values, kinds)
     if hard:
         rows = np.flatnonzero(kinds == HARD)
-        values[rows] = _nearest(owned_array(taken(texts, rows)))
+        values[rows] = _nearest(materialize_array(take_rows(texts, rows)))
         kinds[rows] = NUMBER
     return _array(pa.float64(), values, kinds if missing else None)
 
@@ -89,7 +89,7 @@ def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
     return missing
 
 
-@part
+@kernel_function
 def _begin(at: Any, end: Any) -> Any:
     """Skip white space and a sign; returns the address after them, and whether the sign is a minus."""
     while at < end and _is_space(load_byte(at)):
@@ -101,12 +101,12 @@ def _begin(at: Any, end: Any) -> Any:
     return at, False
 
 
-@part
+@kernel_function
 def _is_space(byte: Any) -> Any:
     return byte == np.uint8(0x20) or (np.uint8(0x09) <= byte <= np.uint8(0x0D) and byte != np.uint8(0x0B))
 
 
-@part
+@kernel_function
 def _digits(at: Any, end: Any, number: Any) -> Any:
     """Append digits to a number; returns the number, the address after the digits, and whether it fits a uint64."""
     fits = True
@@ -135,7 +135,7 @@ def read_real(address: Any, length: Any, values: Any, kinds: Any) -> Any:
     return missing, hard
 
 
-@part
+@kernel_function
 def _real(at: Any, end: Any) -> Any:
     number, behind, fits = _digits(at, end, np.uint64(0))
     exponent = np.int64(0)
@@ -147,14 +147,14 @@ def _real(at: Any, end: Any) -> Any:
     if behind == at:
         return 0.0, NONE
     exponent += _exponent(behind, end)
-    if not fits or number > _MOST_WHOLE or abs(exponent) > 22:
+    if not fits or number > _MAX_EXACT_INTEGER or abs(exponent) > 22:
         return 0.0, HARD
     if exponent < 0:
         return np.float64(number) / _POWERS[-exponent], NUMBER
     return np.float64(number) * _POWERS[exponent], NUMBER
 
 
-@part
+@kernel_function
 def _exponent(at: Any, end: Any) -> Any:
     """The exponent after an ``e``; 0 if there is none."""
     if at >= end or load_byte(at) | np.uint8(0x20) != np.uint8(ord("e")):
@@ -165,11 +165,11 @@ def _exponent(at: Any, end: Any) -> Any:
         at += _ONE
     value = np.int64(0)
     while _is_digit(at, end):
-        value = min(value * 10 + np.int64(load_byte(at) - _DIGIT), _MOST_EXPONENT)
+        value = min(value * 10 + np.int64(load_byte(at) - _DIGIT), _MAX_EXPONENT)
         at += _ONE
     return -value if negative else value
 
 
-@part
+@kernel_function
 def _is_digit(at: Any, end: Any) -> Any:
     return at < end and load_byte(at) - _DIGIT <= np.uint8(9)

@@ -1,7 +1,8 @@
 """Columns of texts: `Texts` is the form in which kernels read them; functions here take, filter and copy them.
 
-Inside a segment a text column may be a ``string_view``: its values point into the block that a source read, and texts are
-copied only when a step needs ordinary strings (`owned`). The schema says ``string`` in both cases.
+Inside a segment a text column may be a ``string_view``: its values point into the block that a source read. To materialize
+it is to copy its texts into an ordinary string column (`materialize`), which happens only when a step needs one. The schema
+says ``string`` in both cases.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from etl.columns.text_layout import INLINE, address_of, boolean_values, locate_t
 if TYPE_CHECKING:
     import numpy as np
 
-LARGEST = (1 << 31) - 1
+MAX_OFFSET = (1 << 31) - 1
 """Largest offset, in bytes, of 32 bits with a sign."""
 
 _SLACK = 16
@@ -62,30 +63,31 @@ class Texts(NamedTuple):
         return self._replace(address=self.address[rows], length=self.length[rows])
 
 
-def reachable(array: pa.Array) -> list[pa.Array]:
+def split_for_views(array: pa.Array) -> list[pa.Array]:
     """Split a text column into pieces with one buffer of at most 2 GiB, which is what views can address.
 
     Texts of several buffers are copied. A text of more than 2 GiB becomes null, in a piece of its own.
     """
     if array.type == pa.string_view():
         data = array.buffers()[2:]
-        return [array] if len(data) <= 1 and all(one.size <= LARGEST for one in data) else reachable(owned_array(array))
-    return _pieces(array) if array.type == pa.large_string() and array.nbytes > LARGEST else [array]
+        is_addressable = len(data) <= 1 and all(buffer.size <= MAX_OFFSET for buffer in data)
+        return [array] if is_addressable else split_for_views(materialize_array(array))
+    return _split_offsets(array) if array.type == pa.large_string() and array.nbytes > MAX_OFFSET else [array]
 
 
-def _pieces(array: pa.Array) -> list[pa.Array]:
+def _split_offsets(array: pa.Array) -> list[pa.Array]:
     import numpy as np
 
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     pieces, row = [], 0
     while row < len(array):
-        behind = int(np.searchsorted(offsets, offsets[row] + LARGEST, "right")) - 1
+        behind = int(np.searchsorted(offsets, offsets[row] + MAX_OFFSET, "right")) - 1
         pieces.append(array.slice(row, behind - row) if behind > row else pa.nulls(1, array.type))
         row = max(behind, row + 1)
     return pieces
 
 
-def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) -> pa.Array:
+def make_span_views(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) -> pa.Array:
     """Spans (int32[n], relative to each text's beginning; a start below 0 is null) → string_view into the same buffer.
 
     The spans are copied if the texts are in several buffers or in one of more than 2 GiB.
@@ -94,38 +96,38 @@ def views_of(starts: Any, ends: Any, texts: Texts, empty_is_null: bool = False) 
 
     from etl.columns.views import span_views
 
-    if not _reachable(texts):
-        return _copied_spans(starts, ends, texts, empty_is_null)
+    if not _is_addressable(texts):
+        return _copy_spans(starts, ends, texts, empty_is_null)
     views, valid = np.empty((len(starts), 4), np.uint32), np.empty(len(starts), np.uint8)
     at = np.uint64(views.ctypes.data)
     nulls = span_views(starts, ends, texts.address, np.uint64(texts.base), empty_is_null, at, valid)
-    return view_array(views, valid if nulls else None, texts.buffer)
+    return make_view_array(views, valid if nulls else None, texts.buffer)
 
 
-def view_array(views: Any, valid: Any, buffer: pa.Buffer | None) -> pa.Array:
+def make_view_array(views: Any, valid: Any, buffer: pa.Buffer | None) -> pa.Array:
     """Views (uint32[n, 4]) and their validity (None: all valid) → string_view array into one buffer."""
     data = [] if buffer is None else [buffer]
     return pa.Array.from_buffers(pa.string_view(), len(views), [_bitmap(valid), pa.py_buffer(views), *data])
 
 
-def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+def materialize(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with its views copied into ordinary strings; the same object if it has no views."""
     if not _has_views(batch):
         return batch
-    return pa.RecordBatch.from_arrays([owned_array(column) for column in batch.columns], names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([materialize_array(column) for column in batch.columns], names=batch.schema.names)
 
 
-def owned_array(array: pa.Array) -> pa.Array:
+def materialize_array(array: pa.Array) -> pa.Array:
     """A view column as ``string`` (``large_string`` beyond 2 GiB), any other column unchanged."""
     if array.type != pa.string_view():
         return array
     if array.null_count == len(array):
         return pa.nulls(len(array), pa.string())
     texts = Texts.of(array)
-    return gathered(texts.address, texts.length)
+    return copy_texts(texts.address, texts.length)
 
 
-def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """`RecordBatch.filter` for batches with views: copies the 16 bytes of a view, not its text."""
     import numpy as np
 
@@ -133,18 +135,18 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
         return batch.filter(mask)
     chosen = mask.fill_null(False) if mask.null_count else mask
     rows = np.flatnonzero(boolean_values(chosen))
-    columns = [taken(column, rows) for column in batch.columns]
+    columns = [take_rows(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def taken(array: pa.Array, rows: Any) -> pa.Array:
+def take_rows(array: pa.Array, rows: Any) -> pa.Array:
     """`Array.take` with row numbers (int64[m]): copies the 16 bytes of a view, not its text; a column of nulls is sliced."""
     if array.type == pa.string_view():
-        return _chosen_views(array, rows)
+        return _take_views(array, rows)
     return array.slice(0, len(rows)) if array.null_count == len(array) >= len(rows) else array.take(pa.array(rows))
 
 
-def joined(pieces: Sequence[tuple[int, pa.Array | None]]) -> pa.Array:
+def concat_arrays(pieces: Sequence[tuple[int, pa.Array | None]]) -> pa.Array:
     """Concatenate pieces: arrays of one type, or None for a number of nulls; at least one is an array.
 
     The result is a view column if all pieces are views into one buffer; otherwise texts are copied.
@@ -155,13 +157,13 @@ def joined(pieces: Sequence[tuple[int, pa.Array | None]]) -> pa.Array:
     if all(piece.type == pa.string_view() for piece in given):
         buffers = {(one.address, one.size): one for piece in given for one in piece.buffers()[2:]}
         if len(buffers) <= 1:
-            return _joined_views(pieces, next(iter(buffers.values()), None))
-    owned_pieces = [(length, None if piece is None else owned_array(piece)) for length, piece in pieces]
-    type_ = next(piece.type for _, piece in owned_pieces if piece is not None)
-    return pa.concat_arrays([pa.nulls(length, type_) if piece is None else piece for length, piece in owned_pieces])
+            return _concat_views(pieces, next(iter(buffers.values()), None))
+    strings = [(length, None if piece is None else materialize_array(piece)) for length, piece in pieces]
+    type_ = next(piece.type for _, piece in strings if piece is not None)
+    return pa.concat_arrays([pa.nulls(length, type_) if piece is None else piece for length, piece in strings])
 
 
-def _joined_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buffer | None) -> pa.Array:
+def _concat_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buffer | None) -> pa.Array:
     import numpy as np
 
     total = sum(length for length, _ in pieces)
@@ -171,10 +173,10 @@ def _joined_views(pieces: Sequence[tuple[int, pa.Array | None]], buffer: pa.Buff
             views[at : at + length] = _views(piece)
             valid[at : at + length] = True if not piece.null_count else boolean_values(piece.is_valid())
         at += length
-    return view_array(views, None if valid.all() else valid, buffer)
+    return make_view_array(views, None if valid.all() else valid, buffer)
 
 
-def text_bytes(array: pa.Array) -> int:
+def sum_text_bytes(array: pa.Array) -> int:
     """The total length of all texts in bytes."""
     if array.type != pa.string_view():
         return pc.sum(pc.binary_length(array)).as_py() or 0
@@ -187,30 +189,30 @@ def _has_views(batch: pa.RecordBatch) -> bool:
     return any(type_ == pa.string_view() for type_ in batch.schema.types)
 
 
-def _reachable(texts: Texts) -> bool:
+def _is_addressable(texts: Texts) -> bool:
     """Whether 32-bit offsets from ``base`` reach every text that is not inline in its view."""
     if texts.buffer is not None:
-        return texts.buffer.size <= LARGEST
+        return texts.buffer.size <= MAX_OFFSET
     return not len(texts.length) or int(texts.length.max()) <= INLINE
 
 
-def _copied_spans(starts: Any, ends: Any, texts: Texts, empty_is_null: bool) -> pa.Array:
+def _copy_spans(starts: Any, ends: Any, texts: Texts, empty_is_null: bool) -> pa.Array:
     import numpy as np
 
     length = np.where(starts < 0, -1, ends.astype(np.int64) - starts)
     if empty_is_null:
         length[length == 0] = -1
-    return gathered(texts.address + np.maximum(starts, 0).astype(np.uint64), length).cast(pa.string_view())
+    return copy_texts(texts.address + np.maximum(starts, 0).astype(np.uint64), length).cast(pa.string_view())
 
 
-def gathered(address: Any, length: Any) -> pa.Array:
+def copy_texts(address: Any, length: Any) -> pa.Array:
     """Copy texts at addresses into a new string array."""
     import numpy as np
 
     from etl.columns.views import gather, text_ends
 
     total = int(np.maximum(length, 0).sum())
-    type_, width = (pa.string(), np.int32) if total <= LARGEST else (pa.large_string(), np.int64)
+    type_, width = (pa.string(), np.int32) if total <= MAX_OFFSET else (pa.large_string(), np.int64)
     offsets, target = np.empty(len(length) + 1, width), np.empty(total + _SLACK, np.uint8)
     nulls = text_ends(length, offsets)
     gather(address, length, np.uint64(target.ctypes.data))
@@ -218,7 +220,7 @@ def gathered(address: Any, length: Any) -> pa.Array:
     return pa.Array.from_buffers(type_, len(length), buffers)
 
 
-def _chosen_views(array: pa.Array, rows: Any) -> pa.Array:
+def _take_views(array: pa.Array, rows: Any) -> pa.Array:
     """The views at these rows."""
     import numpy as np
 

@@ -14,7 +14,7 @@ import numpy as np
 from etl.columns.byte_runs import same_bytes
 from etl.columns.days import days_of, month_length
 from etl.columns.intrinsics import load_byte, load_long, store_long
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 LITERAL, POINT, NUMBER, NAME, OFFSET = range(5)
 UNREAD, INSTANT, WALL_CLOCK = np.uint8(0), np.uint8(1), np.uint8(2)
@@ -73,23 +73,23 @@ def read_times(  # type: ignore[no-untyped-def]
             break
 
 
-@part
+@kernel_function
 def _item(array: Any, place: Any) -> Any:
     """The address of an int64 of an array."""
     return array + np.uint64(place) * np.uint64(8)
 
 
-@part
+@kernel_function
 def _get(array: Any, place: Any) -> Any:
     return np.int64(load_long(_item(array, place)))
 
 
-@part
+@kernel_function
 def _set(array: Any, place: Any, value: Any) -> None:
     store_long(_item(array, place), np.uint64(value))
 
 
-@part
+@kernel_function
 def _clear(fields: Any) -> None:
     for field in range(MINUTE, ROOM):
         _set(fields, field, np.int64(0))
@@ -98,7 +98,7 @@ def _clear(fields: Any) -> None:
     _set(fields, HOUR, np.int64(0))
 
 
-@part
+@kernel_function
 def _run(at: Any, end: Any, names: Any, address: Any, fields: Any) -> Any:
     """Set the fields; False if the text does not match the layout."""
     good = True
@@ -128,7 +128,7 @@ def _run(at: Any, end: Any, names: Any, address: Any, fields: Any) -> Any:
     return good
 
 
-@part
+@kernel_function
 def _is_literal(address: Any, width: Any, text: Any) -> Any:
     good: Any = True
     for _ in range(width):
@@ -138,7 +138,7 @@ def _is_literal(address: Any, width: Any, text: Any) -> Any:
     return good
 
 
-@part
+@kernel_function
 def _number(address: Any, width: Any) -> Any:
     """The number of ``width`` digits; below 0 if a byte is no digit."""
     value = np.int64(0)
@@ -151,7 +151,7 @@ def _number(address: Any, width: Any) -> Any:
     return np.int64(-1) if strange else value
 
 
-@part
+@kernel_function
 def _name(names: Any, start: Any, end: Any, address: Any, width: Any) -> Any:
     """The index of a name, from 1; 0 if there is none."""
     code = np.int64(0)
@@ -164,7 +164,7 @@ def _name(names: Any, start: Any, end: Any, address: Any, width: Any) -> Any:
     return 0
 
 
-@part
+@kernel_function
 def _offset(address: Any, width: Any) -> Any:
     """Z, +hh, +hhmm or +hh:mm, by its width → seconds east of UTC."""
     sign = load_byte(address)
@@ -183,7 +183,7 @@ def _offset(address: Any, width: Any) -> Any:
     return seconds if sign == np.uint8(ord("+")) else ABSENT
 
 
-@part
+@kernel_function
 def _time(fields: Any, year: Any, years: Any, latest: Any) -> Any:
     """The wall-clock time in microseconds since 1970; `ABSENT` if the date or the time of day does not exist."""
     hour, minute, second = _get(fields, HOUR), _get(fields, MINUTE), _get(fields, SECOND)
@@ -205,7 +205,7 @@ def _time(fields: Any, year: Any, years: Any, latest: Any) -> Any:
     return ABSENT
 
 
-@part
+@kernel_function
 def _at(year: Any, month: Any, day: Any, clock: Any) -> Any:
     if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1 or day > month_length(year, month):
         return ABSENT

@@ -26,7 +26,7 @@ from etl.columns.time_kernel import (
 )
 
 LITERAL_BYTES = 8
-"""Most bytes of a literal in one instruction; a longer one takes several instructions."""
+"""Maximum number of bytes of a literal in one instruction; a longer one takes several instructions."""
 
 
 Instruction = tuple[int, int, int, int, int]

@@ -11,7 +11,7 @@ import numpy as np
 
 from etl.columns.byte_runs import load_bytes, loads_safely
 from etl.columns.intrinsics import copy_block, equal_bytes, load_byte, load_long, load_word, store_byte, store_long, store_word
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from etl.columns.text_layout import INLINE
 
 _BLOCK = np.uint64(16)
@@ -23,7 +23,7 @@ _NEXT_FOUR = np.array([(1 << 8 * max(length - 8, 0)) - 1 for length in range(INL
 """Mask for the next 4 bytes."""
 
 
-@part
+@kernel_function
 def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
     """Write the view of ``length`` bytes at ``source``, which is at ``offset`` in the buffer."""
     kind = min(length, np.int64(INLINE + 1))
@@ -40,7 +40,7 @@ def put_view(view: Any, source: Any, length: Any, offset: Any) -> None:
     store_word(view + np.uint64(12), np.uint32(four))
 
 
-@part
+@kernel_function
 def _is_null(bits: Any, row: Any) -> Any:
     """Whether a row's bit in a validity bitmap is 0; an address of 0 means that there is no bitmap."""
     return bits != np.uint64(0) and (load_byte(bits + np.uint64(row >> 3)) >> np.uint8(row & 7)) & np.uint8(1) == np.uint8(0)

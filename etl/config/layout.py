@@ -35,8 +35,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Feed:
-    """A name behind ``from`` and its path; the path of the reader if ``from`` is left out."""
+class InputRef:
+    """A name in ``from`` and its path; the path of the reader if ``from`` is left out."""
 
     name: str
     path: OptionPath
@@ -47,7 +47,7 @@ class StreamPart:
     """A stream in the file."""
 
     path: OptionPath
-    feeds: tuple[Feed, ...]
+    inputs: tuple[InputRef, ...]
     steps: tuple[Part, ...]
 
 
@@ -56,7 +56,7 @@ class SinkPart:
     """A sink in the file."""
 
     part: Part
-    feeds: tuple[Feed, ...]
+    inputs: tuple[InputRef, ...]
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Layout:
     dead_letters: Part | None = None
     table_names: frozenset[str] = frozenset()
     """Names of all tables in the file, also of those of the wrong shape."""
-    meant: dict[str, str] = field(default_factory=dict)
-    """Unknown names behind ``from`` → the names that they most likely mean."""
+    likely_names: dict[str, str] = field(default_factory=dict)
+    """Unknown name in ``from`` → the most similar declared name."""
 
     def parts(self) -> Iterator[Part]:
         """Every component, in the order table, source, step, sink."""
@@ -186,9 +186,9 @@ def _short(root: Mapping[str, Any]) -> Layout:
         layout.sources[MAIN] = source
     steps = _steps(("steps",), root.get("steps"))
     if steps:
-        layout.streams[_STEPS] = StreamPart(("steps",), (Feed(MAIN, ("steps",)),), steps)
+        layout.streams[_STEPS] = StreamPart(("steps",), (InputRef(MAIN, ("steps",)),), steps)
     if sink:
-        layout.sinks[MAIN] = SinkPart(sink, (Feed(_STEPS if steps else MAIN, ("sink",)),))
+        layout.sinks[MAIN] = SinkPart(sink, (InputRef(_STEPS if steps else MAIN, ("sink",)),))
     return layout
 
 
@@ -205,22 +205,22 @@ def _long(root: Mapping[str, Any], report: Report) -> Layout:
         _check_name(name, path, layout, report)
         if not isinstance(value, dict):
             continue
-        feeds = _feeds((*path, "from"), value.get("from")) if "from" in value else _default_feed(only, path, report)
+        inputs = _input_refs((*path, "from"), value.get("from")) if "from" in value else _default_input(only, path, report)
         free = name if name not in layout.sources else f"{name} (stream)"  # its steps are checked, too
-        layout.streams[free] = StreamPart(path, feeds, _steps((*path, "steps"), value.get("steps")))
+        layout.streams[free] = StreamPart(path, inputs, _steps((*path, "steps"), value.get("steps")))
     for name, value in as_mapping(root.get("sinks")).items():
         _check_name(name, ("sinks", name), None, report)
         part = _part("sink", ("sinks", name), value)
         if part:
-            layout.sinks[name] = SinkPart(part, _feeds(("sinks", name, "from"), value.get("from")))
+            layout.sinks[name] = SinkPart(part, _input_refs(("sinks", name, "from"), value.get("from")))
     return layout
 
 
-def _default_feed(only: str | None, path: OptionPath, report: Report) -> tuple[Feed, ...]:
+def _default_input(only: str | None, path: OptionPath, report: Report) -> tuple[InputRef, ...]:
     if only is None:
         report.add(path, "missing-option", "needs 'from'", "it may be left out only when there is one source")
         return ()
-    return (Feed(only, path),)
+    return (InputRef(only, path),)
 
 
 def _check_name(name: str, path: OptionPath, layout: Layout | None, report: Report) -> None:
@@ -243,8 +243,8 @@ def _steps(path: OptionPath, value: object) -> tuple[Part, ...]:
     return tuple(_part("step", *one) or Part("step", one[0], {}, is_mapping=False) for one in zip(paths, items, strict=True))
 
 
-def _feeds(path: OptionPath, value: object) -> tuple[Feed, ...]:
+def _input_refs(path: OptionPath, value: object) -> tuple[InputRef, ...]:
     if isinstance(value, str):
-        return (Feed(value, path),)
+        return (InputRef(value, path),)
     items = value if isinstance(value, list) else []
-    return tuple(Feed(item, (*path, index)) for index, item in enumerate(items) if isinstance(item, str))
+    return tuple(InputRef(item, (*path, index)) for index, item in enumerate(items) if isinstance(item, str))

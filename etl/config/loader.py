@@ -13,7 +13,7 @@ from etl.catalogue import Catalogue, installed
 from etl.config.build import build
 from etl.config.cases.case_check import checked_cases
 from etl.config.checks.flow import check_flow
-from etl.config.checks.network import check_network, leaves
+from etl.config.checks.graph import check_graph, find_leaves
 from etl.config.checks.state_order import check_state_order
 from etl.config.checks.tables import give_tables
 from etl.config.checks.targets import check_targets, together
@@ -110,7 +110,7 @@ def _inspect(
     report = Report(file, document)
     for flaw in document.flaws:
         report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
-    report.broken |= set(document.blanked)
+    report.broken |= set(document.replaced_values)
     root = document.value
     if not isinstance(root, dict):
         if not document.flaws:
@@ -137,7 +137,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     built, run = build(layout, root, catalogue, validator(used)[1], faults(root, used, report), report)
     declared = {**as_mapping(root.get("sources")), **as_mapping(root.get("streams"))}
     give_tables(layout, built, report)
-    order = check_network(layout, declared or {**layout.sources, **layout.streams}, report)
+    order = check_graph(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_state_order(layout, order, built, report)
     check_targets(layout, built, report)
@@ -163,7 +163,7 @@ def _pipeline(
     sources: dict[str, Source | FrameSource] = {name: component(part.path) for name, part in layout.sources.items()}
     streams = {name: _stream(name, layout, built) for name in order}
     sinks = {
-        name: Output(name, tuple(feed.name for feed in sink.feeds), component(sink.part.path))
+        name: Output(name, tuple(ref.name for ref in sink.inputs), component(sink.part.path))
         for name, sink in layout.sinks.items()
     }
     return Pipeline(
@@ -183,14 +183,14 @@ def _pipeline(
 def _stream(name: str, layout: Layout, built: Mapping[OptionPath, Built]) -> Stream:
     part = layout.streams[name]
     steps = [built[step.path].component for step in part.steps]
-    return Stream(name, tuple(feed.name for feed in part.feeds), tuple(step for step in steps if isinstance(step, Step)))
+    return Stream(name, tuple(ref.name for ref in part.inputs), tuple(step for step in steps if isinstance(step, Step)))
 
 
 def _default_sinks(layout: Layout, catalogue: Catalogue) -> dict[str, Output]:
     """The console, for a file without sinks."""
     console = catalogue.families["sink"].get(_CONSOLE)
     sink = console.model_validate({}) if console else None
-    return {_CONSOLE: Output(_CONSOLE, leaves(layout), sink)} if isinstance(sink, Sink) else {}
+    return {_CONSOLE: Output(_CONSOLE, find_leaves(layout), sink)} if isinstance(sink, Sink) else {}
 
 
 def _positions(layout: Layout, report: Report) -> dict[OptionPath, YamlLocation]:

@@ -32,7 +32,7 @@ class RunOptions(BaseModel):
     max_batch_bytes: Size = Field(
         default=4 * 2**30,
         ge=1,
-        description="Most bytes of input in one micro-batch; of a backlog it takes what is worked off in about four seconds.",
+        description="Maximum bytes of one micro-batch; from a backlog it reads what it processes in about four seconds.",
         examples=["64MiB"],
         json_schema_extra={"default": "4GiB"},
     )

@@ -80,11 +80,11 @@ def unknown_field(name: str, incoming: Schema, path: tuple[str | int, ...], at: 
     """
     names = visible(incoming).names
     near = hint or nearest(name.removesuffix(".*"), {*names, *prefixes(names)})
-    shown = near or f"fields here: {', '.join(names[:MOST_NAMES_SHOWN])}"
+    shown = near or f"fields here: {', '.join(names[:MAX_NAMES_SHOWN])}"
     return Finding("unknown-field", f"there is no field {name!r} here", path, shown, at=at)
 
 
-MOST_NAMES_SHOWN = 20
+MAX_NAMES_SHOWN = 20
 """Fields that a hint lists."""
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.columns.texts import filtered, owned_array
+from etl.columns.texts import filter_batch, materialize_array
 from etl.contract.errors import Finding, unknown_field
 from etl.contract.steps import ArrowStep, Outcome, Rejects
 from etl.events import Schema, with_columns, with_fields, without
@@ -84,9 +84,9 @@ class Parser(ArrowStep):
                 return Outcome(self._merged(batch, parsed.columns))
             if self.on_error == "dead_letter":
                 reasons = parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons.filter(failed)
-                rejects = (Rejects(filtered(batch, failed), f"{self.type}-failed", reasons),)
+                rejects = (Rejects(filter_batch(batch, failed), f"{self.type}-failed", reasons),)
             good = pc.invert(failed)
-            return Outcome(filtered(self._merged(batch, parsed.columns), good), rejects)
+            return Outcome(filter_batch(self._merged(batch, parsed.columns), good), rejects)
 
         return run
 
@@ -101,5 +101,5 @@ class Parser(ArrowStep):
         given = columns.get(self.field)
         if given is None:
             given = text if self.keep_field else pa.nulls(len(text), text.type)
-        columns[self.field] = given if failed is None else pc.if_else(failed, owned_array(text), owned_array(given))
+        columns[self.field] = given if failed is None else pc.if_else(failed, materialize_array(text), materialize_array(given))
         return columns

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import IDENTITY, ComponentError, Rejects, Result, Sink, SplitLostError, Staged, Writer
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.delivery.backoff import Backoff
 from etl.delivery.identities import EventIdentities
 from etl.receipts import Delivered
@@ -169,7 +169,7 @@ class SinkWriter:
                 self._reject(rejects)
             if not left:
                 break
-            batch = owned(batch).take(result.retryable)
+            batch = materialize(batch).take(result.retryable)
             if tries == self.attempts:
                 raise self._attempts_used_up(batch.num_rows, tries, result.cause)
             self.backoff.wait(result.cause, result.after)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import Rejects, Staged, Task, visible
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.delivery.backoff import Backoff
 from etl.delivery.notices import Notice
 from etl.delivery.sink_writer import DeliveryFailedError, SinkWriter
@@ -72,7 +72,7 @@ class SpoolingSinkWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch to the file, and to the sink unless it has failed."""
-        batch = owned(batch)
+        batch = materialize(batch)
         self._file.write(batch)
         if self._sink_writer is None:
             self.delivered.incoming += batch.num_rows

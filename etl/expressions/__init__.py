@@ -12,8 +12,8 @@ Known differences, in which Arrow rejects the event while Spark continues, or st
 """
 
 from etl.expressions.analysis import Analysis, CompiledExpression, analyse, analyse_node, compile_expression, is_condition
-from etl.expressions.dataframes import flatten, quoted, register, schema_of
-from etl.expressions.rows import Evaluation, failures, rejected
+from etl.expressions.dataframes import flatten, quote_name, register, schema_of
+from etl.expressions.rows import Evaluation, merge_failures, reject_rows
 from etl.expressions.tree import BadExpressionError, parse_statements
 
 __all__ = [
@@ -24,12 +24,12 @@ __all__ = [
     "analyse",
     "analyse_node",
     "compile_expression",
-    "failures",
     "flatten",
     "is_condition",
+    "merge_failures",
     "parse_statements",
-    "quoted",
+    "quote_name",
     "register",
-    "rejected",
+    "reject_rows",
     "schema_of",
 ]

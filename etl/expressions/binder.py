@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
 
-MOST_FINDINGS = 20
+MAX_FINDINGS = 20
 """Findings of one expression; binding stops after these."""
 
 
 class EnoughError(Exception):
-    """More than `MOST_FINDINGS`: the rest of the expression is not bound."""
+    """More than `MAX_FINDINGS`: the rest of the expression is not bound."""
 
 
 class Binder:
@@ -72,7 +72,7 @@ class Binder:
 
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
-        if len(self.findings) > MOST_FINDINGS:
+        if len(self.findings) > MAX_FINDINGS:
             raise EnoughError
 
     def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:

@@ -41,13 +41,13 @@ def _leaf_columns(schema: StructType, name: str, path: str) -> Iterator[tuple[st
     from pyspark.sql.types import StructType
 
     for field in schema.fields:
-        inner_name, inner_path = f"{name}{field.name}", f"{path}{quoted(field.name)}"
+        inner_name, inner_path = f"{name}{field.name}", f"{path}{quote_name(field.name)}"
         if isinstance(field.dataType, StructType):
             yield from _leaf_columns(field.dataType, f"{inner_name}.", f"{inner_path}.")
         else:
             yield inner_name, inner_path
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A column's name in backticks: without them, Spark takes dots for members of structs."""
     return "`" + name.replace("`", "``") + "`"

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LEAST_ROWS = 512
-"""Least rows of a batch for which columns are encoded."""
+MIN_ROWS = 512
+"""Minimum number of rows of a batch for which columns are encoded."""
 
-SAMPLE, MOST_IN_SAMPLE = 256, 64
-"""Sample size in rows, and most distinct values in the sample for which the column is encoded."""
+SAMPLE, MAX_DISTINCT_IN_SAMPLE = 256, 64
+"""Sample size in rows, and maximum number of distinct values in the sample for which the column is encoded."""
 
-LEAST_REPEATS = 8
+MIN_REPEATS = 8
 """Least average number of rows for each combination of values."""
 
 
@@ -37,14 +37,14 @@ _COSTS = {_COSTLY: 4, _CALL: 1, _BRANCH: 0.5}
 COST_OF_A_FIELD = 5
 """Estimated cost of encoding a column."""
 
-MOST_FIELDS = 2
-"""Most fields of an expression; more have too many combinations."""
+MAX_FIELDS = 2
+"""Maximum number of fields of an expression; more have too many combinations."""
 
 
 def is_worth_encoding(text: str, fields: Sequence[str]) -> bool:
     """Whether evaluating an expression costs more than encoding its fields."""
     cost = sum(cost * len(found.findall(text)) for found, cost in _COSTS.items())
-    return len(fields) <= MOST_FIELDS and cost >= max(1, COST_OF_A_FIELD * len(fields))
+    return len(fields) <= MAX_FIELDS and cost >= max(1, COST_OF_A_FIELD * len(fields))
 
 
 class DictionaryColumn(NamedTuple):
@@ -66,14 +66,14 @@ class DictionaryColumns:
         import numpy as np
 
         rows = self._batch.num_rows
-        if rows < LEAST_ROWS:
+        if rows < MIN_ROWS:
             return None
         columns: dict[str, Array] = {}
         values: dict[str, pa.Array] = {}
         count, numbers = 1, np.zeros(rows, np.int32)
         for name in fields:
             found = self._of(name)
-            if found is None or count * len(found.values) * LEAST_REPEATS > rows:
+            if found is None or count * len(found.values) * MIN_REPEATS > rows:
                 return None
             size = len(found.values)
             columns = {other: np.repeat(at, size) for other, at in columns.items()} | {name: np.tile(np.arange(size), count)}
@@ -105,7 +105,7 @@ def _encode(column: pa.Array) -> DictionaryColumn | None:
     if column.null_count == len(column):
         return DictionaryColumn(pa.nulls(1, column.type), np.zeros(len(column), np.int32))
     step = max(1, len(column) // SAMPLE)
-    if len(column.take(pa.array(np.arange(0, len(column), step))).unique()) > MOST_IN_SAMPLE:
+    if len(column.take(pa.array(np.arange(0, len(column), step))).unique()) > MAX_DISTINCT_IN_SAMPLE:
         return None
     encoded = column.dictionary_encode()
     values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, column.type)]) if column.null_count else encoded.dictionary

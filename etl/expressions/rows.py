@@ -85,7 +85,7 @@ def broadcast(value: Any, length: int) -> pa.Array:
 CODE = "expression-failed"
 
 
-def failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
+def merge_failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
     """The rows in which one of several expressions failed, with the first reason of each; None if no row failed."""
     failed: pa.BooleanArray | None = None
     reasons: pa.StringArray | None = None
@@ -97,6 +97,6 @@ def failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringA
     return None if failed is None or reasons is None else (failed, reasons)
 
 
-def rejected(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
+def reject_rows(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
     """The failed rows of a batch as rejects."""
     return Rejects(batch.filter(failed), code, reasons.filter(failed))

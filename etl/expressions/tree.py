@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.api import Finding, cut
-from etl.expressions.foreign_syntax import find_foreign_syntax
+from etl.expressions.unsupported_syntax import find_unsupported_syntax
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -16,10 +16,10 @@ _SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", 
 """Functions whose arguments are not a plain list, such as ``cast(x as int)``."""
 
 _NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
-MOST_TOKENS = 50_000
-"""Most tokens of an expression: lint takes two seconds for so many, and Spark compiles far fewer."""
+MAX_TOKENS = 50_000
+"""Maximum number of tokens of an expression: lint takes two seconds for so many, and Spark compiles far fewer."""
 _LONGEST_TOKEN = 100
-"""Most characters of a token on average."""
+"""Maximum number of characters of a token on average."""
 
 _POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
 
@@ -50,14 +50,14 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
 
     grammar, parser = _grammar()
     try:
-        tokens = grammar.tokenize(text[: MOST_TOKENS * _LONGEST_TOKEN])
+        tokens = grammar.tokenize(text[: MAX_TOKENS * _LONGEST_TOKEN])
     except TokenError as error:
         raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
-    if len(tokens) > MOST_TOKENS or len(text) > MOST_TOKENS * _LONGEST_TOKEN:
+    if len(tokens) > MAX_TOKENS or len(text) > MAX_TOKENS * _LONGEST_TOKEN:
         raise BadExpressionError(
-            f"more than {MOST_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
+            f"more than {MAX_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
         )
-    found = find_foreign_syntax(text, tokens, query=query)
+    found = find_unsupported_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from etl.finding.header import MESSAGE_MARKS, Column, is_level_letters
 
-MOST_OF = 0.9
+MIN_ALIKE_SHARE = 0.9
 """The share of values that must look alike for a name that says what they are."""
 
 _THREAD = re.compile(
@@ -44,7 +44,7 @@ def unused(name: str, taken: set[str]) -> str:
 
 def all_look(values: Sequence[str], looks: re.Pattern[str]) -> bool:
     """Whether nearly all values look like that."""
-    return sum(1 for value in values if looks.fullmatch(value)) >= MOST_OF * len(values)
+    return sum(1 for value in values if looks.fullmatch(value)) >= MIN_ALIKE_SHARE * len(values)
 
 
 def is_request(column: Column) -> bool:

@@ -11,10 +11,10 @@ from etl.finding.column_patterns import escaped
 from etl.finding.times import TimeForm
 from etl.finding.tokens import tokenize
 
-LEAST_STARTS = 2
-"""Least events of several lines in a sample."""
-MOST_LIKELY = 0.6
-"""Least share of the other lines that look like continuations, if they are few."""
+MIN_MULTILINE_EVENTS = 2
+"""Minimum number of events of several lines in a sample."""
+MIN_CONTINUATION_SHARE = 0.6
+"""Minimum share of the other lines that look like continuations, if they are few."""
 MANY = 0.25
 """Share of lines without time from which on they are continuations of lines with one."""
 
@@ -46,12 +46,12 @@ def _time_shape(line: str) -> tuple[TimeForm, str] | None:
 def _is_start(start: re.Pattern[str], lines: Sequence[str]) -> bool:
     others = [line for line in lines if not start.match(line)]
     starts = len(lines) - len(others)
-    if starts < LEAST_STARTS or not others or not any(line.strip() for line in others):
+    if starts < MIN_MULTILINE_EVENTS or not others or not any(line.strip() for line in others):
         return False
     if any(_has_time(line) for line in others[:200] if not _CONTINUES.match(line)):
         return False
     likely = sum(1 for line in others if _CONTINUES.match(line))
-    return likely >= MOST_LIKELY * len(others) or len(others) >= MANY * len(lines)
+    return likely >= MIN_CONTINUATION_SHARE * len(others) or len(others) >= MANY * len(lines)
 
 
 def _has_time(line: str) -> bool:
@@ -63,7 +63,7 @@ def _is_indented(lines: Sequence[str]) -> bool:
     """Whether several lines without indent are followed by lines with indent."""
     indented = [bool(_INDENTED.match(line)) for line in lines]
     steps = sum(1 for one, other in pairwise(indented) if other and not one)
-    return not indented[0] and steps >= LEAST_STARTS and steps >= MANY * (len(lines) - sum(indented))
+    return not indented[0] and steps >= MIN_MULTILINE_EVENTS and steps >= MANY * (len(lines) - sum(indented))
 
 
 def join_lines(lines: Sequence[str], start: str | None) -> Iterator[str]:

@@ -15,8 +15,8 @@ from etl.finding.times import TimeForm, time_at
 from etl.finding.tokens import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
-MOST_LINES = 1_000
-LEAST_LINES, LEAST_COLUMNS = 3, 3
+MAX_LINES = 1_000
+MIN_LINES, MIN_COLUMNS = 3, 3
 SAME_WIDTH = 0.98
 """The share of lines that must have the same number of values."""
 ALIKE = 0.98
@@ -68,8 +68,8 @@ class CsvTable:
 
 def find_csv_table(lines: Sequence[str]) -> CsvTable | None:
     """The table that lines are, if nearly all have the same number of values and these are no prose."""
-    lines = [line for line in lines[:MOST_LINES] if line.strip()]
-    if len(lines) < LEAST_LINES:
+    lines = [line for line in lines[:MAX_LINES] if line.strip()]
+    if len(lines) < MIN_LINES:
         return None
     tables = (_table(lines, delimiter) for delimiter in DELIMITERS)
     return max(filter(None, tables), key=lambda table: len(table.names), default=None)
@@ -81,7 +81,7 @@ def _table(lines: Sequence[str], delimiter: str) -> CsvTable | None:
     except csv.Error:
         return None
     width, count = Counter(map(len, rows)).most_common(1)[0]
-    if width < LEAST_COLUMNS or count < SAME_WIDTH * len(rows):
+    if width < MIN_COLUMNS or count < SAME_WIDTH * len(rows):
         return None
     cells = [list(column) for column in zip(*(row for row in rows if len(row) == width), strict=True)]
     columns = [_column([cell.strip() for cell in column]) for column in cells]

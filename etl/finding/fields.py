@@ -13,7 +13,7 @@ from etl.finding.match import NAME, Match, new_fields, parse_rest, rest_fields
 DEEPEST = 30
 """Objects inside each other whose members are fields; what is deeper is a text."""
 
-MOST_FIELDS = 200
+MAX_FIELDS = 200
 """Fields that are listed; a format whose keys are data has any number of them."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?")
@@ -44,13 +44,13 @@ def find_fields(match: Match) -> list[FoundField]:
     rows = sum(batch.num_rows for batch in match.batches) or 1
     columns = [FoundField(name, type_, 1 - known / rows) for name, (type_, known) in counts.items() if known]
     rest = [FoundField(name, type_of(values), 1 - len(values) / rows) for name, values in inside.items() if values]
-    return [*columns, *rest][:MOST_FIELDS]
+    return [*columns, *rest][:MAX_FIELDS]
 
 
 def _look_inside(texts: Iterable[str | None], found: dict[str, list[Any]]) -> None:
     for text in texts:
         for name, value in _leaves(parse_rest(text), ""):
-            if len(found) < 2 * MOST_FIELDS or name in found:
+            if len(found) < 2 * MAX_FIELDS or name in found:
                 found.setdefault(name, []).append(value)
     for name in [name for name in found if any(other.startswith(f"{name}.") for other in found)]:
         del found[name]  # a value in one event and an object in another: its members stay

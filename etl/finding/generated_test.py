@@ -16,7 +16,7 @@ from etl.testing.trial import run_case
 from etl.testing.written import scalar
 
 NAME = "lines of the sample"
-MOST_LINES = 3
+MAX_LINES = 3
 """Lines in the test of a parser; patterns generated from the lines get one for each."""
 LONGEST = 2_000
 """Characters of a line in a test."""
@@ -38,7 +38,7 @@ def add_test(text: str, match: Match, sample: Sample) -> str:
 
 def _lines(match: Match, sample: Sample) -> Iterator[str]:
     made = match.candidate.proposal
-    events: Sequence[str] = [one.example for one in made.patterns if one.example] if made else sample.lines[:MOST_LINES]
+    events: Sequence[str] = [one.example for one in made.patterns if one.example] if made else sample.lines[:MAX_LINES]
     yield from (line for event in events if len(event) <= LONGEST for line in event.split("\n"))
 
 

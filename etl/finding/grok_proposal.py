@@ -14,14 +14,14 @@ from etl.finding.template_patterns import message_pattern
 from etl.finding.templates import Template, find_templates
 from etl.finding.time_formats import choose_format, is_ambiguous
 
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 """Lines of a sample that are compared."""
-MOST_HEADERS, MOST_MESSAGES = 6, 8
+MAX_HEADERS, MAX_MESSAGES = 6, 8
 """Patterns for headers, and for messages under one header."""
-LEAST_LINES, LEAST_SHARE = 2, 0.005
-"""Least lines for a header's pattern, as a number and as a share."""
-LEAST_MESSAGES = 0.03
-"""Least share of lines for a message's pattern."""
+MIN_LINES, MIN_SHARE = 2, 0.005
+"""Minimum number of lines for a header's pattern, as a number and as a share."""
+MIN_MESSAGE_SHARE = 0.03
+"""Minimum share of lines for a message's pattern."""
 TIME = "timestamp"
 HEADER = "HEADER"
 _FIELD = re.compile(r"%\{\w+:([\w.@-]+)|\(\?<([\w.@-]+)>")
@@ -53,8 +53,8 @@ class Proposal:
 
 def propose_grok(lines: Sequence[str]) -> Proposal | None:
     """Propose patterns for these lines; None if they have nothing in common."""
-    start = find_event_start(lines[:MOST_LINES])
-    events = [event for event in join_lines(lines[:MOST_LINES], start) if event.strip()]
+    start = find_event_start(lines[:MAX_LINES])
+    events = [event for event in join_lines(lines[:MAX_LINES], start) if event.strip()]
     found = _Builder(events)
     found.build()
     if not found.patterns:
@@ -76,8 +76,8 @@ class _Builder:
 
     def build(self) -> None:
         left = list(range(len(self.events)))
-        least = max(LEAST_LINES, int(LEAST_SHARE * len(left))) if len(left) > 1 else 1
-        for _ in range(MOST_HEADERS):
+        least = max(MIN_LINES, int(MIN_SHARE * len(left))) if len(left) > 1 else 1
+        for _ in range(MAX_HEADERS):
             header = find_header([self.events[number] for number in left]) if len(left) >= least else None
             if header is None or len(header.lines) < least or not _is_informative(header):
                 break
@@ -97,8 +97,8 @@ class _Builder:
         if not any(text.strip() for _, text in messages):
             self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))
             return
-        least = max(LEAST_LINES + 1, int(LEAST_MESSAGES * len(self.events)))
-        chosen = [one for one in find_templates(messages) if len(one.lines) >= least and _is_worth(one)][:MOST_MESSAGES]
+        least = max(MIN_LINES + 1, int(MIN_MESSAGE_SHARE * len(self.events)))
+        chosen = [one for one in find_templates(messages) if len(one.lines) >= least and _is_worth(one)][:MAX_MESSAGES]
         taken = {name for names in _FIELD.findall(pattern) for name in names if name}
         beginning = self._named(pattern) if chosen else pattern
         for one in chosen:
@@ -139,7 +139,7 @@ class _Builder:
         return replace(column, form=column.form.only(chosen))
 
     def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, least: int) -> None:
-        for one in find_templates(lines)[:MOST_MESSAGES]:
+        for one in find_templates(lines)[:MAX_MESSAGES]:
             if len(one.lines) >= least and _is_worth(one):
                 text, names = message_pattern(one, set())
                 if names:

@@ -15,10 +15,10 @@ from etl.finding.times import TimeForm
 from etl.finding.tokens import LEVEL_LETTERS, Token, tokenize
 
 AGREE = 0.96
-"""Least share of lines with the same kind of value in a column; the other lines get other patterns."""
-MOST_COLUMNS = 12
-MOST_WEAK = 3
-"""Most columns in a row that are not sure, between sure ones."""
+"""Minimum share of lines with the same kind of value in a column; the other lines get other patterns."""
+MAX_COLUMNS = 12
+MAX_WEAK = 3
+"""Maximum number of uncertain columns in sequence, between certain ones."""
 NAME_MARK, SHORT, SHORT_WORDS = " - ", 60, 4
 """What stands behind a name whose number of words differs, and how many characters and words it has at the most."""
 
@@ -65,7 +65,7 @@ def find_header(lines: Sequence[str]) -> Header | None:
     chosen = [number for number, row in enumerate(parsed) if row and _opening(row) == shape[0][0]]
     columns: list[Column] = []
     rows = {number: parsed[number] for number in chosen}
-    while len(columns) < MOST_COLUMNS:
+    while len(columns) < MAX_COLUMNS:
         found = _column(rows, len(columns))
         if found is None:
             break
@@ -142,7 +142,7 @@ def _keep_sure_columns(columns: Sequence[Column], rows: _Rows, lines: Sequence[s
             last, weak = number, 0
         else:
             weak += 1
-            if weak > MOST_WEAK or marked:
+            if weak > MAX_WEAK or marked:
                 break
     if last < 0:
         return None

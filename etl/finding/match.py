@@ -31,7 +31,7 @@ NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor si
 NAME = re.compile(r"[A-Za-z_@][\w@\-]*(\.[A-Za-z_@][\w@\-]*)*", re.ASCII)
 """Valid names of fields; members with other names do not count."""
 
-MOST_UNREAD = 5
+MAX_UNREAD_EXAMPLES = 5
 """Number of unread events kept as examples."""
 
 REST_ROWS = 200
@@ -100,7 +100,7 @@ def _run_steps(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) 
         dead = {offset for batch in read_captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
     good = [kept for batch in batches if (kept := _parsed_events(candidate, batch)).num_rows]
     offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
-    unread = tuple(islice(_texts_without(given, offsets), MOST_UNREAD))
+    unread = tuple(islice(_texts_without(given, offsets), MAX_UNREAD_EXAMPLES))
     return Match(candidate, events, len(offsets), len(dead - offsets), _mean_fields(candidate, good), good, unread)
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from etl.api import Finding, Parsed, Parser
 from etl.catalogue import installed
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.finding.pattern_parts import alternatives, next_part
 
 BEFORE, MATCHED = "before", "matched"
@@ -57,7 +57,7 @@ class Grok:
     def parse(self, lines: Sequence[str]) -> Parsed:
         """What the pattern captures of lines."""
         parsed = self.parser.compile()(pa.array(lines, pa.string()))
-        return parsed._replace(columns={name: owned_array(column) for name, column in parsed.columns.items()})
+        return parsed._replace(columns={name: materialize_array(column) for name, column in parsed.columns.items()})
 
     def stops(self, lines: Sequence[str]) -> list[Stop]:
         """The stop of each line that does not match; of alternatives, the one that matches furthest."""
@@ -122,5 +122,7 @@ class Grok:
         read: Callable[[pa.Array], Parsed] = parser.compile()
         parsed = read(pa.array(lines, pa.string()))
         failed = [False] * len(lines) if parsed.failed is None else parsed.failed.to_pylist()
-        lengths = [pc.fill_null(pc.utf8_length(owned_array(parsed.columns[name])), 0).to_pylist() for name in (BEFORE, MATCHED)]
+        lengths = [
+            pc.fill_null(pc.utf8_length(materialize_array(parsed.columns[name])), 0).to_pylist() for name in (BEFORE, MATCHED)
+        ]
         return [None if bad else 1 + a + b for bad, a, b in zip(failed, *lengths, strict=True)]

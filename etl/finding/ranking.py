@@ -18,11 +18,11 @@ from etl.finding.signatures import Signature, rarity
 ALIKE, UNLIKE = 2.0, 0.9
 """Factors of a recipe against a parser that parses the same: with lines similar to the sample, and without."""
 
-LEAST_KNOWN, LEAST_SHARE = 1.5, 0.45
-"""Least weight of declared members in an event, and least share of the total, for the recipe to fit the program."""
+MIN_KNOWN_WEIGHT, MIN_SHARE = 1.5, 0.45
+"""Minimum weight of declared members in an event, and minimum share of the total, for the recipe to fit the program."""
 
-MOST_COUNTED = 12
-"""Most fields of an event that count."""
+MAX_COUNTED_FIELDS = 12
+"""Maximum number of fields of an event that count."""
 
 NEARLY_ALL = 0.8
 """Share of events from which on a match counts as complete."""
@@ -83,7 +83,7 @@ def _worth(one: Match, filled: float) -> float:
     """The worth of a match: more parsed lines count most, then more fields; lines that a recipe filters count a little."""
     passed = one.events - one.read - one.rejected if one.candidate.recipe else 0
     rate = one.rate + PASSED_OVER * passed / one.events
-    return rate**2 * math.sqrt(min(filled, MOST_COUNTED))
+    return rate**2 * math.sqrt(min(filled, MAX_COUNTED_FIELDS))
 
 
 def _knowledge(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[str, float]) -> tuple[float, float]:
@@ -96,7 +96,7 @@ def _knowledge(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[s
 def _beside(one: Match, parser: Match, bonus: float, known: float, share: float) -> float:
     """The worth of a recipe relative to that of the parser alone, which parses the same objects or pairs."""
     own = _worth(one, one.filled)
-    if known >= LEAST_KNOWN and share >= LEAST_SHARE:
+    if known >= MIN_KNOWN_WEIGHT and share >= MIN_SHARE:
         return max(own, _worth(one, parser.filled)) * bonus
     stranger = parser.candidate.name in one.candidate.opening
     return min(own, _worth(one, parser.filled * share)) * STRANGER if stranger else own * bonus

@@ -14,8 +14,8 @@ import pyarrow as pa
 from etl.api import EtlError, Limit, Rejects, Source
 from etl.catalogue import installed
 
-MOST_BYTES = 2 << 20
-MOST_LINES = 5_000
+MAX_BYTES = 2 << 20
+MAX_LINES = 5_000
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sample:
 
 
 @contextmanager
-def open_sample(origin: Path, most: int = MOST_LINES) -> Iterator[Sample]:
+def open_sample(origin: Path, most: int = MAX_LINES) -> Iterator[Sample]:
     """Read the first lines of a file, compressed or not; a context manager. Raises EtlError if there are none."""
     lines = tuple(_read_lines(origin, most))
     if not lines:
@@ -48,7 +48,7 @@ def _read_lines(origin: Path, most: int) -> Iterator[str]:
     reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(origin))})
     assert isinstance(reader, Source)
     start = reader.start()
-    end = reader.latest(start, Limit(MOST_BYTES, None, bounded=True))
+    end = reader.latest(start, Limit(MAX_BYTES, None, bounded=True))
     for split in reader.splits(start, end, 1):
         for found in reader.read(split):
             batch: pa.RecordBatch = found.events if isinstance(found, Rejects) else found

@@ -27,7 +27,7 @@ NEAREST, NEARLY = 8, 0.3
 """Most recipes tried first, and their least likeness as a share of the largest."""
 
 ENOUGH = 0.8
-"""Least share of events that a match must parse; below, patterns are generated from the lines."""
+"""Minimum share of events that a match must parse; below, patterns are generated from the lines."""
 
 PATTERN_READERS = frozenset({"grok", "regex", "dissect"})
 """Parsers whose patterns may also match other programs' lines, because many programs write the same header."""
@@ -35,22 +35,22 @@ PATTERN_READERS = frozenset({"grok", "regex", "dissect"})
 MANY_FIELDS = 6
 """Number of fields from which on a match is specific: a common header has time, level, thread, component and message."""
 
-LEAST_OWN = 0.35
-"""Least share of lines with a word of the recipe's program."""
+MIN_OWN_SHARE = 0.35
+"""Minimum share of lines with a word of the recipe's program."""
 
 _PAIR = re.compile(r"""[\w.@-]+[=:]("[^"]*"|'[^']*'|[^\s,;|]*)[\s,;|]*""")
 
 SYSLOG_HEADER = (("host.hostname",), ("process.name", "log.syslog.appname"))
 """Fields that nearly all syslog lines have; one of each group is enough."""
 
-LEAST_FIELDS = 0.5
+MIN_FIELDS = 0.5
 """Least mean number of fields of an event."""
 
-LEAST_LIKENESS = 0.1
+MIN_LIKENESS = 0.1
 """Least likeness of a sample to a recipe's lines for the recipe to be tried."""
 
-MOST_WRONG = 0.05
-"""Most share of events in which the name of a host or program may be a level by chance."""
+MAX_WRONG_SHARE = 0.05
+"""Maximum share of events in which the name of a host or program may look like a level."""
 
 NAMES = ("host.hostname", "host.name", "process.name", "log.syslog.appname")
 
@@ -69,7 +69,7 @@ def _find_matches(sample: Sample, wanted: str | None, doing: Callable[[str], Non
     doing("looking for recipes like it")
     known = _known_signatures()
     likeness = rank_by_likeness(sample.lines[:LIKE_LINES], known)
-    order = [one for one, share in likeness.items() if share >= LEAST_LIKENESS]
+    order = [one for one, share in likeness.items() if share >= MIN_LIKENESS]
     near = [one for one in order[:NEAREST] if likeness[one] >= NEARLY * likeness[order[0]]]
     near += [one for one in known if one.name == wanted and one not in near]
     candidates = chain(
@@ -128,7 +128,7 @@ def is_any_program(one: Match, sample: Sample, known: Sequence[Signature]) -> bo
         return not all(_share_of(one, names) >= ENOUGH for names in SYSLOG_HEADER)
     if candidate.recipe is None or not candidate.opening & PATTERN_READERS:
         return False
-    return own_words_share(candidate.name, sample.lines[:LIKE_LINES], known) < LEAST_OWN
+    return own_words_share(candidate.name, sample.lines[:LIKE_LINES], known) < MIN_OWN_SHARE
 
 
 def _pairs_share(sample: Sample) -> float:
@@ -162,13 +162,13 @@ def _try_candidates(
         return try_candidate(candidate, sample)
 
     tried = map(run, candidates)
-    return [one for one in tried if one and one.read and one.filled >= LEAST_FIELDS and _is_sound(one)]
+    return [one for one in tried if one and one.read and one.filled >= MIN_FIELDS and _is_sound(one)]
 
 
 def _is_sound(one: Match) -> bool:
     """Whether a parser alone parses something, and does not take another word for a host or program name."""
     levels = (_count_levels(one, name) for name in NAMES)
-    return not reads_nonsense(one) and not any(count > MOST_WRONG * one.events for count in levels)
+    return not reads_nonsense(one) and not any(count > MAX_WRONG_SHARE * one.events for count in levels)
 
 
 def _count_levels(one: Match, name: str) -> int:

@@ -14,10 +14,10 @@ from etl.finding.times import TimeForm, time_at
 from etl.finding.tokens import KINDS
 
 ALIKE = 0.6
-"""Least share of words that a message has in common with its template."""
-MOST_TOKENS = 60
+"""Minimum share of words that a message has in common with its template."""
+MAX_TOKENS = 60
 """Tokens of a message that are compared; longer messages have no template."""
-MOST_TEMPLATES = 500
+MAX_TEMPLATES = 500
 """Most templates; further messages are not compared."""
 
 _VALUES = "|".join(f"(?P<{name}>{KINDS[name]})" for name in ("uuid", "url", "mac", "ip", "email", "hex"))
@@ -85,7 +85,7 @@ def split_message(message: str) -> list[Piece] | None:
             assert token
             found.append(Piece(_SAME.get(token.lastgroup or "", token.lastgroup or "mark"), token[0]))
             at = token.end()
-        if len(found) > MOST_TOKENS:
+        if len(found) > MAX_TOKENS:
             return None
     return found
 
@@ -103,7 +103,7 @@ def find_templates(messages: Iterable[tuple[int, str]]) -> list[Template]:
             continue
         leaf = leaves.setdefault((len(row), row[0].key), [])
         found = _nearest(leaf, row)
-        if found is None and count < MOST_TEMPLATES:
+        if found is None and count < MAX_TEMPLATES:
             found = Template([piece.key for piece in row], [])
             leaf.append(found)
             count += 1

@@ -49,7 +49,7 @@ _LEVEL_AND_NAME = re.compile(r"([A-Za-z]{4,11}):([\w.$-]+):")
 _LEVEL_GLUED = re.compile(r"([A-Za-z]{3,11})(?=\[)")
 _RUN = re.compile(r"[^\s|;]+")
 _THREAD_LEVEL = re.compile(r"(.+)/([A-Za-z]+)")
-_MOST_INNER = 4
+_MAX_BRACKET_TOKENS = 4
 """Tokens that a bracket may have to be taken apart."""
 
 
@@ -126,7 +126,7 @@ def _inner(line: str, at: int, end: int) -> tuple[list[Token], int] | None:
     parts = []
     for token in _tokenize(line, found.start(1), found.end(1)):
         parts.append(token)
-        if len(parts) > _MOST_INNER or token.kind not in _TYPED:
+        if len(parts) > _MAX_BRACKET_TOKENS or token.kind not in _TYPED:
             return None
     return (parts, found.end()) if parts else None
 

@@ -23,26 +23,26 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class KeyLocation:
-    """A line and column of a file of rules, counted from 1, and the key there."""
+class ProblemLocation:
+    """Where the problem of a rule is: line and column, counted from 1, and the key there."""
 
     line: int
     column: int
     key: KeyPath = ()
 
 
-def locate_problem(problem: Problem) -> KeyLocation:
+def locate_problem(problem: Problem) -> ProblemLocation:
     """The key that the problem is about; the first line of the rule if the key is unknown or the file is gone."""
     try:
         rules = _read_rules(problem.file, os.stat(problem.file).st_mtime_ns)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return KeyLocation(problem.line, 1)
+        return ProblemLocation(problem.line, 1)
     node, data = rules.get(problem.line, (None, None))
     if node is None or not isinstance(data, dict):
-        return KeyLocation(problem.line, 1)
+        return ProblemLocation(problem.line, 1)
     key = find_key(problem.message, data)
     mark = _mark_of(node, key)
-    return KeyLocation(mark.line + 1, mark.column + 1, key)
+    return ProblemLocation(mark.line + 1, mark.column + 1, key)
 
 
 def locate_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:

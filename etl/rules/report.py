@@ -18,7 +18,7 @@ from etl.rules.rule import Rule, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
 from etl.rules.wording import count_noun
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 
 
 def report_lines(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | None) -> Iterator[str]:
@@ -39,7 +39,7 @@ def report_lines(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | No
 
 def _other_sources(adapted: Sequence[tuple[Rule, Rule | None]]) -> str:
     others = Counter("/".join(value for _, value in rule.logsource) for rule, kept in adapted if kept is None)
-    return ", ".join(f"{name} {count}" for name, count in others.most_common(MOST_SHOWN))
+    return ", ".join(f"{name} {count}" for name, count in others.most_common(MAX_SHOWN))
 
 
 def _field_lines(rules: Sequence[Rule], distinct: set[Predicate], columns: Sequence[str] | None) -> Iterator[str]:

@@ -16,10 +16,10 @@ RECENT_EVENTS = 1000
 """The share is also computed over this many recent events, so that a change is noticed after any number of good events."""
 
 MIN_EVENTS = 100
-"""Least events before a run is warned of or stopped. At its end any number counts."""
+"""Minimum number of events before a run is warned of or stopped. At its end any number counts."""
 
 LONGEST_LINE = 200
-"""Most characters of a text in a message."""
+"""Maximum number of characters of a text in a message."""
 
 
 class DeadLetterShare:

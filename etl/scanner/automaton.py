@@ -16,13 +16,13 @@ from etl.scanner import scopes
 from etl.scanner.alphabet import Alphabet
 from etl.scanner.closure import ClosureItem, Thread, epsilon_closure, matched
 from etl.scanner.liveness import Liveness
-from etl.scanner.program import BYTE, MATCH, BeyondError, Program
+from etl.scanner.program import BYTE, MATCH, Program, UnsupportedPatternError
 from etl.scanner.registers import HERE, UNSET, Registers
 
 DEAD, UNKNOWN = -1, -2
 """Instead of a state: no match is possible any more; not computed yet, or beyond the scanner's limits."""
 
-MOST_THREADS = 100
+MAX_THREADS = 100
 """Of one state; a pattern that needs more is ambiguous, and its texts go to another engine."""
 
 Values = tuple[int, ...]
@@ -121,7 +121,7 @@ class Automaton:
         try:
             ahead = alphabet.satisfied_ahead[classes[0]]
             reached = epsilon_closure(self.program, alphabet, state.threads, alphabet.satisfied_behind[state.behind], ahead)
-        except BeyondError:
+        except UnsupportedPatternError:
             for class_ in classes:
                 self._set(state, edges, class_, (UNKNOWN, 0))
             return
@@ -175,7 +175,7 @@ class Automaton:
         try:
             for one in chosen:
                 if one.poisoned:
-                    raise BeyondError("a negative look-ahead of more than one character decides")
+                    raise UnsupportedPatternError("a negative look-ahead of more than one character decides")
                 thread = Thread(self._target(one), one.scopes)
                 if thread not in threads:
                     threads[thread] = self._values(state, one, self.live.tags(thread.at))
@@ -184,7 +184,7 @@ class Automaton:
             if not threads:
                 return DEAD, 0
             return self._state(list(threads), list(threads.values()), class_)
-        except BeyondError:
+        except UnsupportedPatternError:
             return UNKNOWN, 0
 
     # ── States ────────────────────────────────────────────────────────────────────────────────────
@@ -194,8 +194,8 @@ class Automaton:
         if any(thread.scopes for thread in threads):
             kept = scopes.normalise(threads)
             threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
-        if len(threads) > MOST_THREADS:
-            raise BeyondError(f"more than {MOST_THREADS} threads")
+        if len(threads) > MAX_THREADS:
+            raise UnsupportedPatternError(f"more than {MAX_THREADS} threads")
         numbers = _number_values(values)
         shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
         seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1

@@ -8,7 +8,7 @@ from etl.scanner import char_class
 from etl.scanner.char_class import CharClass, between, one_of
 from etl.scanner.pattern_error import PatternError
 
-MOST_DEPTH = 200
+MAX_DEPTH = 200
 """Nested groups; deeper ones are an error before Python's stack overflows."""
 
 _PROPERTY = re.compile(r"\\[pP]\{(?P<not>\^?)(?P<name>\w+)\}")
@@ -71,8 +71,8 @@ class CharacterReader:
     def char_class(self, depth: int) -> CharClass:
         """``[…]`` with ranges, escapes, POSIX brackets, nested classes and ``&&``."""
         start = self.at
-        if depth > MOST_DEPTH:
-            raise PatternError(f"classes are nested more than {MOST_DEPTH} deep", start)
+        if depth > MAX_DEPTH:
+            raise PatternError(f"classes are nested more than {MAX_DEPTH} deep", start)
         self.at += 1
         negated = self.take("^")
         found, operands = CharClass(0), []

@@ -24,14 +24,14 @@ from etl.scanner.program import (
     POISON,
     SPLIT,
     TAG,
-    BeyondError,
     Program,
+    UnsupportedPatternError,
 )
 
-MOST_ITEMS = 400
+MAX_ITEMS = 400
 """Items of one closure; a pattern that needs more is too ambiguous for an automaton."""
 
-MOST_VISITED = 20_000
+MAX_VISITED = 20_000
 """Instructions visited for one closure: atomic groups that may be empty can multiply paths that end nowhere."""
 
 Scopes = tuple[int, ...]
@@ -76,7 +76,10 @@ def matched(pattern: int) -> int:
 def epsilon_closure(
     program: Program, alphabet: Alphabet, threads: Sequence[Thread], behind: int, ahead: int
 ) -> list[ClosureItem]:
-    """``behind``, ``ahead``: `Alphabet.satisfied_behind` and `satisfied_ahead` of the neighbouring bytes. Raises BeyondError."""
+    """Return the items that the threads reach without reading a byte. Raises UnsupportedPatternError.
+
+    ``behind`` and ``ahead`` are `Alphabet.satisfied_behind` and `satisfied_ahead` of the neighbouring bytes.
+    """
     return _ClosureWalk(program, alphabet, behind, ahead).over(threads)
 
 
@@ -119,10 +122,10 @@ class _ClosureWalk:
                 continue
             seen.add(key)
             _FOLLOW[does[path.at]](self, path)
-            if len(self.reached) > MOST_ITEMS:
-                raise BeyondError(f"more than {MOST_ITEMS} items in a closure")
-            if len(seen) > MOST_VISITED:
-                raise BeyondError(f"more than {MOST_VISITED} instructions visited for a closure")
+            if len(self.reached) > MAX_ITEMS:
+                raise UnsupportedPatternError(f"more than {MAX_ITEMS} items in a closure")
+            if len(seen) > MAX_VISITED:
+                raise UnsupportedPatternError(f"more than {MAX_VISITED} instructions visited for a closure")
             if self.reached and does[path.at] == MATCH and not path.scopes:
                 waiting.clear()
 
@@ -149,7 +152,7 @@ class _ClosureWalk:
 
     def leave(self, path: _Path) -> None:
         if path.poisoned:  # more than the next character decides whether the group ends here
-            raise BeyondError("a negative look-ahead of more than one character decides")
+            raise UnsupportedPatternError("a negative look-ahead of more than one character decides")
         scopes = path.scopes
         innermost = max(n for n, scope in enumerate(scopes) if not scope & 1)
         self.left.add(scopes[innermost] >> 1)
@@ -170,7 +173,7 @@ class _ClosureWalk:
 
     def match(self, path: _Path) -> None:
         if path.poisoned:
-            raise BeyondError("a negative look-ahead of more than one character decides")
+            raise UnsupportedPatternError("a negative look-ahead of more than one character decides")
         self.read(path)
 
 

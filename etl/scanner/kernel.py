@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
-from etl.columns.kernels import inlined, kernel, part
+from etl.columns.kernels import inlined, kernel, kernel_function
 from etl.columns.views import put_view
 
 STATE = np.uint32((1 << 20) - 1)
@@ -25,7 +25,7 @@ _BYTE = np.uint64(8)
 """Bits of a byte: a row of ``runs`` has an entry for each byte."""
 
 
-@part
+@kernel_function
 def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
     """The first address from ``address`` on that has one of three bytes, or ``end``."""
     while address + BLOCK <= end:
@@ -41,7 +41,7 @@ def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
     return address
 
 
-@part
+@kernel_function
 def _place(source: Any, end: Any, remembered: Any) -> Any:
     """The position of a tag at a match: that of a register, the end of the text read, or -1."""
     if source >= 0:
@@ -49,7 +49,7 @@ def _place(source: Any, end: Any, remembered: Any) -> Any:
     return end if source == HERE else NONE
 
 
-@part
+@kernel_function
 def _put_capture(view: Any, text: Any, begin: Any, end: Any, base: Any) -> Any:
     """Write the view of the text between two positions (-1: none); returns whether it has bytes."""
     size = np.int64(end) - np.int64(begin)

@@ -21,7 +21,7 @@ from etl.columns.texts import Texts
 from etl.scanner.automaton import UNKNOWN, Automaton
 from etl.scanner.codegen.background_compiler import BackgroundCompiler
 from etl.scanner.kernel import scan
-from etl.scanner.program import BeyondError, MatchStart, compile_program
+from etl.scanner.program import MatchStart, UnsupportedPatternError, compile_program
 from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.tree import Node, captures
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 FIRST_TEXTS = 100
 """Texts of a column used for training before the first tables are made; each later round uses three times as many."""
 
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 """Bytes of a text used for training."""
 
-MOST_STATES = 2_000
+MAX_STATES = 2_000
 """States with computed transitions."""
 
 FIRST_SECONDS, SHARE, OTHERS_SHARE = 0.5, 0.25, 0.5
@@ -173,19 +173,19 @@ class Learner:
         """Make the states that these texts need; False if none were made: the budget is spent or a limit is reached."""
         try:
             known = self._load_automaton()
-        except BeyondError:
+        except UnsupportedPatternError:
             self.given_up = True
             return False
         began = time.thread_time()
         until = began + FIRST_SECONDS + SHARE * self._scanned + OTHERS_SHARE * self._others - self._learned
 
         def may_grow() -> bool:
-            return known.expanded < MOST_STATES and time.thread_time() < until
+            return known.expanded < MAX_STATES and time.thread_time() < until
 
         for row in rows:
             if not may_grow():
                 break
-            known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MOST_BYTES)), may_grow)
+            known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MAX_BYTES)), may_grow)
         grown = known.expanded > self._frozen and self._freeze(known)
         self._learned += time.thread_time() - began
         return grown

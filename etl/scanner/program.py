@@ -39,12 +39,12 @@ BYTE, SPLIT, TAG, AHEAD, BEHIND, ATOMIC_BEGIN, ATOMIC_END, LOOP_BEGIN, LOOP_END,
 """Opcodes: read a byte of a mask; continue at several successors; set a tag; assert the next or the last byte; begin and end
 an atomic group; begin and end an iteration of a loop whose iterations may be empty; accept; poison."""
 
-MOST_INSTRUCTIONS = 60_000
+MAX_INSTRUCTIONS = 60_000
 """Of one program: nested counted repeats multiply, and larger patterns go to other engines."""
 
 
-class BeyondError(Exception):
-    """The pattern, or one text, is beyond the limits of automata; the message gives the reason."""
+class UnsupportedPatternError(Exception):
+    """A pattern, or its match of one text, exceeds the limits of automata; the message gives the reason."""
 
 
 @dataclass
@@ -62,9 +62,9 @@ class Program:
     """The name of each capture."""
 
     def add(self, does: int, operand: Any = None, then: tuple[int, ...] = ()) -> int:
-        """Append an instruction; returns its number. Raises BeyondError."""
-        if len(self.opcodes) >= MOST_INSTRUCTIONS:
-            raise BeyondError(f"it has more than {MOST_INSTRUCTIONS} instructions")
+        """Append an instruction; returns its number. Raises UnsupportedPatternError."""
+        if len(self.opcodes) >= MAX_INSTRUCTIONS:
+            raise UnsupportedPatternError(f"it has more than {MAX_INSTRUCTIONS} instructions")
         self.opcodes.append(does)
         self.operands.append(operand)
         self.successors.append(then)
@@ -80,59 +80,59 @@ MatchStart = Literal["beginning", "anywhere"]
 
 
 def compile_program(trees: Many[Node], where: MatchStart) -> Program:
-    """Compile patterns, which are tried in order. Raises BeyondError."""
-    made = Program()
+    """Compile patterns, which are tried in order. Raises UnsupportedPatternError."""
+    program = Program()
     roots = []
     for number, tree in enumerate(trees):
-        first = len(made.names)
-        made.names += [capture.field for capture in captures(tree)]
-        made.owner += [number] * (len(made.names) - first)
-        entry = _Writer(made).write(rename_captures(tree, map(str, count(first))), made.add(MATCH, number))
-        roots.append(entry if where == "beginning" else _add_search_loop(made, entry))
-    made.start = roots[0] if len(roots) == 1 else made.add(SPLIT, None, tuple(roots))
-    return made
+        first = len(program.names)
+        program.names += [capture.field for capture in captures(tree)]
+        program.owner += [number] * (len(program.names) - first)
+        entry = _Writer(program).write(rename_captures(tree, map(str, count(first))), program.add(MATCH, number))
+        roots.append(entry if where == "beginning" else _add_search_loop(program, entry))
+    program.start = roots[0] if len(roots) == 1 else program.add(SPLIT, None, tuple(roots))
+    return program
 
 
-def _add_search_loop(made: Program, entry: int) -> int:
+def _add_search_loop(program: Program, entry: int) -> int:
     """The unanchored prefix of a pattern: try it here, else read a byte and try again."""
-    entry = _behind_bytes(made, entry)
-    again = made.add(SPLIT)
-    made.successors[again] = (entry, made.add(BYTE, masks.BYTES, (again,)))
+    entry = _behind_bytes(program, entry)
+    again = program.add(SPLIT)
+    program.successors[again] = (entry, program.add(BYTE, masks.BYTES, (again,)))
     return again
 
 
-def _behind_bytes(made: Program, then: int) -> int:
+def _behind_bytes(program: Program, then: int) -> int:
     """``then`` after a loop over single bytes: it must not begin inside a character.
 
     The assertion is left out if ``then`` cannot match inside a character, or always matches, so that its first position wins.
     """
-    if _is_sure(made, then) or not _goes_on_inside(made, then):
+    if _is_sure(program, then) or not _goes_on_inside(program, then):
         return then
-    return made.add(AHEAD, masks.ANY & ~masks.TAILS, (then,))
+    return program.add(AHEAD, masks.ANY & ~masks.TAILS, (then,))
 
 
-def _is_sure(made: Program, then: int) -> bool:
+def _is_sure(program: Program, then: int) -> bool:
     """Whether the instruction leads to a match whatever follows."""
-    return any(made.opcodes[n] == MATCH for n in _reachable(made, then, lambda n: made.opcodes[n] in (SPLIT, TAG)))
+    return any(program.opcodes[n] == MATCH for n in _reachable(program, then, lambda n: program.opcodes[n] in (SPLIT, TAG)))
 
 
-def _goes_on_inside(made: Program, then: int) -> bool:
+def _goes_on_inside(program: Program, then: int) -> bool:
     """Whether the instruction can proceed inside a character: read a byte, match, or end an atomic group."""
     sides = {AHEAD: masks.TAILS, BEHIND: masks.HIGH, BYTE: 0, MATCH: 0}
 
     def passes(n: int) -> bool:
-        side = sides.get(made.opcodes[n])
-        return side is None or bool(side and made.operands[n] & side)
+        side = sides.get(program.opcodes[n])
+        return side is None or bool(side and program.operands[n] & side)
 
     return any(
-        made.opcodes[n] in (MATCH, ATOMIC_END)
-        or (made.opcodes[n] == BYTE and made.operands[n] & masks.TAILS)
-        or (made.opcodes[n] in (SPLIT, LOOP_BEGIN) and not made.successors[n])  # a loop around this, not yet written
-        for n in _reachable(made, then, passes)
+        program.opcodes[n] in (MATCH, ATOMIC_END)
+        or (program.opcodes[n] == BYTE and program.operands[n] & masks.TAILS)
+        or (program.opcodes[n] in (SPLIT, LOOP_BEGIN) and not program.successors[n])  # a loop around this, not yet written
+        for n in _reachable(program, then, passes)
     )
 
 
-def _reachable(made: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
+def _reachable(program: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
     """The instructions reached without reading a byte; a path ends at an instruction for which ``passes`` is false."""
     seen, waiting = set(), [at]
     while waiting:
@@ -141,22 +141,24 @@ def _reachable(made: Program, at: int, passes: Callable[[int], bool]) -> Iterato
             seen.add(at)
             yield at
             if passes(at):
-                waiting += made.successors[at] if made.opcodes[at] != LOOP_END else (*made.successors[at], made.operands[at])
+                waiting += (
+                    program.successors[at] if program.opcodes[at] != LOOP_END else (*program.successors[at], program.operands[at])
+                )
 
 
 class _Writer:
     """Compiles a tree from its end: each method takes the instruction that follows, and returns the first one of its node."""
 
-    def __init__(self, made: Program) -> None:
-        self.made = made
+    def __init__(self, program: Program) -> None:
+        self.program = program
 
     def write(self, node: Node, then: int) -> int:
         return _WRITE[type(node)](self, node, then)
 
     def chars(self, node: Chars, then: int) -> int:
-        ways = [self.made.add(BYTE, node.of.ascii, (then,))] if node.of.ascii else []
+        ways = [self.program.add(BYTE, node.of.ascii, (then,))] if node.of.ascii else []
         ways += self._wide(branches(node.of), then, {})
-        return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
+        return ways[0] if len(ways) == 1 else self.program.add(SPLIT, None, tuple(ways))
 
     def _wide(self, several: Branches, then: int, written: dict[Branches, int]) -> list[int]:
         """A character beyond ASCII, branch by branch; equal continuations are shared."""
@@ -164,8 +166,8 @@ class _Writer:
         for mask, rest in several:
             if rest not in written:
                 inner = self._wide(rest, then, written)
-                written[rest] = inner[0] if len(inner) == 1 else self.made.add(SPLIT, None, tuple(inner)) if inner else then
-            ways.append(self.made.add(BYTE, mask, (written[rest],)))
+                written[rest] = inner[0] if len(inner) == 1 else self.program.add(SPLIT, None, tuple(inner)) if inner else then
+            ways.append(self.program.add(BYTE, mask, (written[rest],)))
         return ways
 
     def sequence(self, node: Sequence, then: int) -> int:
@@ -174,18 +176,18 @@ class _Writer:
         return then
 
     def choice(self, node: Choice, then: int) -> int:
-        return self.made.add(SPLIT, None, tuple([self.write(part, then) for part in node.parts]))
+        return self.program.add(SPLIT, None, tuple([self.write(part, then) for part in node.parts]))
 
     def capture(self, node: Capture, then: int) -> int:
         number = int(node.field)
-        inside = self.write(node.part, self.made.add(TAG, 2 * number + 1, (then,)))
-        return self.made.add(TAG, 2 * number, (inside,))
+        inside = self.write(node.part, self.program.add(TAG, 2 * number + 1, (then,)))
+        return self.program.add(TAG, 2 * number, (inside,))
 
     def group(self, node: Group, then: int) -> int:
         return self.write(node.part, then)
 
     def atomic(self, node: Atomic, then: int) -> int:
-        return self.made.add(ATOMIC_BEGIN, None, (self.write(node.part, self.made.add(ATOMIC_END, None, (then,))),))
+        return self.program.add(ATOMIC_BEGIN, None, (self.write(node.part, self.program.add(ATOMIC_END, None, (then,))),))
 
     def repeat(self, node: Repeat, then: int) -> int:
         if node.kind == "possessive":
@@ -198,42 +200,42 @@ class _Writer:
     def _optional(self, node: Repeat, then: int) -> int:
         entry = then
         for _ in range((node.most or 0) - node.least):
-            entry = self._either(node, self.made.add(SPLIT), self.write(node.part, entry), then)
+            entry = self._either(node, self.program.add(SPLIT), self.write(node.part, entry), then)
         return entry
 
     def _loop(self, node: Repeat, then: int) -> int:
         if isinstance(node.part, Chars) and has_all_wide(node.part.of):
-            loop = self.made.add(SPLIT)  # byte by byte
-            turn = self.made.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,))
-            return self._either(node, loop, turn, _behind_bytes(self.made, then))
+            loop = self.program.add(SPLIT)  # byte by byte
+            turn = self.program.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,))
+            return self._either(node, loop, turn, _behind_bytes(self.program, then))
         if first_bytes(node.part)[1]:
-            loop = self.made.add(LOOP_BEGIN)
-            return self._either(node, loop, self.write(node.part, self.made.add(LOOP_END, loop, (then,))), then)
-        loop = self.made.add(SPLIT)
+            loop = self.program.add(LOOP_BEGIN)
+            return self._either(node, loop, self.write(node.part, self.program.add(LOOP_END, loop, (then,))), then)
+        loop = self.program.add(SPLIT)
         return self._either(node, loop, self.write(node.part, loop), then)
 
     def _either(self, node: Repeat, at: int, turn: int, end: int) -> int:
-        self.made.successors[at] = (end, turn) if node.kind == "lazy" else (turn, end)
+        self.program.successors[at] = (end, turn) if node.kind == "lazy" else (turn, end)
         return at
 
     def edge(self, node: Edge, then: int) -> int:
         ways = [self._between(behind, ahead, then) for behind, ahead in EDGES[node.kind]]
-        return ways[0] if len(ways) == 1 else self.made.add(SPLIT, None, tuple(ways))
+        return ways[0] if len(ways) == 1 else self.program.add(SPLIT, None, tuple(ways))
 
     def _between(self, behind: int, ahead: int, then: int) -> int:
         if ahead != masks.ANY:
-            then = self.made.add(AHEAD, ahead, (then,))
-        return then if behind == masks.ANY else self.made.add(BEHIND, behind, (then,))
+            then = self.program.add(AHEAD, ahead, (then,))
+        return then if behind == masks.ANY else self.program.add(BEHIND, behind, (then,))
 
     def look(self, node: Look, then: int) -> int:
         if is_always_found(node):
-            return self.made.add(SPLIT) if node.negative else then
+            return self.program.add(SPLIT) if node.negative else then
         wanted = one_byte(node.part, ahead=node.ahead)
         if wanted is not None:
-            return self.made.add(AHEAD if node.ahead else BEHIND, masks.ANY & ~wanted if node.negative else wanted, (then,))
+            return self.program.add(AHEAD if node.ahead else BEHIND, masks.ANY & ~wanted if node.negative else wanted, (then,))
         first, _ = first_bytes(node.part)
-        poisoned = self.made.add(AHEAD, first, (self.made.add(POISON, None, (then,)),))
-        return self.made.add(SPLIT, None, (self.made.add(AHEAD, masks.ANY & ~first, (then,)), poisoned))
+        poisoned = self.program.add(AHEAD, first, (self.program.add(POISON, None, (then,)),))
+        return self.program.add(SPLIT, None, (self.program.add(AHEAD, masks.ANY & ~first, (then,)), poisoned))
 
 
 _WRITE: Mapping[type, Callable[[_Writer, Any, int], int]] = {

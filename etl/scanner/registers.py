@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from etl.scanner.program import BeyondError
+from etl.scanner.program import UnsupportedPatternError
 
 UNSET, HERE = -1, -2
 """Instead of a register: the tag is not set; it is set at the current position, between the last byte and the next."""
 
-MOST_REGISTERS = 2_000
-SPARE = MOST_REGISTERS
+MAX_REGISTERS = 2_000
+SPARE = MAX_REGISTERS
 """The extra register that breaks cycles of moves."""
 
 Move = tuple[int, int]
@@ -32,13 +32,13 @@ class Registers:
     def allocate(self, values: Iterable[int]) -> list[int]:
         """Registers of a new state for these values: a value stays in its register, `HERE` goes to the first free one.
 
-        Raises BeyondError.
+        Raises UnsupportedPatternError.
         """
         values = list(values)
         taken = set(values)
         free = next(register for register in count() if register not in taken)
-        if max([free, *values]) >= MOST_REGISTERS:
-            raise BeyondError(f"more than {MOST_REGISTERS} registers")
+        if max([free, *values]) >= MAX_REGISTERS:
+            raise UnsupportedPatternError(f"more than {MAX_REGISTERS} registers")
         return [free if value == HERE else value for value in values]
 
     def intern_moves(self, moves: Iterable[Move]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from etl.columns.texts import Texts, owned_array, taken, view_array
+from etl.columns.texts import Texts, make_view_array, materialize_array, take_rows
 from etl.scanner.engines import EngineResult
 from etl.scanner.learning import MatchArrays
 from etl.scanner.scanner import NO_PATTERN, Scan
@@ -69,7 +69,7 @@ class ScanBuilder:
 
     def strings(self, rows: Array) -> pa.StringArray:
         """The texts of these rows as strings, which RE2 and ``regex`` read."""
-        return owned_array(taken(self.column, rows))
+        return materialize_array(take_rows(self.column, rows))
 
     def finish(self) -> Scan:
         """The result, with a column for each capture."""
@@ -80,7 +80,7 @@ class ScanBuilder:
 
     def _column(self, name: str) -> pa.Array:
         views, valid = self._views(name)
-        column = view_array(views, None if valid.all() else valid, self.texts.buffer)
+        column = make_view_array(views, None if valid.all() else valid, self.texts.buffer)
         copies = [(rows, found[name]) for rows, found in self.copies if name in found]
         return _overlay(column, copies) if copies else column
 
@@ -105,4 +105,4 @@ def _overlay(column: pa.Array, copies: list[tuple[Array, pa.Array]]) -> pa.Array
     for rows, texts in copies:
         at[rows] = np.arange(size, size + len(texts))
         size += len(texts)
-    return taken(pa.concat_arrays([column, *(texts.cast(pa.string_view()) for _, texts in copies)]), at)
+    return take_rows(pa.concat_arrays([column, *(texts.cast(pa.string_view()) for _, texts in copies)]), at)

@@ -71,9 +71,9 @@ class Scanner:
 
     def scan(self, column: pa.Array) -> Scan:
         """Scan a string, large_string or string_view column."""
-        from etl.columns.texts import reachable
+        from etl.columns.texts import split_for_views
 
-        pieces = reachable(column)
+        pieces = split_for_views(column)
         return self._piece(pieces[0]) if len(pieces) == 1 else _concat([self._piece(piece) for piece in pieces])
 
     def _piece(self, column: pa.Array) -> Scan:
@@ -94,7 +94,7 @@ class Scanner:
 
     def matches_at(self, texts: Texts, rows: Array) -> Array:
         """bool[rows]: whether a pattern matches in these texts, none of which is null. Faster than `matches` for a few rows."""
-        from etl.columns.texts import gathered
+        from etl.columns.texts import copy_texts
         from etl.scanner.automaton import UNKNOWN
         from etl.scanner.stages import AutomatonStage
 
@@ -103,7 +103,7 @@ class Scanner:
             pattern = stages[0].patterns(some)
             if not (pattern == UNKNOWN).any():
                 return pattern >= 0
-        return self.scan(gathered(some.address, some.length)).pattern >= 0
+        return self.scan(copy_texts(some.address, some.length)).pattern >= 0
 
     @cached_property
     def _stages(self) -> list[tuple[int, Any]]:

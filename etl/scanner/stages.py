@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_LEARNERS = 256
+MAX_LEARNERS = 256
 """Learners that a process keeps: the tasks of a query use the same ones."""
 
 
-@lru_cache(maxsize=MOST_LEARNERS)
+@lru_cache(maxsize=MAX_LEARNERS)
 def _learner(trees: tuple[Node, ...], where: MatchStart) -> Learner:
     return Learner(trees, where)
 
 
 WORTH_TRYING, ENOUGH_TEXTS = 0.1, 1_000
-"""Least share of texts that match at their beginning for which the beginning is tried first; sample size, in texts."""
+"""Minimum share of texts that match at their beginning for which the beginning is tried first; sample size, in texts."""
 
 
 class EngineStage:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from etl.scanner.char_class import ANY, between, one_of
-from etl.scanner.characters import MOST_DEPTH, CharacterReader
+from etl.scanner.characters import MAX_DEPTH, CharacterReader
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import (
     EMPTY,
@@ -28,7 +28,7 @@ from etl.scanner.tree import (
     sequence,
 )
 
-MOST_REPEATS = 1000
+MAX_REPEATS = 1000
 """RE2's bound for ``{n,m}``."""
 
 REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>(?:\[[^\[\]{}]+\])+|[\w@.\-]+)(?::(?P<cast>\w+))?)?[^{}]*\}")
@@ -72,8 +72,8 @@ class _Reader(CharacterReader):
         self.extended = False
 
     def choice(self, depth: int) -> Node:
-        if depth > MOST_DEPTH:
-            raise PatternError(f"groups are nested more than {MOST_DEPTH} deep", self.at)
+        if depth > MAX_DEPTH:
+            raise PatternError(f"groups are nested more than {MAX_DEPTH} deep", self.at)
         case, extended = self.ignore_case, self.extended
         branches = [self._branch(depth)]
         while self.take("|"):
@@ -208,8 +208,8 @@ class _Reader(CharacterReader):
             return None
         least = int(found["least"] or 0)
         most = int(found["most"]) if found["most"] else (None if found["comma"] else least)
-        if max(least, most or 0) > MOST_REPEATS or (most is not None and most < least):
-            raise PatternError(f"{found[0]!r} is not a count; counts rise and reach {MOST_REPEATS}", self.at)
+        if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
+            raise PatternError(f"{found[0]!r} is not a count; counts rise and reach {MAX_REPEATS}", self.at)
         self.at = found.end()
         return least, most, True
 

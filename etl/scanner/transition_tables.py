@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STATE_BITS = 20
 """Bits of an entry for the next state (times the row length); the other bits are the number of the moves."""
 
-MOST_MOVES = 1 << (32 - STATE_BITS)
+MAX_MOVES = 1 << (32 - STATE_BITS)
 LONG_RUN = 6.0
 """Least average length, in bytes, of the runs in a state for which it gets a loop of its own."""
 
@@ -94,7 +94,7 @@ def _lay_out(automaton: Automaton, dfa: Dfa) -> TransitionTables:
     row = np.argsort(order)
     shift = max(1, int(dfa.next.shape[1] - 1).bit_length())
     lists, move_starts, move_to, move_from, registers = _moves(automaton, dfa)
-    if len(order) << shift >= 1 << STATE_BITS or len(move_starts) > MOST_MOVES:
+    if len(order) << shift >= 1 << STATE_BITS or len(move_starts) > MAX_MOVES:
         raise TooLargeError
     entries = np.zeros((len(order), 1 << shift), np.int64)
     entries[:, : dfa.next.shape[1]] = (row[dfa.next[order]] << shift) | (lists[dfa.moves[order]] << STATE_BITS)

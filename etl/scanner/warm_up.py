@@ -20,7 +20,7 @@ def warm_up() -> None:
 
     from etl.columns import lines
     from etl.columns.json_lines import JsonWriter
-    from etl.columns.texts import owned_array
+    from etl.columns.texts import materialize_array
     from etl.scanner.scanner import Scanner
     from etl.scanner.syntax import parse
 
@@ -28,7 +28,7 @@ def warm_up() -> None:
     cut = lines.cut(block, lines.survey(block).newlines, False)
     found = Scanner([parse(r"^(?<field>.*) line$", _no_name)]).scan(cut.texts)
     JsonWriter([b'{"field":"', b'"}\n'], [pa.string_view()], [False]).write([found.captures["field"]], 1)
-    owned_array(cut.texts)
+    materialize_array(cut.texts)
     marker().parent.mkdir(exist_ok=True)
     marker().touch()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import OFFSET, ArrowStep, Counting, Outcome, with_columns
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.plan.model import Branch, StepNode
@@ -53,7 +53,7 @@ class CompiledBranch:
             batch = step(batch)
         if not batch.num_rows:
             return
-        plain = batch if self._leaves_views else owned(batch)
+        plain = batch if self._leaves_views else materialize(batch)
         for sink_writer, sorts in self._sink_writers:
             events = batch if sink_writer.takes_views else plain
             sink_writer.write(in_order(events) if sorts else events)
@@ -101,10 +101,10 @@ class _Step:
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Run the step without changing its counters, for events that it also gets in the regular way."""
         run = self._open.preview if isinstance(self._open, Counting) else self._open
-        return run(batch if self.takes_views else owned(batch))
+        return run(batch if self.takes_views else materialize(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        batch = batch if self.takes_views else owned(batch)
+        batch = batch if self.takes_views else materialize(batch)
         outcome, made = self._multiplied(batch) if self._multiplies else (self._open(batch), 0)
         counts, dead = self.counts, 0
         for rejects in outcome.rejects:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
-from etl.columns.texts import owned, text_bytes
+from etl.columns.texts import materialize, sum_text_bytes
 from etl.delivery.backoff import NEVER_STOPS, StopFile
 from etl.delivery.dead_letters import dead_letters
 from etl.delivery.identities import DeadLetterIdentities
@@ -147,7 +147,7 @@ class SegmentRun:
         if self._dead_letter_writer is None:
             self._dead_letter_writer = self._open(self._dead, lambda _: None, ordered=False)
         context = self.context
-        rejects = replace(rejects, events=owned(rejects.events))
+        rejects = replace(rejects, events=materialize(rejects.events))
         letters = dead_letters(rejects, context.pipeline, at, context.source, context.partition)
         self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_summary(letters))
         self._dead_letter_writer.write(
@@ -236,4 +236,4 @@ def _summary(letters: pa.RecordBatch) -> Rejected:
 def _bytes(batch: pa.RecordBatch) -> int:
     """Bytes of a batch without its offsets; of string views the texts only, not the blocks that they point into."""
     columns = [column for column, name in zip(batch.columns, batch.schema.names, strict=True) if name != OFFSET]
-    return sum(text_bytes(column) if column.type == pa.string_view() else column.nbytes for column in columns)
+    return sum(sum_text_bytes(column) if column.type == pa.string_view() else column.nbytes for column in columns)

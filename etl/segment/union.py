@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import OFFSET, Schema
-from etl.columns.texts import joined, taken
+from etl.columns.texts import concat_arrays, take_rows
 
 if TYPE_CHECKING:
     from etl.segment.compiled_branch import CompiledBranch
@@ -58,7 +58,7 @@ def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     if (offsets[1:] >= offsets[:-1]).all():
         return batch
     rows = np.argsort(offsets, kind="stable")
-    return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([take_rows(column, rows) for column in batch.columns], names=batch.schema.names)
 
 
 def _column(batches: Sequence[pa.RecordBatch], field: pa.Field) -> pa.Array:
@@ -69,7 +69,7 @@ def _column(batches: Sequence[pa.RecordBatch], field: pa.Field) -> pa.Array:
     if not non_null:
         return pa.nulls(sum(batch.num_rows for batch in batches), type_)
     cast = _cast(type_)
-    return joined(
+    return concat_arrays(
         [(batch.num_rows, None if piece is None else cast(piece)) for batch, piece in zip(batches, pieces, strict=True)]
     )
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
-from etl.expressions import flatten, quoted
+from etl.expressions import flatten, quote_name
 from etl.plan.model import Apply, Frame, Map, Native, Read, Stateful, Union, Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -67,7 +67,7 @@ def _read_native(frame: Native, session: SparkSession) -> DataFrame:
 def _with_watermark(events: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None:
         return events
-    return fence(events.withWatermark(quoted(watermark.field), f"{watermark.late_seconds} seconds"))
+    return fence(events.withWatermark(quote_name(watermark.field), f"{watermark.late_seconds} seconds"))
 
 
 def _with_late_watermark(events: DataFrame, step: SparkStep) -> DataFrame:

@@ -15,7 +15,7 @@ from etl.api import OFFSET, Schema, visible
 from etl.config.stream_schemas import merge
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
-from etl.expressions import quoted, schema_of
+from etl.expressions import quote_name, schema_of
 from etl.plan.model import Branch, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
@@ -43,7 +43,7 @@ def run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: i
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if OFFSET in events.columns:  # heartbeat rows have advanced the watermark, and are no events for a step
-        events = events.where(f"{quoted(OFFSET)} is not null")
+        events = events.where(f"{quote_name(OFFSET)} is not null")
     segment = with_actual_types(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]
     outgoing = root.outgoing.append(pa.field(OFFSET, pa.int64()))
@@ -57,7 +57,7 @@ def run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: i
 def _column(name: str, delay: int | None) -> Column:
     from pyspark.sql.functions import col
 
-    return col(quoted(name)).alias(name, metadata={DELAY: delay}) if delay is not None else col(quoted(name))
+    return col(quote_name(name)).alias(name, metadata={DELAY: delay}) if delay is not None else col(quote_name(name))
 
 
 def map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:

@@ -55,10 +55,10 @@ def _build_tables(requests: Sequence[TableRequest], root: Path) -> Iterator[Buil
 
 
 def _has_earlier_version(result: BuildResult, requests: Mapping[str, TableRequest], root: Path) -> bool:
-    """Whether a table that cannot be read now has a version of an earlier run, for each request."""
-    from etl.tables.table_store import read_version
+    """Whether a table that cannot be read now has a usable version of an earlier run, for each request."""
+    from etl.tables.table_store import has_usable_version
 
-    return all(read_version(root / one.id) is not None for one in requests.values() if one.name == result.name)
+    return all(has_usable_version(root / one.id) for one in requests.values() if one.name == result.name)
 
 
 def _refresh_when_due(requests: Sequence[TableRequest], reporter: _TableReporter, done: threading.Event) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from etl.columns.byte_runs import hash_bytes
 from etl.columns.intrinsics import multiply_fold
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 SECRETS = 8
 """Secret numbers: what the hashes begin with, multipliers, null, multipliers of the last step."""
@@ -24,14 +24,14 @@ _SIZE = np.uint64(0xD1B54A32D192ED03)
 """Spreads a length over 64 bits: texts of different lengths for which `hash_bytes` is equal get different hashes."""
 
 
-@part
+@kernel_function
 def _absorb(state: Any, row: Any, first: Any, second: Any, keys: Any) -> None:
     """Extend both hashes of a row, each by a number."""
     state[0, row] = multiply_fold(state[0, row] ^ first, keys[MULTIPLIER])
     state[1, row] = multiply_fold(state[1, row] ^ second, keys[MULTIPLIER + 1])
 
 
-@part
+@kernel_function
 def _absorb_null(state: Any, row: Any, keys: Any) -> None:
     """Extend both hashes of a row by numbers that no value is likely to have."""
     _absorb(state, row, keys[NULL], keys[NULL + 1], keys)

@@ -23,7 +23,7 @@ from etl.api import (
     with_columns,
     with_fields,
 )
-from etl.expressions import Evaluation, compile_expression, failures, quoted, rejected
+from etl.expressions import Evaluation, compile_expression, merge_failures, quote_name, reject_rows
 from etl.expressions.analysis import analyse
 
 if TYPE_CHECKING:
@@ -85,14 +85,16 @@ class Convert(ArrowStep, SparkStep):
 
     def _outcome(self, batch: pa.RecordBatch, results: Mapping[str, Evaluation]) -> Outcome:
         after = with_columns(batch, {name: result.values for name, result in results.items()})
-        found = failures(results.values())
+        found = merge_failures(results.values())
         if found is None:
             return Outcome(after)
         events = after.filter(pc.invert(found[0]))
-        return Outcome(events) if self.on_error == "drop" else Outcome(events, (rejected(batch, *found, code="convert-failed"),))
+        return (
+            Outcome(events) if self.on_error == "drop" else Outcome(events, (reject_rows(batch, *found, code="convert-failed"),))
+        )
 
     def apply(self, events: DataFrame) -> DataFrame:
-        columns = {name: events[quoted(name)] for name in events.columns}
+        columns = {name: events[quote_name(name)] for name in events.columns}
         given = {name: self._converted(columns[name], type_).alias(name) for name, type_ in self.types.items()}
         if self.on_error == "drop":
             for name, type_ in self.types.items():
@@ -104,7 +106,7 @@ class Convert(ArrowStep, SparkStep):
 
 
 def _cast(name: str, type_: str, safe: bool = False) -> str:
-    return f"{'try_cast' if safe else 'cast'}({quoted(name)} as {_spark_type(type_)})"
+    return f"{'try_cast' if safe else 'cast'}({quote_name(name)} as {_spark_type(type_)})"
 
 
 def _spark_type(type_: str) -> str:

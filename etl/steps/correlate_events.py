@@ -60,7 +60,7 @@ class CorrelateEvents(ArrowStep):
 def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
     from etl.rules.compiled_rules import compile_rules
-    from etl.rules.correlation.events import number_routes
+    from etl.rules.correlation.events import bind_routes
     from etl.rules.reload.taxonomy_cache import current_taxonomy
     from etl.rules.rule import RuleSet
 
@@ -72,4 +72,4 @@ def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str] | None)
     for problem in force.unknown_groups:
         log.warning("%s; the rule is left out", problem)
     routes = [route for some in force.routes.values() for route in some]
-    return base.engine(known), number_routes(routes, base.rules)
+    return base.engine(known), bind_routes(routes, base.rules)

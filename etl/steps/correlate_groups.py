@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OFFSET, FieldName, Schema, SparkStep
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.rules.correlation.alerts import ALERT_FIELDS, JSON_TYPE, json_key
 from etl.rules.correlation.compiled import CompiledCorrelations
 from etl.rules.correlation.encoding import PART
@@ -69,7 +69,7 @@ class CorrelateGroups(SparkStep):
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.streaming.state import GroupStateTimeout
 
-        time = F.col(quoted(self.time))
+        time = F.col(quote_name(self.time))
         offset = F.col(OFFSET) if OFFSET in events.columns else F.lit(0).cast("bigint").alias(OFFSET)
         counted = without_heartbeats(events, self.time).select(time.alias("time"), offset, F.explode(COUNTS).alias("event"))
         # a number may be event time for Spark, too, and goes to Python faster than a timestamp
@@ -101,7 +101,7 @@ def _apart(alerts: DataFrame) -> DataFrame:
     """Alerts moved to tasks of their own, which the workers of the groups' tasks serve one after the other: in one task, sinks
     would need a second worker for each core. On a cluster moved rows come in no certain order, by which sinks know them."""
     local = str(alerts.sparkSession.conf.get("spark.master")).startswith("local[")
-    return alerts.repartition(*(quoted(name) for name in alerts.columns)) if local else alerts
+    return alerts.repartition(*(quote_name(name) for name in alerts.columns)) if local else alerts
 
 
 def correlated(

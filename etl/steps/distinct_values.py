@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, gathered
+from etl.columns.texts import Texts, copy_texts
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     first = np.cumsum([0, *(len(texts.address) for texts, _ in parts[:-1])])
     found, sizes, offsets = np.empty_like(address), np.empty_like(lengths), np.empty(length + 1, np.int32)
     count = distinct(address, lengths, first, np.stack([ends for _, ends in parts]), found, sizes, offsets)
-    return _lists(gathered(found[:count], sizes[:count]), offsets)
+    return _lists(copy_texts(found[:count], sizes[:count]), offsets)
 
 
 def _located(column: pa.Array) -> tuple[Texts, Array]:

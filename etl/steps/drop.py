@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, without
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, Selector, unknown_selectors
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Drop(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         dropped = set(self._dropped(events.columns))
-        return events.select(*(events[quoted(name)] for name in events.columns if name not in dropped))
+        return events.select(*(events[quote_name(name)] for name in events.columns if name not in dropped))
 
     def _dropped(self, names: list[str]) -> list[str]:
         selection = Selection(name for name in names if name not in HIDDEN)

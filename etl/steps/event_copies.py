@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.columns.texts import taken
+from etl.columns.texts import take_rows
 
 
 def copy_events(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.RecordBatch, Any]:
@@ -21,4 +21,4 @@ def copy_events(batch: pa.RecordBatch, counts: Any, rows: Any) -> tuple[pa.Recor
     if len(at) == batch.num_rows:
         return batch, at
     origin = np.repeat(np.arange(batch.num_rows), times)
-    return pa.RecordBatch.from_arrays([taken(column, origin) for column in batch.columns], names=batch.schema.names), at
+    return pa.RecordBatch.from_arrays([take_rows(column, origin) for column in batch.columns], names=batch.schema.names), at

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep
-from etl.expressions import analyse, compile_expression, register, rejected, schema_of
+from etl.expressions import analyse, compile_expression, register, reject_rows, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ class Filter(ArrowStep, SparkStep):
             mask, failed, reasons = evaluate(batch, DictionaryColumns(batch))
             rejects: tuple[Rejects, ...] = ()
             if failed is not None and reasons is not None:
-                rejects = (rejected(batch, failed, reasons),)
+                rejects = (reject_rows(batch, failed, reasons),)
                 mask = pc.and_not(mask.cast(pa.bool_()), failed)
             return Outcome(_filter(batch, mask), rejects)
 

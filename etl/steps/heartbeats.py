@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from etl.api import OFFSET
-from etl.expressions import quoted
+from etl.expressions import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ def behind_watermark(predicate: str, time: str) -> str:
 
     Rows without a time pass: a window drops them anyway.
     """
-    return f"(({predicate}) and {quoted(OFFSET)} is not null) or {quoted(time)} is null"
+    return f"(({predicate}) and {quote_name(OFFSET)} is not null) or {quote_name(time)} is null"
 
 
 def without_heartbeats(events: DataFrame, time: str) -> DataFrame:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, Selector, unknown_selectors
 from etl.steps.heartbeats import ARRIVAL
 
@@ -50,7 +50,7 @@ class Keep(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         read_at = [name for name in (ARRIVAL,) if name in events.columns]
-        return events.select(*(events[quoted(name)] for name in [*self._kept(events.columns), *read_at]))
+        return events.select(*(events[quote_name(name)] for name in [*self._kept(events.columns), *read_at]))
 
     def _kept(self, names: list[str]) -> list[str]:
         selection = Selection(names)

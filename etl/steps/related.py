@@ -120,13 +120,13 @@ class Related(ArrowStep):
     def _ids(self, batch: pa.RecordBatch) -> pa.Array:
         import pyarrow.compute as pc
 
-        from etl.columns.texts import owned_array
+        from etl.columns.texts import materialize_array
         from etl.expressions.values.community_id import community_ids
 
-        source, destination, transport = (owned_array(batch.column(name)) for name in _FLOW)
+        source, destination, transport = (materialize_array(batch.column(name)) for name in _FLOW)
         port, other_port = self._ports(batch, transport)
         ids = community_ids(source, destination, port, other_port, transport, self.seed)
-        return pc.coalesce(owned_array(batch.column(_ID)), ids) if _ID in batch.schema.names else ids
+        return pc.coalesce(materialize_array(batch.column(_ID)), ids) if _ID in batch.schema.names else ids
 
     def _ports(self, batch: pa.RecordBatch, transport: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Ports; type and code for ICMP."""
@@ -165,7 +165,7 @@ def _addresses(incoming: Schema) -> Iterator[str]:
 def _address(batch: pa.RecordBatch, name: str) -> pa.Array:
     import pyarrow.compute as pc
 
-    from etl.columns.texts import owned_array
+    from etl.columns.texts import materialize_array
 
     ip = batch.column(name.replace(".address", ".ip"))
     if name not in batch.schema.names:
@@ -173,4 +173,4 @@ def _address(batch: pa.RecordBatch, name: str) -> pa.Array:
     known = batch.column(name)
     if known.null_count == len(known):
         return ip
-    return pc.coalesce(owned_array(known), owned_array(ip)) if known.null_count else known
+    return pc.coalesce(materialize_array(known), materialize_array(ip)) if known.null_count else known

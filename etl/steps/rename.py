@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, conflict_finding, reserved_name, struct_conflicts
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Rename(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         renamed = self._renamed(events.columns)
-        return events.select(*(events[quoted(old)].alias(new) for old, new in renamed.items()))
+        return events.select(*(events[quote_name(old)].alias(new) for old, new in renamed.items()))
 
     def _renamed(self, names: list[str]) -> dict[str, str]:
         """Every name → its new one; the longest prefix that is named decides."""

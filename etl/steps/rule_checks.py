@@ -19,7 +19,7 @@ from etl.rules.sigma.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from etl.steps.rule_sources import OwnRule
 
-MOST_CHECKED = 50
+MAX_CHECKED = 50
 """Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""
 
 _WILD = re.compile(r"[*?\[]")
@@ -69,7 +69,7 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
         files += matching
         if not matching and not _WILD.search(pattern):  # rules may be published later
             yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
-    if files and len(files) <= MOST_CHECKED:
+    if files and len(files) <= MAX_CHECKED:
         read = read_rules(files, (), names.placeholders)
         for path in read.empty:
             yield Finding("no-rule-files", NO_RULE, ("files",), severity="warning", location=FileLocation(path, 1))

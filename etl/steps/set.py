@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ArrowStep, Expression, FieldName, Finding, Outcome, Rejects, Schema, SparkStep, with_columns, with_fields
-from etl.expressions import analyse, compile_expression, failures, quoted, register, rejected, schema_of
+from etl.expressions import analyse, compile_expression, merge_failures, quote_name, register, reject_rows, schema_of
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class Set(ArrowStep, SparkStep):
             repeats = DictionaryColumns(batch)
             results = {name: evaluate(batch, repeats) for name, evaluate in expressions.items()}
             after = with_columns(batch, {name: result.values for name, result in results.items()})
-            found = failures(results.values())
+            found = merge_failures(results.values())
             if found is None:
                 return Outcome(after)
-            rejects: tuple[Rejects, ...] = (rejected(batch, *found),)
+            rejects: tuple[Rejects, ...] = (reject_rows(batch, *found),)
             return Outcome(after.filter(pc.invert(found[0])), rejects)
 
         return run
@@ -83,5 +83,5 @@ class Set(ArrowStep, SparkStep):
         register(events.sparkSession)
         incoming = schema_of(events)
         given = {name: F.expr(analyse(text, incoming).spark_sql).alias(name) for name, text in self.values.items()}
-        columns = {name: events[quoted(name)] for name in events.columns} | given
+        columns = {name: events[quote_name(name)] for name in events.columns} | given
         return events.select(*columns.values())

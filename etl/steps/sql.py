@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_schema, visible
-from etl.expressions import Analysis, analyse_node, flatten, quoted, register
+from etl.expressions import Analysis, analyse_node, flatten, quote_name, register
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
 
@@ -65,8 +65,8 @@ class Sql(SparkStep):
         read = read_select(self.query)
         assert isinstance(read, SelectStatement), read
         hidden = [name for name in (OFFSET, ARRIVAL) if name in events.columns]
-        extra = [] if read.tree.is_star else [f"{quoted(read.name)}.{quoted(name)}" for name in hidden]
-        also = f"{quoted(read.name)}.{quoted(OFFSET)} is null" if OFFSET in hidden else None
+        extra = [] if read.tree.is_star else [f"{quote_name(read.name)}.{quote_name(name)}" for name in hidden]
+        also = f"{quote_name(read.name)}.{quote_name(OFFSET)} is null" if OFFSET in hidden else None
         register(events.sparkSession)
         view = f"events_{uuid.uuid4().hex}"
         _nest(events).createTempView(view)
@@ -230,7 +230,7 @@ def _nest(events: DataFrame) -> DataFrame:
         node = tree
         for parent in parents:
             node = node.setdefault(parent, {})
-        node[last] = F.col(quoted(name))
+        node[last] = F.col(quote_name(name))
     return events.select(*(_struct(node).alias(name) for name, node in tree.items()))
 
 

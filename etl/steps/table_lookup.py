@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import ComponentError, Counted, Outcome, Rejects, with_columns
-from etl.columns.texts import LARGEST, filtered, owned_array
+from etl.columns.texts import MAX_OFFSET, filter_batch, materialize_array
 from etl.steps.event_copies import copy_events
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class TableLookup:
         rejects: tuple[Rejects, ...] = ()
         if step.miss != "keep" and number:
             if step.miss == "dead_letter":
-                rejects = (self._reject(filtered(batch, pa.array(missed))),)
-            batch, counts = filtered(batch, pa.array(~missed)), counts[~missed]
+                rejects = (self._reject(filter_batch(batch, pa.array(missed))),)
+            batch, counts = filter_batch(batch, pa.array(~missed)), counts[~missed]
         batch, columns, missed = self._columns(table, batch, counts, rows)
         for name, value in self._defaults.items():
             columns[name] = pc.if_else(pa.array(missed), value, columns[name])
@@ -76,7 +76,7 @@ class TableLookup:
         return batch, {name: table.values(column, rows) for name, column in self._step.add.items()}, rows < 0
 
     def _reject(self, missed: pa.RecordBatch) -> Rejects:
-        keys = [pc.fill_null(owned_array(missed.column(name)).cast(pa.string()), "null") for name in self._step.on]
+        keys = [pc.fill_null(materialize_array(missed.column(name)).cast(pa.string()), "null") for name in self._step.on]
         keys_text = pc.binary_join_element_wise(*keys, ", ")
         return Rejects(
             missed, "lookup-miss", pc.binary_join_element_wise(f"table {self._step.table!r} has no row for", keys_text, " ")
@@ -86,6 +86,6 @@ class TableLookup:
 def _lists(values: pa.Array, counts: Any) -> pa.Array:
     """The values of each event as a list; null where there are none."""
     ends = np.append(0, np.cumsum(counts))
-    if ends[-1] > LARGEST:
+    if ends[-1] > MAX_OFFSET:
         raise ComponentError(f"{ends[-1]:,} rows belong to {len(counts):,} events, more than a list column holds")
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values, mask=pa.array(counts == 0))

@@ -23,7 +23,7 @@ from etl.api import (
     with_fields,
     without,
 )
-from etl.columns.texts import filtered
+from etl.columns.texts import filter_batch
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
 
@@ -89,7 +89,7 @@ class Unnest(ArrowStep):
         def run(batch: pa.RecordBatch) -> Outcome:
             counts = _counts(batch.column(self.field))
             if self.empty == "drop" and not counts.all():
-                batch, counts = filtered(batch, pa.array(counts > 0)), counts[counts > 0]
+                batch, counts = filter_batch(batch, pa.array(counts > 0)), counts[counts > 0]
             return Outcome(self._unnest(batch, counts))
 
         return run

@@ -27,7 +27,7 @@ from etl.api import (
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, compile_expression, quoted, register, schema_of
+from etl.expressions import analyse, compile_expression, quote_name, register, schema_of
 from etl.steps.aggregates import Aggregate, check_aggregate
 from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
 
@@ -216,7 +216,7 @@ class Window(SparkStep, StatefulStep):
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         time, _ = self.event_time()
         found: dict[tuple[str | int, ...], str] = {
-            ("aggregates", name): aggregate.sql(f"struct({quoted(time)}, {quoted(OFFSET)})")
+            ("aggregates", name): aggregate.sql(f"struct({quote_name(time)}, {quote_name(OFFSET)})")
             for name, aggregate in self._aggregates(incoming).items()
         }
         return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
@@ -227,19 +227,19 @@ class Window(SparkStep, StatefulStep):
 
         register(events.sparkSession)
         time, _ = self.event_time()
-        order = quoted(time) if OFFSET not in events.columns else f"struct({quoted(time)}, {quoted(OFFSET)})"
+        order = quote_name(time) if OFFSET not in events.columns else f"struct({quote_name(time)}, {quote_name(OFFSET)})"
         checked = self._aggregates(schema_of(events))
-        groups = [F.col(quoted(name)).alias(name) for name in self.group_by]
+        groups = [F.col(quote_name(name)).alias(name) for name in self.group_by]
         results = [F.expr(aggregate.sql(order)).alias(name) for name, aggregate in checked.items()]
         live = without_heartbeats(events, time)
         if self._has_panes(checked):
-            panes = live.groupBy(F.window(F.col(quoted(time)), _interval(self.slide)).alias(_PANE), *groups).agg(*results)
+            panes = live.groupBy(F.window(F.col(quote_name(time)), _interval(self.slide)).alias(_PANE), *groups).agg(*results)
             live, when = panes, F.window_time(_PANE)
-            results = [F.expr(f"{a.merge}({quoted(name)})").alias(name) for name, a in checked.items()]
+            results = [F.expr(f"{a.merge}({quote_name(name)})").alias(name) for name, a in checked.items()]
         else:
-            when = F.col(quoted(time))
+            when = F.col(quote_name(time))
         grouped = live.groupBy(self._window(when).alias(_WINDOW), *groups).agg(*results)
-        result = grouped.select(*_edges(), *(F.col(quoted(name)) for name in (*self.group_by, *self.aggregates)))
+        result = grouped.select(*_edges(), *(F.col(quote_name(name)) for name in (*self.group_by, *self.aggregates)))
         return result.where(self._having(result)) if self.having else result
 
     def _has_panes(self, aggregates: dict[str, Aggregate]) -> bool:

@@ -24,7 +24,7 @@ from etl.tables.hash_kernel import (
     hash_numbers,
     hash_texts,
 )
-from etl.tables.keys import KeyForm, as_addresses, as_numbers, joined
+from etl.tables.keys import KeyForm, join_key_columns, to_addresses, to_numbers
 from etl.tables.section_file import SectionFile
 
 _KEYS_IN_BUCKET = 4
@@ -46,7 +46,7 @@ class KeyCollector:
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
         """Add the key columns of more rows. Returns which rows have a key (bool[n]), None for all. Raises NotAnAddressError."""
-        keys = joined(columns)
+        keys = join_key_columns(columns)
         present = self._rows_with_key(keys)
         if present is not None:
             keys = keys.filter(pa.array(present))
@@ -71,7 +71,7 @@ class KeyCollector:
     def _as_addresses(self, keys: pa.Array) -> bool:
         if self.form == "text" or not len(keys):
             return self.form == "address"
-        numbers, others = as_addresses(Texts.of(keys))
+        numbers, others = to_addresses(Texts.of(keys))
         if others and self.form == "address":
             raise NotAnAddressError
         if not others:
@@ -105,7 +105,7 @@ class DomainCollector(KeyCollector):
 
     def add(self, columns: Sequence[pa.Array]) -> Any | None:
         """See `KeyCollector.add`."""
-        return super().add([_normalized_domains(joined(columns))])
+        return super().add([_normalized_domains(join_key_columns(columns))])
 
 
 class ExactIndex:
@@ -123,17 +123,17 @@ class ExactIndex:
 
     def find(self, columns: Sequence[pa.Array]) -> Any:
         """int64[n]: the number of each key among the table's, -1 where it is not there."""
-        keys = joined(columns)
+        keys = join_key_columns(columns)
         found = np.empty(len(keys), np.int64)
         if self.form == "text":
             texts = Texts.of(keys)
             find_texts(texts.address, texts.length, self._index, np.empty((2, len(keys)), np.uint64), found)
             return found
         if self.form == "address":
-            numbers, _ = as_addresses(Texts.of(keys))
+            numbers, _ = to_addresses(Texts.of(keys))
             valid = numbers >= 0
         else:
-            numbers, valid = as_numbers(keys)
+            numbers, valid = to_numbers(keys)
         find_numbers(numbers, valid, self._firsts, self._shift, self._keys, np.empty(len(keys), np.uint32), found)
         return found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from etl.columns.byte_runs import hash_bytes, same_bytes
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +21,7 @@ TAG = np.uint64(0xFFFF)
 """The bits of a hash that are stored for each text key."""
 
 
-@part
+@kernel_function
 def mixed(value: Any) -> Any:
     """Mix the bits of a number: each result bit depends on all bits (Stafford's variant 13 of MurmurHash3's finalizer)."""
     value = (value ^ (value >> np.uint64(30))) * _SECOND
@@ -75,7 +75,7 @@ def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, b
     return near
 
 
-@part
+@kernel_function
 def _key(at: Any, size: Any, index: Any) -> Any:
     """The row of a text, or `ABSENT`."""
     firsts, shift, tags = index[0], index[1], index[2]
@@ -87,7 +87,7 @@ def _key(at: Any, size: Any, index: Any) -> Any:
     return ABSENT
 
 
-@part
+@kernel_function
 def _is_key(at: Any, size: Any, index: Any, row: Any) -> Any:
     """Whether a text is the key of a row."""
     ends, base = index[3], index[4]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Changes, LookupTable
-from etl.tables.keys import joined
+from etl.tables.keys import join_key_columns
 
 SUFFIX = ".rows"
 _ROWS_IN_BATCH = 65_536
@@ -109,7 +109,7 @@ def _merge(path: Path, changed: pa.Table, changes: Changes) -> Iterator[pa.Recor
 
 
 def _read_ids(batches: Sequence[pa.RecordBatch], changes: Changes) -> pa.ChunkedArray:
-    return pa.chunked_array([joined([batch.column(name) for name in changes.id]) for batch in batches])
+    return pa.chunked_array([join_key_columns([batch.column(name) for name in changes.id]) for batch in batches])
 
 
 def _recorded(batches: Callable[[], Iterable[pa.RecordBatch]], file: Path, changes: Changes, since: ReadProgress) -> RowsToBuild:

@@ -20,27 +20,27 @@ KeyForm = Literal["address", "number", "text"]
 _BETWEEN, _ESCAPE = "\x1f", "\x1e"
 
 
-def joined(columns: Sequence[pa.Array]) -> pa.Array:
+def join_key_columns(columns: Sequence[pa.Array]) -> pa.Array:
     """Join the key's columns into one: numbers for a single integer column, else text. Null where any column is null."""
     if len(columns) == 1:
         return columns[0] if _number(columns[0].type) or _text(columns[0].type) else columns[0].cast(pa.string())
     texts = [column if _text(column.type) else column.cast(pa.string()) for column in columns]
-    return pc.binary_join_element_wise(*(_escaped(text.cast(pa.string())) for text in texts), _BETWEEN)
+    return pc.binary_join_element_wise(*(_escape_separators(text.cast(pa.string())) for text in texts), _BETWEEN)
 
 
-def _escaped(texts: pa.Array) -> pa.Array:
+def _escape_separators(texts: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(texts, f"[{_BETWEEN}{_ESCAPE}]")).as_py():
         return texts
     return pc.replace_substring(pc.replace_substring(texts, _ESCAPE, _ESCAPE + "e"), _BETWEEN, _ESCAPE + "b")
 
 
-def as_addresses(texts: Texts) -> tuple[Any, int]:
+def to_addresses(texts: Texts) -> tuple[Any, int]:
     """int64[n]: each IPv4 address as a number, -1 for other texts; and the number of other texts."""
     numbers = np.empty(len(texts.address), np.int64)
     return numbers, parse_ipv4(texts.address, texts.length, numbers)
 
 
-def as_numbers(column: pa.Array) -> tuple[Any, Any]:
+def to_numbers(column: pa.Array) -> tuple[Any, Any]:
     """int64[n] and which are valid."""
     valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
     return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), valid

@@ -1,4 +1,4 @@
-"""Analysing a table's pattern: which literals every match contains, and which test decides on texts that contain one."""
+"""Analyses a table's pattern: which literals every match contains, and which engine tests the texts that contain one."""
 
 from __future__ import annotations
 

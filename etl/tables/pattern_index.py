@@ -18,7 +18,7 @@ import pyarrow as pa
 from etl.columns.texts import Texts
 from etl.tables.literal_index import LiteralIndex, PatternLiteral, literal_sections
 from etl.tables.pattern_forms import ENGINES, PatternForm, pattern_forms
-from etl.tables.pattern_tests import matching_rows
+from etl.tables.pattern_matching import find_matching_rows
 from etl.tables.section_file import SectionFile
 
 log = logging.getLogger("sluice.tables")
@@ -119,7 +119,7 @@ class PatternIndex:
             yield self._matches(pattern, texts, present)
 
     def _matches(self, pattern: int, texts: pa.Array, rows: Any) -> tuple[Any, Any]:
-        fit = matching_rows(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
+        fit = find_matching_rows(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
         return fit, np.full(len(fit), pattern, np.int64)
 
     def _improve(self, best: Any, pattern: int, texts: pa.Array, rows: Any) -> None:

@@ -120,10 +120,16 @@ def _switch_to(folder: Path, made: TableVersion) -> None:
     replace_file(folder / _CURRENT, json.dumps(asdict(made)).encode(), sync_folder=False)
 
 
+def has_usable_version(folder: Path) -> bool:
+    """Whether a folder has a version that workers can use."""
+    known = read_version(folder)
+    return known is not None and _is_whole(folder / known.file)
+
+
 def _is_whole(file: Path) -> bool:
-    """Whether the file of an earlier run exists and is complete."""
+    """Whether the file of an earlier run exists, has the format of this version, is complete and unchanged."""
     try:
-        SectionFile(file)
+        SectionFile(file).verify()
     except (OSError, DamagedFileError):
         return False
     return True

@@ -15,7 +15,7 @@ from etl.testing.values import is_equal
 from etl.testing.written import flow, scalar
 
 MAX_SHOWN_EVENTS = 5
-"""Most events listed in a message."""
+"""Maximum number of events listed in a message."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from etl.config.document.scalars import scalar_value
 
 LONGEST = 120
-"""Most characters of an event on one line; longer events get one line for each field."""
+"""Maximum number of characters of an event on one line; longer events get one line for each field."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+\-]([\w/.+@=$;()%~ \-]*[\w/.+@=$;()%~\-])?|[A-Za-z0-9][\w/.+\-]*(:[\w/.+\-]+)+", re.ASCII)
 _KEY = re.compile(r"[A-Za-z_][\w.@\-]*", re.ASCII)

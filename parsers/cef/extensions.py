@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from etl.columns.texts import Texts
 from parsers.cef.names import LABELLED
 from parsers.common.failures import Failures
@@ -41,7 +41,7 @@ _EQUALS, _DOT, _BACKSLASH = np.uint8(0x3D), np.uint8(0x2E), np.uint8(0x5C)
 _OPEN, _CLOSE = np.uint8(0x5B), np.uint8(0x5D)
 
 
-@part
+@kernel_function
 def _run_end(at: Any, end: Any, kind: Any) -> Any:
     """Behind a run of bytes of a kind."""
     while at < end and _KINDS[load_byte(at)] & kind != _ZERO:
@@ -49,12 +49,12 @@ def _run_end(at: Any, end: Any, kind: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def _is_byte(at: Any, end: Any, byte: Any) -> Any:
     return at < end and load_byte(at) == byte
 
 
-@part
+@kernel_function
 def _key_end(begin: Any, end: Any) -> Any:
     """Where the key that begins at ``begin`` ends; 0: there is none."""
     at = _run_end(begin, end, _WORD)
@@ -73,7 +73,7 @@ def _key_end(begin: Any, end: Any) -> Any:
     return at if _is_byte(at, end, _EQUALS) else _NONE
 
 
-@part
+@kernel_function
 def _value_end(at: Any, end: Any, strict: Any) -> Any:
     """Where a value ends; where the next key begins and ends (0: there is none); the value's escapes; the outcome."""
     flags = _ZERO
@@ -98,7 +98,7 @@ def _value_end(at: Any, end: Any, strict: Any) -> Any:
     return end, end, _NONE, flags, READ
 
 
-@part
+@kernel_function
 def _cut_row(buffer: Any, at: Any, end: Any, strict: Any, pair: Any) -> Any:
     """Write the pairs of one text, from number ``pair`` on; the next number, and the outcome."""
     at = _run_end(at, end, _BLANK)

@@ -1,6 +1,6 @@
 """Columns of texts → columns of values that a Python function looks up, once for each distinct text.
 
-The values of up to `MOST_CACHED` texts are cached from batch to batch, because logs repeat the same texts.
+The values of up to `MAX_CACHED` texts are cached from batch to batch, because logs repeat the same texts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from etl.api import Parsed, Schema
 Find: TypeAlias = Callable[[str], tuple[Any, ...]]
 """A text → a value for each field. Raises ValueError with the reason where the text is none of its kind."""
 
-MOST_CACHED = 100_000
+MAX_CACHED = 100_000
 """Texts in the cache; when there are more, it is emptied."""
 
-MOST_CHARACTERS = 1024
+MAX_CHARACTERS = 1024
 """Characters of a text in the cache."""
 
 
@@ -51,8 +51,8 @@ class DistinctLookup:
             found: tuple[Any, ...] | str = self._find(text)
         except ValueError as error:
             found = str(error)
-        if len(text) <= MOST_CHARACTERS:
-            if len(self._cache) >= MOST_CACHED:
+        if len(text) <= MAX_CHARACTERS:
+            if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[text] = found
         return found

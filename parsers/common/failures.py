@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from etl.api import Parsed
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from parsers.common.view_values import null_where
 
 if TYPE_CHECKING:
@@ -51,5 +51,5 @@ class Failures:
 def wrong_values(field: str, texts: pa.Array, wrong: Bools, expected: str) -> pa.StringArray:
     """``field 'port' is 'http', not int`` for the wrong rows, null for the others."""
     shown = null_where(texts, ~wrong) if texts.type == pa.string_view() else pc.if_else(pa.array(wrong), texts, None)
-    shown = pc.utf8_slice_codeunits(owned_array(shown).cast(pa.string()), 0, SHOWN_CHARACTERS)
+    shown = pc.utf8_slice_codeunits(materialize_array(shown).cast(pa.string()), 0, SHOWN_CHARACTERS)
     return pc.binary_join_element_wise(f"field {field!r} is '", shown, f"', not {expected}", "")

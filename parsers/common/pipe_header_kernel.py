@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 READ, NO_TEXT, NO_HEADER, SHORT, LINE_BREAK = (np.uint8(number) for number in range(5))
 """How a row ended: with a whole header; or a null text, no header, too few fields, a line break inside."""
@@ -18,22 +18,22 @@ _SPACE, _TAB, _FEED, _RETURN = np.uint8(0x20), np.uint8(0x09), np.uint8(0x0A), n
 _DIGIT = np.uint8(0x30)
 
 
-@part
+@kernel_function
 def _is_digit(byte: Any) -> Any:
     return byte - _DIGIT <= np.uint8(9)
 
 
-@part
+@kernel_function
 def _is_alphanumeric(byte: Any) -> Any:
     return _is_digit(byte) or ((byte | np.uint8(0x20)) - np.uint8(0x61)) <= np.uint8(25)
 
 
-@part
+@kernel_function
 def _is_blank(byte: Any) -> Any:
     return byte in (_SPACE, _TAB)
 
 
-@part
+@kernel_function
 def _version_start(at: Any, end: Any, magic: Any) -> Any:
     """Where the version behind the magic word begins; 0 when there is no magic word at ``at``."""
     for place in range(magic.shape[0]):
@@ -45,7 +45,7 @@ def _version_start(at: Any, end: Any, magic: Any) -> Any:
     return at if at < end and _is_digit(load_byte(at)) else _NONE
 
 
-@part
+@kernel_function
 def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
     """Where the magic word and the version behind it begin: the first word without a letter or digit in front."""
     at, inside = begin, False
@@ -60,7 +60,7 @@ def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
     return end, _NONE
 
 
-@part
+@kernel_function
 def _trim(at: Any, end: Any) -> Any:
     """A text without the line end behind it and the quotes around it."""
     while end > at and load_byte(end - _ONE) in (_FEED, _RETURN):
@@ -70,7 +70,7 @@ def _trim(at: Any, end: Any) -> Any:
     return at, end
 
 
-@part
+@kernel_function
 def _field_end(at: Any, end: Any) -> Any:
     """Where a field ends, whether there are escapes in it, and what is wrong."""
     escaped = False

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from parsers.timestamp.parser import Timestamp
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _by_cast(form: str) -> Callable[[pa.DataType, str], Read]:
 
 
 def _without_empty(texts: pa.Array) -> pa.StringArray:
-    plain = owned_array(texts).cast(pa.string())
+    plain = materialize_array(texts).cast(pa.string())
     empty = pc.equal(pc.binary_length(plain), 0)
     return pc.if_else(empty, None, plain) if pc.any(empty).as_py() else plain
 
@@ -107,7 +107,7 @@ def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> Read:
         instants = parse()(texts).columns["timestamp"]
         wrong = None
         if instants.null_count != texts.null_count:
-            empty = boolean_values(pc.equal(pc.fill_null(pc.binary_length(owned_array(texts)), 0), 0))
+            empty = boolean_values(pc.equal(pc.fill_null(pc.binary_length(materialize_array(texts)), 0), 0))
             wrong = boolean_values(pc.and_(texts.is_valid(), instants.is_null())) & ~empty
         return instants if type_ == TIMESTAMP else pc.cast(instants, type_, safe=False), wrong
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, store_byte
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 _ONE, _TWO, _SIX = np.uint64(1), np.uint64(2), np.uint64(6)
 _BACKSLASH, _U = np.uint8(ord("\\")), np.uint8(ord("u"))
@@ -18,7 +18,7 @@ _DIGITS = np.array([int(chr(one), 16) if chr(one) in "0123456789abcdefABCDEF" el
 """The value of each hexadecimal digit, -1 for other bytes."""
 
 
-@part
+@kernel_function
 def _code_unit(at: Any, end: Any) -> Any:
     r"""The number of the ``\uXXXX`` at an address, -1 if there is none."""
     if end < at + _SIX or load_byte(at) != _BACKSLASH or load_byte(at + _ONE) != _U:
@@ -32,7 +32,7 @@ def _code_unit(at: Any, end: Any) -> Any:
     return code
 
 
-@part
+@kernel_function
 def read_escape(at: Any, end: Any) -> Any:
     """The code point of the escape at an address, -1 if there is none, and the address after it.
 
@@ -50,13 +50,13 @@ def read_escape(at: Any, end: Any) -> Any:
     return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), at + _SIX
 
 
-@part
+@kernel_function
 def _put_tail(out: Any, bits: Any) -> Any:
     store_byte(out, np.uint8(0x80 | (bits & 0x3F)))
     return out + _ONE
 
 
-@part
+@kernel_function
 def write_utf8(out: Any, code: Any) -> Any:
     """Write a code point as UTF-8; returns the address after it."""
     if code < 0x80:

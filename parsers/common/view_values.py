@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,7 @@ def blanks_for_pluses(texts: pa.Array) -> pa.StringArray:
     """A copy of the texts with a blank for each ``+``."""
     import numpy as np
 
-    plain = owned_array(texts).cast(pa.string())
+    plain = materialize_array(texts).cast(pa.string())
     bits, ends, data = plain.buffers()
     written = np.frombuffer(data or b"", np.uint8)
     blanks = np.where(written == ord("+"), np.uint8(ord(" ")), written)
@@ -61,10 +61,10 @@ def replace_rows(column: pa.Array, rows: Any, values: pa.Array | None) -> pa.Arr
     if values is None:
         return column
     if column.type != values.type or column.type != pa.string_view():
-        column = owned_array(column)
+        column = materialize_array(column)
     at = np.arange(len(column))
     at[rows] = len(column) + np.arange(len(rows))
-    return taken(pa.concat_arrays([column, values]), at)
+    return take_rows(pa.concat_arrays([column, values]), at)
 
 
 def equal_to(texts: pa.Array, text: str) -> Bools:
@@ -77,7 +77,7 @@ def equal_to(texts: pa.Array, text: str) -> Bools:
     alike = np.flatnonzero((views[:, :2] == _views(wanted)[:, :2]).all(axis=1))
     found = np.zeros(len(texts), bool)
     if len(alike):
-        found[alike] = boolean_values(pc.fill_null(pc.equal(owned_array(taken(texts, alike)), text), False))
+        found[alike] = boolean_values(pc.fill_null(pc.equal(materialize_array(take_rows(texts, alike)), text), False))
     return found
 
 

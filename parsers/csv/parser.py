@@ -24,7 +24,7 @@ from etl.api import (
     nearest,
     parse_type,
 )
-from etl.columns.texts import filtered, owned_array
+from etl.columns.texts import filter_batch, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.text_types import reader
@@ -32,7 +32,7 @@ from parsers.common.view_values import equal_to
 from parsers.csv.record_pattern import REST, Dialect, escaped, plain
 from parsers.csv.record_scanner import record_scanner
 
-MOST_COLUMNS = 500
+MAX_COLUMNS = 500
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_@\-]+")
 
@@ -65,7 +65,7 @@ class Csv(Parser):
 
     names: list[FieldName | Literal[""]] = Field(
         default=[],
-        max_length=MOST_COLUMNS,
+        max_length=MAX_COLUMNS,
         description="The columns' fields in order; an empty name skips a column, no name means those of the header.",
         examples=[["timestamp", "", "source.ip"]],
     )
@@ -92,8 +92,8 @@ class Csv(Parser):
             if name and name in columns[:number]:
                 path: tuple[str | int, ...] = ("names", number) if self.names else ("header",)
                 yield Finding("field-conflict", f"{name!r} names a column already", path)
-        if len(columns) > MOST_COLUMNS:
-            yield Finding("too-many-columns", f"{len(columns)} columns; there may be {MOST_COLUMNS}", ("header",))
+        if len(columns) > MAX_COLUMNS:
+            yield Finding("too-many-columns", f"{len(columns)} columns; there may be {MAX_COLUMNS}", ("header",))
         for name, type_ in self.declared.items():
             yield from self._check_declared(name, type_)
         if self.rest in columns:
@@ -125,7 +125,7 @@ class Csv(Parser):
 
         def without_header(batch: pa.RecordBatch) -> Outcome:
             found = equal_to(batch.column(self.field), header)
-            return run(filtered(batch, pa.array(~found)) if found.any() else batch)
+            return run(filter_batch(batch, pa.array(~found)) if found.any() else batch)
 
         return without_header
 
@@ -176,8 +176,8 @@ def _unescaped(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) 
     texts, written = captures[plain(column)], captures.get(escaped(column))
     if written is None or written.null_count == len(written):
         return texts
-    real = _replaced(owned_array(written).cast(pa.string()), dialect)
-    return pc.coalesce(real, owned_array(texts).cast(pa.string()))
+    real = _replaced(materialize_array(written).cast(pa.string()), dialect)
+    return pc.coalesce(real, materialize_array(texts).cast(pa.string()))
 
 
 def _replaced(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from etl.scanner.scanner import Scanner
 from parsers.common.view_values import empty_where, null_where, replace_rows
 from parsers.csv.record_pattern import REST, Dialect, anything, delimiters, record
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     Bools = np.ndarray[Any, Any]
 
-MOST_IN_A_SCAN = 100
+MAX_SCANNER_COLUMNS = 100
 """Columns that one automaton reads; beyond about 150 it would have more states than the scanner makes."""
 
-MOST_KEPT = 256
+MAX_CACHED = 256
 """Scanners that a process caches."""
 
 
@@ -39,10 +39,10 @@ class RecordScanner:
         captures, good = self._whole.scan(texts)
         if self._short is not None and not good.all():
             rows = (~good).nonzero()[0]
-            more, full = self._short.scan(self._filled_up(owned_array(taken(texts, rows)).cast(pa.string())))
+            more, full = self._short.scan(self._filled_up(materialize_array(take_rows(texts, rows)).cast(pa.string())))
             few = (full & self._had_few(more.pop(REST))).nonzero()[0]
             good[rows[few]] = True
-            chosen = {name: taken(column, few) for name, column in more.items()}
+            chosen = {name: take_rows(column, few) for name, column in more.items()}
             captures = {name: replace_rows(column, rows[few], chosen.get(name)) for name, column in captures.items()}
         return captures, None if good.all() else pa.array(~good)
 
@@ -53,11 +53,11 @@ class RecordScanner:
 
     def _had_few(self, rest: pa.Array) -> Bools:
         """Whether what follows the last column is less than what was put there."""
-        few: Bools = pc.fill_null(pc.utf8_length(owned_array(rest)), 0).to_numpy() < self._most - 1
+        few: Bools = pc.fill_null(pc.utf8_length(materialize_array(rest)), 0).to_numpy() < self._most - 1
         return few
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_CACHED)
 def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, short: bool) -> RecordScanner:
     """The same for the same options: a worker opens a step in every micro-batch, and many columns make large patterns."""
     return RecordScanner(dialect, wanted, rest=rest, short=short)
@@ -67,10 +67,10 @@ class _Chain:
     """Scanners, each of which reads some columns and leaves what follows to the next."""
 
     def __init__(self, dialect: Dialect, wanted: Sequence[bool], behind: Any) -> None:
-        starts = range(0, len(wanted), MOST_IN_A_SCAN)
+        starts = range(0, len(wanted), MAX_SCANNER_COLUMNS)
         self._scanners = []
         for first in starts:
-            some = wanted[first : first + MOST_IN_A_SCAN]
+            some = wanted[first : first + MAX_SCANNER_COLUMNS]
             last = first == starts[-1]
             tree = record(dialect, some, first, behind if last else anything(), ends=last)
             self._scanners.append(Scanner([tree]))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 
 Decoded: TypeAlias = tuple[pa.LargeBinaryArray, pa.StringArray | None]
 """Bytes (null where there are none), and reasons where a text is wrong (None: nowhere)."""
@@ -25,8 +25,8 @@ _SLACK = 16
 WINDOWS = {"gzip": 31, "zlib": 15, "deflate": -15}
 """Compression → zlib's number of window bits."""
 
-MOST_TOGETHER = 256 << 20
-"""Most bytes of all values of a batch."""
+MAX_BATCH_BYTES = 256 << 20
+"""Maximum total size of the values of a batch, in bytes."""
 
 _DIGITS = "0123456789abcdef"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -90,7 +90,7 @@ def decoder(encoding: str) -> Decode:
 
 def _reasons(texts: pa.Array, wrong: Any, encoding: str) -> pa.StringArray:
     bad = pa.array(wrong >= 0)
-    shown = pc.utf8_slice_codeunits(owned_array(texts).cast(pa.large_string()), 0, SHOWN_CHARACTERS).cast(pa.string())
+    shown = pc.utf8_slice_codeunits(materialize_array(texts).cast(pa.large_string()), 0, SHOWN_CHARACTERS).cast(pa.string())
     offsets = pc.cast(pa.array(wrong), pa.string())
     reasons = pc.binary_join_element_wise("'", shown, f"' is not {encoding}: it is wrong at byte ", offsets, "")
     return pc.if_else(bad, reasons, None)
@@ -103,7 +103,7 @@ def decompress(data: pa.LargeBinaryArray, compression: str, most: int) -> Decode
     """Compressed bytes → bytes, a Python call for each value, and reasons where there are none; ``most`` bytes a value."""
     values: list[bytes | None] = []
     reasons: list[str | None] = []
-    left = MOST_TOGETHER
+    left = MAX_BATCH_BYTES
     for one in data.to_pylist():
         value, reason = (None, None) if one is None else _decompress(one, WINDOWS[compression], min(most, left))
         left -= len(value or b"")

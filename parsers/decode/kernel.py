@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, store_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 SKIP, PAD, WRONG = np.uint8(64), np.uint8(65), np.uint8(255)
 """In a table, beside the values of digits: what is passed over, what fills up, what has no place there."""
@@ -88,7 +88,7 @@ def percent(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: A
         ends[row], wrong[row] = np.int64(target - out), -1
 
 
-@part
+@kernel_function
 def _escaped(at: Any, end: Any, table: Any) -> Any:
     """The byte that the escape at ``at`` (a backslash) stands for, and how long the escape is; 0 when it is none."""
     left = end - at

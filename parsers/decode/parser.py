@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.scanner.engines import decode_texts, encode_texts
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
@@ -65,7 +65,7 @@ class Decode(Parser):
         default="fail",
         description="Whether bytes that the character set does not have fail, become U+FFFD, or are escaped (``\\xf0``).",
     )
-    max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes that a compressed text may hold.", examples=["64KiB"])
+    max_bytes: Size = Field(default=1 << 20, ge=1, description="Maximum size of a decompressed text.", examples=["64KiB"])
     within: str | None = Field(
         default=None,
         min_length=1,
@@ -152,7 +152,7 @@ def _part_decoder(pattern: str, decode: Callable[[pa.StringArray], pa.StringArra
 
     def replace(texts: pa.Array) -> pa.StringArray:
         """A loop over texts: their parts are decoded as one column."""
-        rows = list(decode_texts(owned_array(texts)))
+        rows = list(decode_texts(materialize_array(texts)))
         found = [[] if row is None else [match.span(1) for match in compiled.finditer(row) if match[1]] for row in rows]
         parts = encode_texts(row[start:end] for row, spans in zip(rows, found, strict=True) for start, end in spans if row)
         decoded = decode_texts(pc.coalesce(decode(parts), parts))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, TypeName, format_type, nearest, parse_type
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
@@ -171,4 +171,4 @@ def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> p
 
 
 def _plain(texts: pa.Array) -> pa.StringArray:
-    return owned_array(texts).cast(pa.string())
+    return materialize_array(texts).cast(pa.string())

@@ -14,7 +14,7 @@ import pyarrow as pa
 from etl.api import ComponentError
 from parsers.common.distinct_lookup import DistinctLookup
 
-MOST_FILES = 8
+MAX_FILES = 8
 """Open files of a process."""
 
 
@@ -54,7 +54,7 @@ NETWORK_FIELDS = (
 )
 
 
-@lru_cache(maxsize=MOST_FILES)
+@lru_cache(maxsize=MAX_FILES)
 def open_lookup(path: str, state: tuple[int, int], details: tuple[Detail, ...], language: str) -> DistinctLookup:
     """Addresses → details, from a file that is mapped into memory; another ``state`` means that the file has been replaced.
 

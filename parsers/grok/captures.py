@@ -12,7 +12,7 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.scanner.tree import Capture, Chars, Choice, Node, Repeat, captures, children, rename_captures
 
 _TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -22,13 +22,13 @@ def field_types(tree: Node) -> Mapping[str, pa.DataType]:
     """The fields of one pattern in the order of their first captures."""
     known = _cache.get(id(tree))
     if known is None:
-        if len(_cache) >= MOST_CACHED:
+        if len(_cache) >= MAX_CACHED:
             _cache.clear()
         known = _cache[id(tree)] = tree, _field_types(tree)  # the tree is kept, so no other gets its id
     return known[1]
 
 
-MOST_CACHED = 1024
+MAX_CACHED = 1024
 _cache: dict[int, tuple[Node, Mapping[str, pa.DataType]]] = {}
 """By the identity of trees: the compiler returns one tree for one pattern, and the hash of a tree takes a walk over it."""
 
@@ -99,7 +99,7 @@ def compile_gather(
 
 def _field(texts: list[pa.Array], type_: pa.DataType) -> pa.Array:
     if pa.types.is_list(type_):
-        return _list_column([owned_array(text) for text in texts], type_)
+        return _list_column([materialize_array(text) for text in texts], type_)
     return _as(type_, texts[0])
 
 

@@ -10,14 +10,14 @@ from etl.scanner.syntax import parse
 from etl.scanner.tree import Edge, Node, sequence, walk
 from parsers import patterns as library
 
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 """Nodes of an expanded pattern; definitions that double each other are refused before memory is full."""
 
-MOST_KEPT = 512
+MAX_CACHED = 512
 """Compiled patterns that a process caches: the check, the fields and the run of a step need the same ones."""
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_CACHED)
 def compile_pattern(
     pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool
 ) -> Node | PatternError:
@@ -82,6 +82,6 @@ def _size(tree: Node, at: int) -> int:
     size = 0
     for _ in walk(tree):
         size += 1
-        if size > MOST_NODES:
-            raise PatternError(f"the pattern has more than {MOST_NODES} parts when its names are expanded", at)
+        if size > MAX_NODES:
+            raise PatternError(f"the pattern has more than {MAX_NODES} parts when its names are expanded", at)
     return size

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration, format_type
-from etl.columns.texts import filtered
+from etl.columns.texts import filter_batch
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.engines import check_compiles
 from etl.scanner.pattern_error import PatternError
@@ -20,7 +20,7 @@ from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
 from parsers.grok.captures import compile_gather, conflicts, field_types, merged_types, with_distinct_names
 
-MOST_CACHED = 256
+MAX_CACHED = 256
 """Parsers whose scanners a process caches."""
 
 TIMED_OUT = "took longer than"
@@ -111,7 +111,7 @@ class PatternParser(Parser):
         late = pc.starts_with(reject.reasons, TIMED_OUT)
         for code, rows in ((f"{self.type}-timeout", late), (reject.code, pc.invert(late))):
             if rows.true_count:
-                yield Rejects(filtered(reject.events, rows), code, reject.reasons.filter(rows))
+                yield Rejects(filter_batch(reject.events, rows), code, reject.reasons.filter(rows))
 
     def _good(self) -> list[Node]:
         return [tree for tree in self.trees() if not isinstance(tree, PatternError)]
@@ -131,7 +131,7 @@ class _TreeIdentity:
         return isinstance(other, _TreeIdentity) and self._ids == other._ids
 
 
-@lru_cache(maxsize=MOST_CACHED)
+@lru_cache(maxsize=MAX_CACHED)
 def _cached_scan(
     identity: _TreeIdentity, timeout: timedelta
 ) -> tuple[Scanner, Callable[[Mapping[str, pa.Array]], dict[str, pa.Array]]]:

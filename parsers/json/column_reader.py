@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, Parsed
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from parsers.common.view_values import replace_rows
 from parsers.json.arrow_reader import ArrowReader, is_columnar
 from parsers.json.conversions import MisfitError, converter
@@ -83,7 +83,7 @@ class ColumnReader:
 
     def parse(self, texts: pa.StringArray) -> Parsed:
         """All columns; odd rows are read one at a time."""
-        plain = texts if self._takes_views else owned_array(texts)
+        plain = texts if self._takes_views else materialize_array(texts)
         texts, odd = trim_objects(plain, bool(self._arrow_leaves))
         found = find_members(texts, self._paths, odd)
         reasons: dict[int, str] = {}
@@ -167,7 +167,7 @@ class ColumnReader:
         """The columns of these leaves with some rows read in Python."""
         how = [RowLeaf(leaf.name, leaf.path, converter(leaf.read_as), leaf.dotted) for leaf in leaves]
         values: list[list[Any]] = []
-        for row, text in zip(rows.tolist(), taken(texts, rows).to_pylist(), strict=True):
+        for row, text in zip(rows.tolist(), take_rows(texts, rows).to_pylist(), strict=True):
             try:
                 values.append(read_row(text, how))
             except MisfitError as error:
@@ -212,7 +212,7 @@ def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int)
     texts = np.full(rows, None, object)
     texts[list(reasons)] = list(reasons.values())
     mask = pa.array(failed)
-    nulled = {name: pc.if_else(mask, None, owned_array(column)) for name, column in columns.items()}
+    nulled = {name: pc.if_else(mask, None, materialize_array(column)) for name, column in columns.items()}
     return Parsed(nulled, mask, pa.array(texts, pa.string()))
 
 
@@ -222,7 +222,7 @@ def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int)
 def _convert_column(column: pa.Array, type_: pa.DataType, name: str, reasons: dict[int, str]) -> pa.Array:
     """The column as its declared type; ``reasons`` gets the rows whose value does not fit."""
     if type_ in _READ_AS and column.type == pa.string_view():
-        column = owned_array(column)
+        column = materialize_array(column)
     if type_ == pa.float32():
         values = column.cast(type_)
         bad = pc.is_inf(values)

@@ -16,7 +16,7 @@ from etl.api import format_type
 SHOWN_CHARACTERS = 60
 """Characters of a value that its reason shows."""
 
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Digits of the longest integer that may fit; longer ones are not computed."""
 
 
@@ -131,12 +131,12 @@ def _int(type_: pa.DataType) -> Convert:
     most = 2 ** (type_.bit_width - 1) - 1
 
     def convert(value: Any) -> int:
-        if isinstance(value, Number) and len(value) <= MOST_DIGITS and value.isdigit() and int(value) <= most:
+        if isinstance(value, Number) and len(value) <= MAX_DIGITS and value.isdigit() and int(value) <= most:
             return int(value)
         number = _decimal_of(value, type_)
         if not number:
             return 0
-        if not 0 <= number.adjusted() <= MOST_DIGITS or number != int(number) or not -most - 1 <= number <= most:
+        if not 0 <= number.adjusted() <= MAX_DIGITS or number != int(number) or not -most - 1 <= number <= most:
             raise _misfit(value, type_)
         return int(number)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import inlined, kernel, part
+from etl.columns.kernels import inlined, kernel, kernel_function
 from etl.columns.text_layout import INLINE
 from etl.columns.views import put_view
 from parsers.json.lenient_tokens import (
@@ -36,7 +36,7 @@ _LETTER_N = np.uint8(0x6E)
 _VIEW = np.uint64(16)
 
 
-@part
+@kernel_function
 def _member_at(place: Any, node: Any, first: Any, places: Any) -> Any:
     if node < 0:
         return UNKNOWN
@@ -132,7 +132,7 @@ def _close(row: Any, begin: Any, at: Any, leaf: Any, out: Any, target: Any, give
     return _put_text(row, leaf, out, target, behind, views, valid)
 
 
-@part
+@kernel_function
 def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, names: Any, stack: Any, given: Any) -> Any:
     """Read one object; behind its last text, or `WRONG` for what is no object or is odd: a declared name twice or escaped, a
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import LARGEST, Texts, owned_array, view_array, views_of
+from etl.columns.texts import MAX_OFFSET, Texts, make_span_views, make_view_array, materialize_array
 from parsers.common.view_values import replace_rows
 from parsers.json.conversions import Convert, MisfitError, converter
 from parsers.json.member_paths import JsonPath
@@ -57,11 +57,11 @@ class MemberSpans(NamedTuple):
         if not most:
             return self.nothing
         there = valid if most == THERE else valid == THERE
-        texts = view_array(self.views[path], None if there.all() else there, self.written)
+        texts = make_view_array(self.views[path], None if there.all() else there, self.written)
         if most != IN_PYTHON:
             return texts
         rows = np.flatnonzero(valid == IN_PYTHON)
-        raw = owned_array(views_of(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))
+        raw = materialize_array(make_span_views(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))
         return replace_rows(
             texts, rows, _convert_distinct(rows.tolist(), raw, pa.string(), converter(pa.string()), reasons, name)
         )
@@ -73,10 +73,10 @@ class MemberSpans(NamedTuple):
         starts, ends = self.starts[path].copy(), self.ends[path].copy()
         kinds = _classify(self.texts, starts, ends)
         if (kinds <= SCALAR).all() and not (kinds == TEXT).any():
-            values = _cast_scalars(owned_array(views_of(starts, ends, self.texts)), type_)
+            values = _cast_scalars(materialize_array(make_span_views(starts, ends, self.texts)), type_)
             if values is not None:
                 return values
-        raw = owned_array(views_of(self.starts[path], self.ends[path], self.texts))
+        raw = materialize_array(make_span_views(self.starts[path], self.ends[path], self.texts))
         return _convert_distinct(range(len(raw)), raw, type_, converter(type_), reasons, name)
 
 
@@ -94,7 +94,7 @@ def find_members(texts: pa.Array, paths: Mapping[JsonPath, bool], odd: Bools) ->
     starts, ends = np.full(count, -1, np.int32), np.empty(count, np.int32)
     valid, views = np.zeros(count, np.uint8), np.zeros((*count, 4), np.uint32)
     longest, total = int(found.length.max(initial=0)), int(np.maximum(found.length, 0).sum())
-    room = min(total * trie.overlap, LARGEST)
+    room = min(total * trie.overlap, MAX_OFFSET)
     out = np.empty(room + _SLACK, np.uint8)
     stack = (np.zeros(longest + 2, bool), *np.zeros((3, trie.depth + 2), np.int64), np.full(len(trie.first) - 1, -1, np.int64))
     given = (starts, ends, np.uint64(views.ctypes.data), valid, np.array(list(paths.values())))
@@ -157,4 +157,4 @@ def _cast_scalars(raw: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 def coalesce(columns: Sequence[pa.Array]) -> pa.Array:
     """The first value of each row that is not null."""
-    return columns[0] if len(columns) == 1 else pc.coalesce(*map(owned_array, columns))
+    return columns[0] if len(columns) == 1 else pc.coalesce(*map(materialize_array, columns))

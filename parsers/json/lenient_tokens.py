@@ -13,7 +13,7 @@ import numpy as np
 
 from etl.columns.byte_runs import same_bytes
 from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 
 ONE = np.uint64(1)
 BLOCK = np.uint64(16)
@@ -28,7 +28,7 @@ UNKNOWN = np.int64(-1)
 _LENGTH, _FIRST, _LAST, _NODE = np.int64(131), np.int64(31), np.int64(7), np.int64(17)
 
 
-@part
+@kernel_function
 def space_end(at: Any, end: Any) -> Any:
     """Behind white space."""
     while at < end:
@@ -39,7 +39,7 @@ def space_end(at: Any, end: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def _next_mark(at: Any, end: Any) -> Any:
     """At the next quote or backslash, or at the end."""
     while at < end:
@@ -56,7 +56,7 @@ def _next_mark(at: Any, end: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def string_end(at: Any, end: Any) -> Any:
     """Behind the quote that ends the string whose first character is at ``at``."""
     while at < end:
@@ -67,7 +67,7 @@ def string_end(at: Any, end: Any) -> Any:
     return end
 
 
-@part
+@kernel_function
 def _nested_end(at: Any, end: Any) -> Any:
     """Behind the bracket that closes the one at ``at``."""
     depth = np.int64(0)
@@ -85,7 +85,7 @@ def _nested_end(at: Any, end: Any) -> Any:
     return end
 
 
-@part
+@kernel_function
 def value_end(at: Any, end: Any) -> Any:
     """Behind the value that begins at ``at``."""
     if at >= end:
@@ -103,14 +103,14 @@ def value_end(at: Any, end: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def name_end(at: Any, end: Any) -> Any:
     """Behind the quote that ends the name whose first character is at ``at``; 0 where it has an escape or no end."""
     at = _next_mark(at, end)
     return at + ONE if at < end and load_byte(at) == QUOTE else np.uint64(0)
 
 
-@part
+@kernel_function
 def has_backslash(at: Any, end: Any) -> Any:
     """Whether a span has one."""
     while at < end:
@@ -120,7 +120,7 @@ def has_backslash(at: Any, end: Any) -> Any:
     return False
 
 
-@part
+@kernel_function
 def scan_members(at: Any, length: Any, node: Any, first: Any, bounds: Any, names: Any) -> Any:
     """The number of the declared member of ``node`` whose name is the ``length`` bytes at ``at``, or `UNKNOWN`.
 
@@ -151,7 +151,7 @@ def _slot(length: int, first: int, last: int, node: int, room: int) -> int:
     return int(length * _LENGTH + first * _FIRST + last * _LAST + node * _NODE) & room - 1
 
 
-@part
+@kernel_function
 def find_member(at: Any, length: Any, node: Any, first: Any, slots: Any, bounds: Any, names: Any) -> Any:
     """As `scan_members`, at the cost of one look into ``slots``. The name stands between quotes."""
     mask = slots.shape[0] - 1

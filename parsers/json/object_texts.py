@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 
 if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools
@@ -23,7 +23,7 @@ def trim_objects(texts: pa.Array, by_arrow: bool) -> tuple[pa.Array, Bools]:
     """Texts without characters around an object, and which of them are odd: no objects, or (``by_arrow``) misread by Arrow."""
     odd = ~_has_braces(texts)
     if odd.any():
-        texts = pc.utf8_trim(owned_array(texts), SPACE)
+        texts = pc.utf8_trim(materialize_array(texts), SPACE)
         odd = ~_has_braces(texts)
     if by_arrow:
         odd |= find_misread(texts)

@@ -20,7 +20,7 @@ from etl.api import (
     parse_type,
     with_fields,
 )
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.path_error import PathError
 from parsers.json.column_reader import ColumnReader, Leaf, read_as
@@ -117,7 +117,7 @@ class Json(Parser):
             return read
 
         def parse(texts: pa.Array) -> Parsed:
-            first, others = split_objects(owned_array(texts))
+            first, others = split_objects(materialize_array(texts))
             found = read(first)
             others = others if found.failed is None else pc.if_else(found.failed, None, others)
             return found._replace(columns={**found.columns, more: others})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import json_specials, load_byte, trailing_zeros
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 from parsers.json.lenient_tokens import BACKSLASH, ONE, QUOTE
 
 WRONG = np.uint64(0)
@@ -30,7 +30,7 @@ _HEX = np.array([chr(one) in "0123456789abcdefABCDEF" for one in range(256)])
 _ESCAPED = np.array([chr(one) in '"\\/bfnrt' for one in range(256)])
 
 
-@part
+@kernel_function
 def string_end(at: Any, end: Any) -> Any:
     """Behind the string whose first character is at ``at``."""
     while end - at >= _WIDE:
@@ -49,7 +49,7 @@ def string_end(at: Any, end: Any) -> Any:
     return _short_string_end(at, end)
 
 
-@part
+@kernel_function
 def _short_string_end(at: Any, end: Any) -> Any:
     while at < end:
         byte = load_byte(at)
@@ -63,7 +63,7 @@ def _short_string_end(at: Any, end: Any) -> Any:
     return WRONG
 
 
-@part
+@kernel_function
 def escape_end(at: Any, end: Any) -> Any:
     """Behind the escape whose letter is at ``at``."""
     if at >= end:
@@ -78,7 +78,7 @@ def escape_end(at: Any, end: Any) -> Any:
     return at + np.uint64(5) if good else WRONG
 
 
-@part
+@kernel_function
 def name_end(at: Any, end: Any) -> Any:
     """Behind the name whose first character is at ``at``, and whether it is written without an escape."""
     if end - at >= _WIDE:
@@ -96,7 +96,7 @@ def name_end(at: Any, end: Any) -> Any:
     return behind, plain
 
 
-@part
+@kernel_function
 def scalar_end(at: Any, end: Any) -> Any:
     """Behind a number, a truth value or null."""
     if load_byte(at) <= _NINE:
@@ -109,12 +109,12 @@ def scalar_end(at: Any, end: Any) -> Any:
     return at + np.uint64(5) if word == _WORDS[2] and _is_byte(at + np.uint64(4), end, _SMALL_E) else WRONG
 
 
-@part
+@kernel_function
 def _is_byte(at: Any, end: Any, byte: Any) -> Any:
     return at < end and load_byte(at) == byte
 
 
-@part
+@kernel_function
 def _digits_end(at: Any, end: Any) -> Any:
     """Behind one or more digits."""
     start = at
@@ -123,7 +123,7 @@ def _digits_end(at: Any, end: Any) -> Any:
     return at if at > start else WRONG
 
 
-@part
+@kernel_function
 def _number_end(at: Any, end: Any) -> Any:
     if _is_byte(at, end, _MINUS):
         at += ONE

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import copy_block_for_json, load_byte, store_byte, trailing_zeros
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 from parsers.common.unicode_escapes import read_escape, write_utf8
 from parsers.json.lenient_tokens import BACKSLASH, BLOCK, ONE, QUOTE, SPACES
 from parsers.json.strict_tokens import WRONG
@@ -22,7 +22,7 @@ for _letter, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _PLAIN[_letter] = _meant
 
 
-@part
+@kernel_function
 def _escape(at: Any, end: Any, target: Any) -> Any:
     """Write the character of the escape whose letter is at ``at``; behind both, or 0 when it is not well formed."""
     if at >= end:
@@ -38,7 +38,7 @@ def _escape(at: Any, end: Any, target: Any) -> Any:
     return behind, write_utf8(target, code)
 
 
-@part
+@kernel_function
 def unescaped(at: Any, end: Any, target: Any) -> Any:
     """Write the characters of the string whose first is at ``at``; behind its quote (`WRONG`: it is none) and behind them.
 
@@ -67,7 +67,7 @@ def unescaped(at: Any, end: Any, target: Any) -> Any:
     return WRONG, target
 
 
-@part
+@kernel_function
 def compact(at: Any, end: Any, target: Any) -> Any:
     """Copy a value without the white space between its parts; behind the copy, or `WRONG` when it has an escape."""
     inside = False

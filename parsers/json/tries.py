@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from parsers.json.member_paths import JsonPath
 
-MOST_TRIES = 256
+MAX_TRIES = 256
 """Sets of paths whose tries a process caches."""
 
 _LEAF: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class MemberTrie(NamedTuple):
         return self[:8]
 
 
-@lru_cache(maxsize=MOST_TRIES)
+@lru_cache(maxsize=MAX_TRIES)
 def member_trie(paths: tuple[JsonPath, ...]) -> MemberTrie:
     import numpy as np
 

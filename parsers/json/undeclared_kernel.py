@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import copy_block, load_byte, store_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from parsers.json.lenient_tokens import (
     BLOCK,
     CLOSE,
@@ -29,7 +29,7 @@ _UNDECLARED = np.int64(-2)
 """Among the children of a trie, beside nodes and -1 for a leaf."""
 
 
-@part
+@kernel_function
 def _copy(target: Any, source: Any, end: Any) -> Any:
     """Copy up to ``end``; where the copy ends. 16 bytes behind it may be written."""
     while end - source >= BLOCK:
@@ -41,7 +41,7 @@ def _copy(target: Any, source: Any, end: Any) -> Any:
     return target
 
 
-@part
+@kernel_function
 def _put_comma(target: Any, kept: Any) -> Any:
     if kept == 0:
         return target
@@ -49,19 +49,19 @@ def _put_comma(target: Any, kept: Any) -> Any:
     return target + ONE
 
 
-@part
+@kernel_function
 def _put_byte(target: Any, byte: Any) -> Any:
     store_byte(target, byte)
     return target + ONE
 
 
-@part
+@kernel_function
 def _open_object(target: Any, name: Any, behind: Any) -> Any:
     """Write a name (with its quotes), a colon and the brace that opens its object."""
     return _put_byte(_put_byte(_copy(target, name, behind), COLON), OPEN)
 
 
-@part
+@kernel_function
 def _copy_row(
     at: Any, end: Any, target: Any, first: Any, bounds: Any, names: Any, children: Any, nodes: Any, kept: Any, before: Any
 ) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import any_of_three, load_byte, trailing_zeros
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from parsers.json.lenient_tokens import BLOCK, CLOSE, ONE, OPEN, OPEN_LIST, QUOTE, has_backslash, space_end, value_end
 
 MISSING, TEXT, SCALAR, NESTED, ESCAPED = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3), np.uint8(4)
@@ -61,7 +61,7 @@ _BIG_N, _BIG_I = np.uint8(0x4E), np.uint8(0x49)
 _SMALL_A, _SMALL_N = np.uint8(0x61), np.uint8(0x6E)
 
 
-@part
+@kernel_function
 def _misread_mark(at: Any, end: Any) -> Any:
     mark = CLEAN
     while at < end:

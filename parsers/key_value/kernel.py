@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_word
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from parsers.pairs.pair_buffer import KEY_ESCAPES, VALUE_ESCAPES, put_pair
-from parsers.pairs.separators import MOST_BYTES, STEP_ENDS, STEP_NONE
+from parsers.pairs.separators import MAX_BYTES, STEP_ENDS, STEP_NONE
 
 PAIR, VALUE, BLANK, QUOTE, BRACKET, ESCAPE = (np.uint8(1 << bit) for bit in range(6))
 """Kinds of a byte: the beginning of a separator of pairs or of key and value, a blank, the beginning of a quoted or
@@ -31,7 +31,7 @@ _NONE = np.uint64(0)
 _ROW, _WORD = np.uint64(256), np.uint64(4)
 _NO_STEP, _ENDS, _NO_END = np.uint32(STEP_NONE), np.uint32(STEP_ENDS), np.uint32(0)
 _BACKSLASH, _SPACE = np.uint8(0x5C), np.uint8(0x20)
-_MOST = np.uint64(MOST_BYTES)
+_MOST = np.uint64(MAX_BYTES)
 _BUDGET, _SPARE = 8, 4096
 """Bytes that may be read without result: for each byte of the text, and in addition."""
 
@@ -60,12 +60,12 @@ class PairSyntax(NamedTuple):
     fewest: int
 
 
-@part
+@kernel_function
 def _kind(syntax: Any, at: Any) -> Any:
     return load_byte(syntax.kinds + np.uint64(load_byte(at)))
 
 
-@part
+@kernel_function
 def _separator_size(steps: Any, at: Any, end: Any) -> Any:
     """Bytes of the longest separator at ``at``, 0: there is none."""
     state, place, found = np.uint64(0), at, at
@@ -81,28 +81,28 @@ def _separator_size(steps: Any, at: Any, end: Any) -> Any:
     return found - at
 
 
-@part
+@kernel_function
 def _pair_separator_size(syntax: Any, at: Any, end: Any) -> Any:
     if at < end and _kind(syntax, at) & PAIR != _ZERO:
         return _separator_size(syntax.pairs, at, end)
     return _NONE
 
 
-@part
+@kernel_function
 def _value_separator_size(syntax: Any, at: Any, end: Any) -> Any:
     if at < end and _kind(syntax, at) & VALUE != _ZERO:
         return _separator_size(syntax.values, at, end)
     return _NONE
 
 
-@part
+@kernel_function
 def _blanks_end(syntax: Any, at: Any, end: Any) -> Any:
     while at < end and _kind(syntax, at) & BLANK != _ZERO:
         at += _ONE
     return at
 
 
-@part
+@kernel_function
 def _trimmed_end(syntax: Any, begin: Any, end: Any) -> Any:
     """Where a text ends without the blanks at its end."""
     while end > begin and _kind(syntax, end - _ONE) & BLANK != _ZERO:
@@ -110,7 +110,7 @@ def _trimmed_end(syntax: Any, begin: Any, end: Any) -> Any:
     return end
 
 
-@part
+@kernel_function
 def _token_end(syntax: Any, stops: Any, at: Any, end: Any) -> Any:
     """Where the next separator of the kinds ``stops`` begins, how long it is, and whether it is of key and value."""
     stops |= ESCAPE
@@ -130,7 +130,7 @@ def _token_end(syntax: Any, stops: Any, at: Any, end: Any) -> Any:
     return end, _NONE, False
 
 
-@part
+@kernel_function
 def _closing(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     """Where the quote or bracket at ``at`` is closed (0: nowhere), whether there are escapes, and the rest of the budget."""
     opens = load_byte(at)
@@ -153,7 +153,7 @@ def _closing(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     return _NONE, False, budget
 
 
-@part
+@kernel_function
 def _quoted_key(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     """A key in quotes: where it ends (0: it is none); then as `_plain_key`, its escapes and the rest of the budget."""
     close, inside, budget = _closing(syntax, at, end, budget)
@@ -169,7 +169,7 @@ def _quoted_key(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     return _NONE, at, _NONE, False, False, budget
 
 
-@part
+@kernel_function
 def _plain_key(syntax: Any, begin: Any, end: Any) -> Any:
     """Where a key ends, where its separator begins, how long that is, and whether a value follows."""
     at, many, is_value = _token_end(syntax, PAIR | VALUE, begin, end)
@@ -188,7 +188,7 @@ def _plain_key(syntax: Any, begin: Any, end: Any) -> Any:
     return behind, at, many, is_value
 
 
-@part
+@kernel_function
 def _value(syntax: Any, begin: Any, end: Any, budget: Any) -> Any:
     """Where a value begins and ends, where the next pair begins, and whether there are escapes."""
     if syntax.lenient:
@@ -207,7 +207,7 @@ def _value(syntax: Any, begin: Any, end: Any, budget: Any) -> Any:
     return begin, _trimmed_end(syntax, begin, at), at + many, False, budget
 
 
-@part
+@kernel_function
 def _cut_row(syntax: Any, buffer: Any, at: Any, end: Any, pair: Any) -> Any:
     """Write the pairs of one text, from number ``pair`` on; the next number, how many have values, and the outcome."""
     budget, whole = np.int64(end - at) * _BUDGET + _SPARE, 0

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 from parsers.common.escapes import JSON_ESCAPES, QUOTE_ESCAPES
 from parsers.common.failures import Failures
 from parsers.key_value.kernel import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-MOST_LEVELS = 5
+MAX_LEVELS = 5
 """Levels of values inside values that are read as pairs."""
 
 _ALONE = {"flag": FLAG, "ignore": IGNORE, "reject": REJECT}
@@ -114,7 +114,7 @@ def _reasons(options: KeyValue) -> dict[int, str]:
 
 def _read_values(pairs: Pairs, cut: Callable[[Texts], Pairs]) -> Pairs:
     """The pairs; a pair whose value has pairs gives way to these. ``cut`` reads values as rows of texts."""
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         inner = cut(pairs.values)
         if not len(inner.keys.length):
             break
@@ -140,7 +140,9 @@ def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
 def _joined(keys: Texts, parents: Array, inner: Texts) -> Texts:
     """``parent.key`` for each inner key."""
     front, behind = text_column(keys, parents), text_column(inner, np.arange(len(inner.length)))
-    return Texts.of(pc.binary_join_element_wise(valid_texts(owned_array(front)), valid_texts(owned_array(behind)), "."))
+    return Texts.of(
+        pc.binary_join_element_wise(valid_texts(materialize_array(front)), valid_texts(materialize_array(behind)), ".")
+    )
 
 
 def _chosen(texts: Texts, others: Texts, order: Array) -> Texts:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 from parsers.pairs.pair_columns import Name, Pairs
 from parsers.pairs.value_columns import text_column
 
@@ -66,7 +66,7 @@ def _flat(values: Texts) -> pa.StringArray:
     import numpy as np
 
     numbers = np.where(values.length < 0, -1, np.arange(len(values.length)))
-    return valid_texts(owned_array(text_column(values, numbers)).cast(pa.string()))
+    return valid_texts(materialize_array(text_column(values, numbers)).cast(pa.string()))
 
 
 def valid_texts(texts: pa.StringArray) -> pa.StringArray:

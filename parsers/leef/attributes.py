@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from etl.columns.texts import Texts
 from parsers.common.failures import Failures
 from parsers.common.pipe_header_kernel import LINE_BREAK, READ
@@ -33,7 +33,7 @@ _MOST = np.uint64(7)
 _LOW = np.uint32(0xFF)
 
 
-@part
+@kernel_function
 def _hex_number(at: Any, end: Any) -> Any:
     """The number of 1 to 4 hexadecimal digits; 0: they are none."""
     code = np.uint32(0)
@@ -52,7 +52,7 @@ def _hex_number(at: Any, end: Any) -> Any:
     return code
 
 
-@part
+@kernel_function
 def _utf8_bytes(code: Any) -> Any:
     """The UTF-8 bytes of a character up to U+FFFF; 0 stays 0."""
     if code < np.uint32(0x80):
@@ -64,7 +64,7 @@ def _utf8_bytes(code: Any) -> Any:
     return np.uint32(0xE0) | (code >> np.uint32(12)) | (middle << np.uint32(8)) | (tail << np.uint32(16))
 
 
-@part
+@kernel_function
 def _delimiter_size(delimiter: Any) -> Any:
     """Bytes of a delimiter."""
     size = _ONE
@@ -74,7 +74,7 @@ def _delimiter_size(delimiter: Any) -> Any:
     return size
 
 
-@part
+@kernel_function
 def _one_character(at: Any, end: Any) -> Any:
     """The bytes of a text that is one character, 0 for another."""
     lead = load_byte(at)
@@ -89,7 +89,7 @@ def _one_character(at: Any, end: Any) -> Any:
     return found
 
 
-@part
+@kernel_function
 def _read_delimiter(at: Any, end: Any) -> Any:
     """The delimiter of a field: empty (a tab), one character, ``x5E``, ``0x5E``, a backslash and ``t``; 0: none."""
     if at == end:
@@ -106,7 +106,7 @@ def _read_delimiter(at: Any, end: Any) -> Any:
     return np.uint32(0)
 
 
-@part
+@kernel_function
 def _find_delimiter(at: Any, end: Any) -> Any:
     """The delimiter field at the beginning of a body: the delimiter, and where the attributes begin."""
     behind = at
@@ -118,7 +118,7 @@ def _find_delimiter(at: Any, end: Any) -> Any:
     return TAB, at
 
 
-@part
+@kernel_function
 def _is_delimiter(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
     """Whether the bytes at ``at`` are the delimiter."""
     if end < at + size:
@@ -129,7 +129,7 @@ def _is_delimiter(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
     return same
 
 
-@part
+@kernel_function
 def _attribute_end(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
     """Where an attribute ends, the address of its ``=`` (0: none), and whether a line breaks in it."""
     equals, first = _NONE, np.uint8(delimiter & _LOW)
@@ -145,7 +145,7 @@ def _attribute_end(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
     return end, equals, False
 
 
-@part
+@kernel_function
 def _put_attribute(buffer: Any, pair: Any, key: Any, key_end: Any, value: Any, value_length: Any) -> None:
     """Write a pair, its key without white space around."""
     while key < key_end and load_byte(key) <= _SPACE:
@@ -155,7 +155,7 @@ def _put_attribute(buffer: Any, pair: Any, key: Any, key_end: Any, value: Any, v
     put_pair(buffer, pair, key, key_end, value, value_length, _ZERO)
 
 
-@part
+@kernel_function
 def _cut_row(buffer: Any, at: Any, end: Any, delimiter: Any, pair: Any) -> Any:
     """Write the attributes of one event, from number ``pair`` on; the next number, and the outcome."""
     size = _delimiter_size(delimiter)

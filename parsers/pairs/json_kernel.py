@@ -8,7 +8,7 @@ import numpy as np
 
 from etl.columns.byte_runs import loads_safely
 from etl.columns.intrinsics import copy_block, copy_block_for_json, load_byte, store_byte, store_word, trailing_zeros
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _ONE, _TWO, _FOUR, _BLOCK = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(16)
 _QUOTE, _COMMA, _BACKSLASH = np.uint8(0x22), np.uint8(0x2C), np.uint8(0x5C)
@@ -23,13 +23,13 @@ _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _BLANK = np.uint8(0x20)
 
 
-@part
+@kernel_function
 def _put_byte(out: Any, byte: Any) -> Any:
     store_byte(out, byte)
     return out + _ONE
 
 
-@part
+@kernel_function
 def _put_escape(out: Any, byte: Any) -> Any:
     out = _put_byte(out, _BACKSLASH)
     if _LETTERS[byte] != np.uint8(0):
@@ -39,7 +39,7 @@ def _put_escape(out: Any, byte: Any) -> Any:
     return _put_byte(out, _DIGITS[byte & np.uint8(15)])
 
 
-@part
+@kernel_function
 def _put_escaped(out: Any, source: Any, left: Any) -> Any:
     """A text inside quotes, 16 bytes at a time up to what must be escaped."""
     while left > 0:
@@ -58,7 +58,7 @@ def _put_escaped(out: Any, source: Any, left: Any) -> Any:
     return out
 
 
-@part
+@kernel_function
 def _put_value(out: Any, source: Any, length: Any) -> Any:
     if length < 0:
         store_word(out, _WORD_TRUE)
@@ -66,7 +66,7 @@ def _put_value(out: Any, source: Any, length: Any) -> Any:
     return _put_byte(_put_escaped(_put_byte(out, _QUOTE), source, length), _QUOTE)
 
 
-@part
+@kernel_function
 def _put_list(out: Any, pair: Any, links: Any, address: Any, length: Any) -> Any:
     mark = _OPEN_LIST
     while pair >= 0:
@@ -75,7 +75,7 @@ def _put_list(out: Any, pair: Any, links: Any, address: Any, length: Any) -> Any
     return _put_byte(out, _CLOSE_LIST)
 
 
-@part
+@kernel_function
 def _put_name(out: Any, source: Any, left: Any) -> Any:
     while left > 0:
         copy_block(out, source)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.intrinsics import store_byte, store_long
-from etl.columns.kernels import part
+from etl.columns.kernels import kernel_function
 from etl.columns.texts import Texts
 from parsers.common.escapes import resolve_escapes
 from parsers.common.failures import Failures
@@ -78,7 +78,7 @@ class PairBuffer:
         return failures
 
 
-@part
+@kernel_function
 def put_pair(buffer: Any, pair: Any, key: Any, key_end: Any, value: Any, value_length: Any, escaped: Any) -> None:
     """Write a pair of `PairAddresses` as number ``pair``; a value of length -1 is a key that stands alone."""
     at = np.uint64(pair) * _EIGHT

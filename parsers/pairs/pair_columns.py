@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.columns.texts import Texts, owned_array
+from etl.columns.texts import Texts, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.text_types import Read, item_type, reader
 from parsers.pairs.value_columns import list_column, rest_column, text_column
@@ -125,7 +125,7 @@ def number_texts(texts: Texts) -> tuple[Array, Array]:
 def encode_texts(texts: Texts) -> tuple[Array, list[bytes]]:
     """The number of each text (int32), and the distinct texts by number."""
     numbers, first = number_texts(texts)
-    return numbers, owned_array(text_column(texts, first)).cast(pa.binary()).to_pylist()
+    return numbers, materialize_array(text_column(texts, first)).cast(pa.binary()).to_pylist()
 
 
 class _KeySlots:

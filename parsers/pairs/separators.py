@@ -1,6 +1,6 @@
 """Separators, as texts or as a regular expression → a small automaton that kernels run at a byte of a text.
 
-It finds the longest separator that begins there and reads at most `MOST_BYTES`, so that no text makes it slow.
+It finds the longest separator that begins there and reads at most `MAX_BYTES`, so that no text makes it slow.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.program import BYTE, MATCH, SPLIT, BeyondError, Program, compile_program
+from etl.scanner.program import BYTE, MATCH, SPLIT, Program, UnsupportedPatternError, compile_program
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node
 
-MOST_BYTES = 256
+MAX_BYTES = 256
 """Bytes of the longest separator."""
 
-MOST_STATES = 200
+MAX_STATES = 200
 """States of the automaton."""
 
 STEP_ENDS = 1 << 31
@@ -33,7 +33,7 @@ def compile_separators(texts: Sequence[str], pattern: str | None) -> list[list[i
     written = pattern if pattern is not None else "|".join(map(re.escape, texts))
     try:
         made = compile_program([parse(written, _no_name)], "beginning")
-    except BeyondError as error:
+    except UnsupportedPatternError as error:
         raise PatternError(str(error), 0) from None
     return _table(made)
 
@@ -54,8 +54,8 @@ def _table(made: Program) -> list[list[int]]:
             if then and then not in numbers:
                 numbers[then] = len(numbers)
                 waiting.append(then)
-        if len(numbers) > MOST_STATES:
-            raise PatternError(f"a separator cannot have more than {MOST_STATES} states", 0)
+        if len(numbers) > MAX_STATES:
+            raise PatternError(f"a separator cannot have more than {MAX_STATES} states", 0)
         rows.append([_written(made, numbers, then) for then in row])
     return rows
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.columns.texts import LARGEST, Texts, view_array, views_of
+from etl.columns.texts import MAX_OFFSET, Texts, make_span_views, make_view_array
 from parsers.common.failures import Failures, wrong_values
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ESCAPED_BYTES = 6
-"""Most bytes of JSON that one byte of text becomes: ``\\u001f``."""
+"""Maximum number of bytes of JSON that one byte of text becomes: ``\\u001f``."""
 
 SLACK = 64
 """Bytes behind the output that a copy in blocks may overwrite."""
@@ -32,12 +32,12 @@ def text_column(texts: Texts, picks: Array) -> pa.Array:
     from parsers.pairs.kernel import pick_views
 
     views, valid = np.empty((len(picks), 4), np.uint32), np.empty(len(picks), np.uint8)
-    size = 0 if texts.buffer is None else min(texts.buffer.size, LARGEST)
+    size = 0 if texts.buffer is None else min(texts.buffer.size, MAX_OFFSET)
     at = np.uint64(views.ctypes.data)
     nulls, outside = pick_views(picks, texts.address, texts.length, np.uint64(texts.base), np.uint64(size), at, valid)
     if outside:
         return _copied(texts, picks)
-    return view_array(views, valid if nulls else None, texts.buffer)
+    return make_view_array(views, valid if nulls else None, texts.buffer)
 
 
 def _copied(texts: Texts, picks: Array) -> pa.Array:
@@ -48,7 +48,7 @@ def _copied(texts: Texts, picks: Array) -> pa.Array:
     address, length = np.empty(len(picks), np.uint64), np.empty(len(picks), np.int64)
     pick_texts(picks, texts.address, texts.length, address, length)
     starts = np.where(length < 0, -1, 0).astype(np.int32)
-    return views_of(starts, length.astype(np.int32), Texts(address, length, None, 0, texts.owner))
+    return make_span_views(starts, length.astype(np.int32), Texts(address, length, None, 0, texts.owner))
 
 
 def list_column(
@@ -111,7 +111,7 @@ def rest_column(pairs: Pairs, assigned: AssignedPairs, literals: list[bytes], de
     )
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     total = int(offsets[-1])
-    type_, width = (pa.string(), np.int32) if total <= LARGEST else (pa.large_string(), np.int64)
+    type_, width = (pa.string(), np.int32) if total <= MAX_OFFSET else (pa.large_string(), np.int64)
     buffers = [bits, pa.py_buffer(offsets.astype(width)), pa.py_buffer(out).slice(0, total)]
     return pa.Array.from_buffers(type_, rows, buffers)
 

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 
 SETS = ("ecs-v1", "legacy")
 
-MOST_BYTES = 10_000_000
+MAX_BYTES = 10_000_000
 """A pattern file that is larger is none."""
 
 
@@ -49,9 +49,9 @@ def load_files(pattern_set: str) -> Mapping[str, Mapping[str, str]]:
 def read(path: Path) -> dict[str, str]:
     """The definitions of a file. Raises OSError, or ValueError for what is no pattern file."""
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"it has more than {MOST_BYTES} bytes")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
     return parse(data.decode("utf-8"))
 
 

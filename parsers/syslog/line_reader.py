@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import Parsed
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import Texts, owned_array, taken
+from etl.columns.texts import Texts, materialize_array, take_rows
 from etl.scanner.engines import find_invalid_utf8
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
@@ -86,7 +86,7 @@ class LineReader:
         if self._options.priority is None or texts.null_count == 0:
             return texts
         default = pc.if_else(pa.array(pattern >= 0), str(self._options.priority), None)
-        return pc.coalesce(owned_array(texts).cast(pa.string()), default)
+        return pc.coalesce(materialize_array(texts).cast(pa.string()), default)
 
     def _check_form(self, pattern: Array, captured: Mapping[str, pa.Array], failures: Failures) -> None:
         _, broken = _forms(self._options, True)
@@ -101,10 +101,10 @@ class LineReader:
 
     def _check_utf8(self, captured: Mapping[str, pa.Array], failures: Failures) -> None:
         """Structured data is UTF-8, and so is a message that begins with a byte order mark."""
-        message = owned_array(captured["message"])
+        message = materialize_array(captured["message"])
         marked = pc.starts_with(message.view(pa.binary()), BOM)
         for texts in (captured["elements"], pc.if_else(marked, message, None) if marked.true_count else None):
-            if texts is not None and (broken := find_invalid_utf8(owned_array(texts))) is not None:
+            if texts is not None and (broken := find_invalid_utf8(materialize_array(texts))) is not None:
                 failures.add(boolean_values(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
@@ -169,7 +169,7 @@ def _without_hosts(
         rows = np.flatnonzero(pc.fill_null(no_host.matches(captured["host"]), False).to_numpy(zero_copy_only=False))
         if not len(rows):
             return pattern, captured
-        again = hostless.scan(taken(texts, rows))
+        again = hostless.scan(take_rows(texts, rows))
         pattern = np.array(pattern)
         pattern[rows] = again.pattern
         more = {name: _capture(again.captures, name, len(rows)) for name in captured}
@@ -193,5 +193,5 @@ def _malformed_reasons(found: StructuredData) -> pa.StringArray:
 
 def _with_failed_lines(parsed: Parsed, texts: pa.Array) -> Parsed:
     columns = dict(parsed.columns)
-    columns["message"] = pc.if_else(parsed.failed, owned_array(texts), owned_array(columns["message"]))
+    columns["message"] = pc.if_else(parsed.failed, materialize_array(texts), materialize_array(columns["message"]))
     return Parsed(columns, parsed.failed, parsed.reasons)

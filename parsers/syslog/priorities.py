@@ -21,7 +21,7 @@ def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     import numpy as np
 
     from etl.columns.numbers import whole_numbers
-    from etl.columns.texts import view_array
+    from etl.columns.texts import make_view_array
 
     priority = whole_numbers(texts)
     bits, values = priority.buffers()
@@ -31,7 +31,7 @@ def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     facility, severity = numbers >> SEVERITY_BITS, numbers & (1 << SEVERITY_BITS) - 1
     for part, codes, names in (("facility", facility, FACILITIES), ("severity", severity, SEVERITIES)):
         columns[f"log.syslog.{part}.code"] = pa.Array.from_buffers(pa.int64(), len(codes), [bits, pa.py_buffer(codes)])
-        columns[f"log.syslog.{part}.name"] = view_array(_views(names)[codes], valid, None)
+        columns[f"log.syslog.{part}.name"] = make_view_array(_views(names)[codes], valid, None)
     return columns
 
 

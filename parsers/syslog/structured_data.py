@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import LARGEST, Texts, owned_array, taken, views_of
+from etl.columns.texts import MAX_OFFSET, Texts, make_span_views, materialize_array, take_rows
 from parsers.common.view_values import replace_rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 STRICT_NAME, LONGEST_NAME = 32, 128
-"""Most bytes of a name: in RFC 5424, and unless ``strict``."""
+"""Maximum number of bytes of a name: in RFC 5424, and unless ``strict``."""
 
 _PIECE = re.compile(rb'\[([^\s=\]"]+)|\s+([^\s=\]"]+)\s*=\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(rb'\\(["\\\]])')
@@ -60,10 +60,10 @@ class StructuredData:
         at = self.spans[:, self.paths.index(path)]
         starts = np.where(at[:, 0] < 0, -1, at[:, 0] - located.address.view(np.int64)).astype(np.int32)
         ends = np.where(starts < 0, 0, at[:, 1] - located.address.view(np.int64)).astype(np.int32)
-        views = views_of(starts, ends, located)
+        views = make_span_views(starts, ends, located)
         if not (self.escaped & (starts >= 0)).any():
             return views
-        plain = pc.replace_substring_regex(owned_array(views).view(pa.binary()), rb'\\(["\\\]])', rb"\1")
+        plain = pc.replace_substring_regex(materialize_array(views).view(pa.binary()), rb'\\(["\\\]])', rb"\1")
         return plain.view(pa.string())
 
     def rest(self) -> pa.StringArray:
@@ -86,21 +86,21 @@ class StructuredData:
         return replace_rows(rest, rows, texts.cast(rest.type))
 
     def _raw(self, rows: Array) -> list[bytes]:
-        return owned_array(taken(self.texts, rows)).cast(pa.large_binary()).to_pylist()
+        return materialize_array(take_rows(self.texts, rows)).cast(pa.large_binary()).to_pylist()
 
 
 def read_structured_data(texts: pa.Array, paths: Sequence[str], strict: bool) -> StructuredData:
     """Find declared parameters in a column of structured data, which is null in rows without any."""
     import numpy as np
 
-    from parsers.syslog.structured_data_kernel import MOST_NAMES, REPEATED, WRONG, find_parameters
+    from parsers.syslog.structured_data_kernel import MAX_NAMES, REPEATED, WRONG, find_parameters
 
     located, rows = Texts.of(texts), len(texts)
     names = [path.encode() for path in paths]
     bounds = np.cumsum([0, *map(len, names)]).astype(np.int64)
     text = np.frombuffer(b"".join(names) or b"\0", np.uint8)
     kinds, escaped = np.empty(rows, np.uint8), np.empty(rows, np.bool_)
-    spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MOST_NAMES), np.int64)
+    spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MAX_NAMES), np.int64)
     controls, stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
     most = STRICT_NAME if strict else LONGEST_NAME
     find_parameters(located.address, located.length, strict, most, text, bounds, spans, seen, kinds, escaped, controls, stops)
@@ -149,7 +149,7 @@ def _texts(out: Array, ends: Array) -> pa.Array:
     """Texts end to end, null where empty."""
     import numpy as np
 
-    type_, width = (pa.string(), np.int32) if ends[-1] <= LARGEST else (pa.large_string(), np.int64)
+    type_, width = (pa.string(), np.int32) if ends[-1] <= MAX_OFFSET else (pa.large_string(), np.int64)
     bits = np.packbits(ends[1:] != ends[:-1], bitorder="little")
     buffers = [pa.py_buffer(bits), pa.py_buffer(ends.astype(width)), pa.py_buffer(out).slice(0, int(ends[-1]))]
     return pa.Array.from_buffers(type_, len(ends) - 1, buffers)

@@ -11,12 +11,12 @@ import numpy as np
 
 from etl.columns.byte_runs import same_bytes
 from etl.columns.intrinsics import load_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 ABSENT, PLAIN, REPEATED, WRONG = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
 """Kinds of a text: null, well formed, well formed with repeated or very many names, malformed."""
 
-MOST_NAMES = 64
+MAX_NAMES = 64
 """Elements of a text, and parameters of an element, that are compared with each other; one with more counts as `REPEATED`."""
 
 _ONE = np.uint64(1)
@@ -35,13 +35,13 @@ ANY = np.int64(1 << 62)
 """More than any text has."""
 
 
-@part
+@kernel_function
 def _byte(at: Any, end: Any) -> Any:
     """The byte at a place, 0 behind the end; 0 is no part of any name, nor of the syntax."""
     return load_byte(at) if at < end else np.uint8(0)
 
 
-@part
+@kernel_function
 def name_end(at: Any, end: Any, strict: Any) -> Any:
     mask = _ENDS_STRICT_NAME if strict else _ENDS_NAME
     while at < end and not _BYTES[load_byte(at)] & mask:
@@ -49,7 +49,7 @@ def name_end(at: Any, end: Any, strict: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def spaces_end(at: Any, end: Any, most: Any) -> Any:
     while most > 0 and at < end and load_byte(at) == _SPACE:
         at += _ONE
@@ -57,14 +57,14 @@ def spaces_end(at: Any, end: Any, most: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def is_escape(at: Any, end: Any) -> Any:
     """Whether the backslash at a place is one that escapes."""
     following = _byte(at + _ONE, end)
     return following in (_QUOTE, _BACKSLASH, _CLOSE)
 
 
-@part
+@kernel_function
 def _value_end(at: Any, end: Any, strict: Any) -> Any:
     """The quote that ends a value, or where it goes wrong; whether something is escaped, and how many control characters."""
     escaped, controls = False, np.int64(0)
@@ -85,10 +85,10 @@ def _value_end(at: Any, end: Any, strict: Any) -> Any:
     return at, escaped, controls
 
 
-@part
+@kernel_function
 def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
     """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
-    if count >= MOST_NAMES:
+    if count >= MAX_NAMES:
         return True
     for place in range(count):
         if seen[1, place] == length and same_bytes(at, np.uint64(seen[0, place]), length):
@@ -97,7 +97,7 @@ def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
     return False
 
 
-@part
+@kernel_function
 def _is_text(at: Any, length: Any, texts: Any, begin: Any) -> Any:
     k = 0
     while k < length and load_byte(at + np.uint64(k)) == texts[begin + k]:
@@ -105,7 +105,7 @@ def _is_text(at: Any, length: Any, texts: Any, begin: Any) -> Any:
     return k == length
 
 
-@part
+@kernel_function
 def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
     """The parameter whose name begins at ``at``: where its name ends, its value begins and ends, and what is in that.
 
@@ -123,7 +123,7 @@ def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
     return behind, value, stop, escaped, controls
 
 
-@part
+@kernel_function
 def _put_span(
     element: Any, size: Any, name: Any, length: Any, value: Any, stop: Any, paths: Any, bounds: Any, spans: Any
 ) -> None:
@@ -136,7 +136,7 @@ def _put_span(
             spans[path, 0], spans[path, 1] = np.int64(value), np.int64(stop)
 
 
-@part
+@kernel_function
 def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: Any, spans: Any, seen: Any) -> Any:
     """The kind of one text, where it is wrong, and its escapes and control characters (see `_value_end`).
 
@@ -190,7 +190,7 @@ def find_parameters(
     """Find declared parameters, and the kind of each text.
 
     ``most`` bytes make a name at most; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
-    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MOST_NAMES].
+    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MAX_NAMES].
     ``escaped`` says whether a value has escapes, ``controls`` how many control characters are in all, ``stops`` where
     a text is wrong.
     """

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from parsers.timestamp.column_reader import instant_column
 from parsers.timestamp.formats import TimeZoneContext, unambiguous_reader
 from parsers.timestamp.instants import FIRST, LAST, SECOND
@@ -55,8 +55,8 @@ def time_reader(timezone: str, now: int, year: int | None) -> TimeReader:
         micros, good = here(texts)
         if zones.null_count < len(zones):
             rows = np.flatnonzero(boolean_values(zones.is_valid()))
-            values, fits = utc(taken(texts, rows))
-            micros[rows], good[rows] = _shift(values, fits, owned_array(taken(zones, rows)))
+            values, fits = utc(take_rows(texts, rows))
+            micros[rows], good[rows] = _shift(values, fits, materialize_array(take_rows(zones, rows)))
         present = boolean_values(texts.is_valid())
         return instant_column(micros, good), present & ~good
 
@@ -75,7 +75,7 @@ def _compile_read(context: TimeZoneContext) -> Read:
         micros, good = layouts(texts)
         rest = np.flatnonzero(boolean_values(texts.is_valid()) & ~good)
         if len(rest):
-            distinct = owned_array(taken(texts, rest)).cast(pa.string()).dictionary_encode()
+            distinct = materialize_array(take_rows(texts, rest)).cast(pa.string()).dictionary_encode()
             written, zones = _normalize(distinct.dictionary)
             values, fits = _shift(*layouts(written), zones)
             places = distinct.indices.to_numpy()

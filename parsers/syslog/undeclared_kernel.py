@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.intrinsics import load_byte, store_byte
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 from parsers.syslog.structured_data_kernel import ANY, PLAIN, is_escape, name_end, parameter, spaces_end
 
 _ONE = np.uint64(1)
@@ -18,18 +18,18 @@ _SPACE, _QUOTE, _BACKSLASH, _CLOSE = np.uint8(0x20), np.uint8(0x22), np.uint8(0x
 _OPEN_OBJECT, _CLOSE_OBJECT, _COLON, _COMMA = np.uint8(0x7B), np.uint8(0x7D), np.uint8(0x3A), np.uint8(0x2C)
 
 
-@part
+@kernel_function
 def _put_byte(target: Any, byte: Any) -> Any:
     store_byte(target, np.uint8(byte))
     return target + _ONE
 
 
-@part
+@kernel_function
 def _hex_digit(digit: Any) -> Any:
     return digit + np.uint8(0x30 if digit < 10 else 0x57)
 
 
-@part
+@kernel_function
 def _put_string(target: Any, at: Any, end: Any, has_escapes: Any) -> Any:
     """A name or value as a JSON string; values have escapes of their own."""
     target = _put_byte(target, _QUOTE)
@@ -50,7 +50,7 @@ def _put_string(target: Any, at: Any, end: Any, has_escapes: Any) -> Any:
     return _put_byte(target, _QUOTE)
 
 
-@part
+@kernel_function
 def _is_declared(value: Any, spans: Any) -> Any:
     path = 0
     while path < spans.shape[0] and spans[path, 0] != np.int64(value):
@@ -58,7 +58,7 @@ def _is_declared(value: Any, spans: Any) -> Any:
     return path < spans.shape[0]
 
 
-@part
+@kernel_function
 def _put_members(at: Any, end: Any, spans: Any, target: Any) -> Any:
     """The undeclared parameters of an element, from behind its id: where they are written to, where the element ends, and
     whether one was declared."""
@@ -77,7 +77,7 @@ def _put_members(at: Any, end: Any, spans: Any, target: Any) -> Any:
         at = stop + _ONE
 
 
-@part
+@kernel_function
 def _put_object(at: Any, end: Any, spans: Any, target: Any) -> Any:
     """The undeclared parameters of one text, written as an object of objects; where that ends (its beginning: none)."""
     begin = target

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.columns.texts import owned_array, taken
+from etl.columns.texts import materialize_array, take_rows
 from parsers.timestamp.formats import read_epoch_numbers
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def read_column(texts: pa.Array, unambiguous: Read | None, reads: Sequence[Read]
     import numpy as np
 
     if unambiguous is None:
-        return read_texts(owned_array(texts).cast(pa.string()), reads)
+        return read_texts(materialize_array(texts).cast(pa.string()), reads)
     micros, done = unambiguous(texts)
     rest = np.flatnonzero(~done)
     if len(rest) > texts.null_count:
-        found = read_texts(owned_array(taken(texts, rest)).cast(pa.string()), reads)
+        found = read_texts(materialize_array(take_rows(texts, rest)).cast(pa.string()), reads)
         done[rest] = found.is_valid().to_numpy(zero_copy_only=False)
         micros[rest] = found.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return instant_column(micros, done)

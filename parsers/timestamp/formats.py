@@ -59,7 +59,7 @@ class TimeZoneContext:
     year: int | None = None
 
 
-MOST_PROGRAMS = 256
+MAX_PROGRAMS = 256
 """Programs of patterns, or of lists of them, that a process caches: a worker opens a step in every micro-batch."""
 
 
@@ -134,13 +134,13 @@ def unambiguous_reader(formats: Sequence[str], context: TimeZoneContext) -> Read
     return layout_reader(reader, context) if reader else None
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
+@lru_cache(maxsize=MAX_PROGRAMS)
 def _unambiguous_program(patterns: tuple[str, ...]) -> TimeReader | None:
     layouts = unambiguous_layouts(_EPOCH if pattern in EPOCHS else parse_pattern(pattern) for pattern in patterns)
     return time_reader(layouts) if layouts else None
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
+@lru_cache(maxsize=MAX_PROGRAMS)
 def _program(pattern: str) -> tuple[str, TimeReader | None]:
     """A pattern's regular expression, and what reads its layouts."""
     parsed = parse_pattern(pattern)

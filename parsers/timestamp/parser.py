@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import TIMESTAMP, FieldName, Finding, Parsed, Parser, Schema, format_type, nearest, unknown_field, with_fields
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from parsers.timestamp.column_reader import is_number, read_column, read_numbers
 from parsers.timestamp.formats import (
     EPOCHS,
@@ -182,7 +182,7 @@ class Timestamp(Parser):
 
     def _reasons(self, column: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
         """A text for each failed row, null for the others."""
-        shown = pc.if_else(failed, owned_array(column), None).cast(pa.string())
+        shown = pc.if_else(failed, materialize_array(column), None).cast(pa.string())
         shown = pc.binary_join_element_wise("'", pc.utf8_slice_codeunits(shown, 0, SHOWN_CHARACTERS), "'", "")
         reasons = pc.binary_join_element_wise(shown, f" is no time in {', '.join(self.formats)}", "")
         return pc.if_else(pc.is_null(column), f"{self.field} is null", reasons)

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema, TypeName, nested_schema, parse_type
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.field_checks import check_type
@@ -26,7 +26,7 @@ from parsers.grok.compiler import compile_pattern
 from parsers.url.public_suffixes import PublicSuffixes
 from parsers.url.query_parameters import Parameters, decode_percent
 
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 
 PARTS = ("scheme", "username", "password", "domain", "port", "path", "extension", "query", "fragment")
 """Names of ECS, which are the captures of the patterns; ``password`` is a field only with ``userinfo: keep``."""
@@ -163,7 +163,7 @@ class Url(Parser):
             parts: dict[str, pa.Array] = {"original": texts, **_convert_parts(found.captures)}
             query = parts["query"]
             if self.decode:
-                parts |= {part: decode_percent(owned_array(parts[part])) for part in DECODED}
+                parts |= {part: decode_percent(materialize_array(parts[part])) for part in DECODED}
             failed = _failed_rows(texts, found.pattern, parts["port"])
             if self.userinfo == "hide":
                 parts["original"] = _hide_passwords(texts, found.captures["password"])
@@ -193,7 +193,7 @@ def _convert_parts(captures: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     from etl.columns.numbers import whole_numbers
 
     parts = {part: captures[part] for part in PARTS}
-    lower = {part: pc.utf8_lower(owned_array(captures[part])) for part in ("scheme", "domain")}
+    lower = {part: pc.utf8_lower(materialize_array(captures[part])) for part in ("scheme", "domain")}
     return parts | lower | {"port": whole_numbers(captures["port"])}
 
 
@@ -204,7 +204,7 @@ def _failed_rows(texts: pa.Array, pattern: Any, port: pa.Int64Array) -> pa.Boole
     from etl.columns.texts import Texts
 
     length = Texts.of(texts).length
-    failed = (length >= 0) & ((pattern < 0) | (length == 0) | np.asarray(pc.fill_null(pc.greater(port, MOST_PORT), False)))
+    failed = (length >= 0) & ((pattern < 0) | (length == 0) | np.asarray(pc.fill_null(pc.greater(port, MAX_PORT), False)))
     return pa.array(failed) if failed.any() else None
 
 
@@ -212,6 +212,6 @@ def _hide_passwords(texts: pa.Array, passwords: pa.Array) -> pa.Array:
     """The texts with stars for passwords; the same object where there is none, which is nearly always."""
     if passwords.null_count == len(passwords):
         return texts
-    plain = owned_array(texts)
+    plain = materialize_array(texts)
     hidden = pc.replace_substring_regex(plain, _PASSWORD, _HIDDEN, max_replacements=1)
     return pc.if_else(passwords.is_valid(), hidden, plain)

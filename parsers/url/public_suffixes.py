@@ -55,7 +55,7 @@ class PublicSuffixes:
 
     def _suffix(self, labels: list[str]) -> int:
         """Where the suffix begins: that of the longest rule, or the last label."""
-        for begin in range(max(0, len(labels) - MOST_LABELS), len(labels)):
+        for begin in range(max(0, len(labels) - MAX_LABELS), len(labels)):
             name, under = ".".join(labels[begin:]), ".".join(["*", *labels[begin + 1 :]])
             if "!" + name in self._rules:
                 return begin + 1
@@ -64,7 +64,7 @@ class PublicSuffixes:
         return len(labels) - 1
 
 
-MOST_LABELS = 10
+MAX_LABELS = 10
 """Labels of a suffix; no rule has as many."""
 
 

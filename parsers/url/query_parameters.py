@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from parsers.common.text_types import reader
 from parsers.common.view_values import replace_rows
 from parsers.decode.charsets import reader as text_reader
@@ -38,7 +38,7 @@ class Parameters:
     def columns(self, queries: pa.Array) -> dict[str, pa.Array]:
         """A column for each declared parameter, null where it is missing or does not fit, and the rest."""
         rows = len(queries)
-        pairs = _split_queries(owned_array(queries).cast(pa.string()))
+        pairs = _split_queries(materialize_array(queries).cast(pa.string()))
         columns = {field: _column(pairs, name, type_, rows) for name, (field, type_) in self._declared.items()}
         if self._rest is not None:
             columns[self._rest] = _rest(pairs, list(self._declared), rows)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import FieldName, Finding, Outcome, Parsed, Parser, Rejects, Schema, nearest
-from etl.columns.texts import filtered, owned_array, taken
+from etl.columns.texts import filter_batch, materialize_array, take_rows
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import field_conflicts
@@ -87,7 +87,7 @@ class W3c(Parser):
             directives = begins_with(texts, "#") | begins_with(texts, "\ufeff#")
             if not directives.any():
                 return run(batch)
-            events, rejects = run(filtered(batch, pa.array(~directives)))
+            events, rejects = run(filter_batch(batch, pa.array(~directives)))
             return Outcome(events, [*rejects, *self._reject_directives(batch, directives)])
 
         return without_directives
@@ -95,12 +95,12 @@ class W3c(Parser):
     def _reject_directives(self, batch: pa.RecordBatch, directives: Bools) -> Iterable[Rejects]:
         """Directives that name other fields. A loop over directives, of which a log has four at its beginning."""
         wrong = directives.copy()
-        texts = owned_array(taken(batch.column(self.field), directives.nonzero()[0])).to_pylist()
+        texts = materialize_array(take_rows(batch.column(self.field), directives.nonzero()[0])).to_pylist()
         lists = [text.removeprefix("\ufeff") for text in texts]
         wrong[directives] = [text.startswith("#Fields:") and field_list(text) not in self._lists for text in lists]
         if wrong.any() and self.on_error == "dead_letter":
             reason = f"the lines here have the values of {self._described}"
-            yield Rejects(filtered(batch, pa.array(wrong)), "w3c-other-fields", reason)
+            yield Rejects(filter_batch(batch, pa.array(wrong)), "w3c-other-fields", reason)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """One pattern over the whole column."""
@@ -141,7 +141,7 @@ class W3c(Parser):
 
     def _reasons(self, texts: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
         """How many words the failed texts have, null for the others."""
-        many = pc.count_substring_regex(pc.if_else(failed, owned_array(texts).cast(pa.string()), None), r"\S+")
+        many = pc.count_substring_regex(pc.if_else(failed, materialize_array(texts).cast(pa.string()), None), r"\S+")
         wanted = f"words, not the values of {self._described}"
         return pc.fill_null(pc.binary_join_element_wise("has", many.cast(pa.string()), wanted, " "), f"{self.field} is null")
 

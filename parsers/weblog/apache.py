@@ -22,7 +22,7 @@ _TIME_PARTS = {"msec_frac": "%3f", "usec_frac": "%6f"}
 _EPOCHS = {"sec": "epoch", "msec": "epoch_millis", "usec": "epoch_micros"}
 _UNITS = {"": "seconds", "s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 
-MOST_BETWEEN_TIMES = 3
+MAX_BETWEEN_TIMES = 3
 """Characters between two time directives that make one time together: ``%{%F %T}t.%{msec_frac}t %{%z}t``."""
 
 _PLAIN: dict[str, Value] = {
@@ -142,7 +142,7 @@ def _end_of_time(parts: list[Part | _Token], start: int) -> int:
     end = start + 1
     while end < len(parts):
         between = parts[end]
-        following = end + (isinstance(between, str) and len(between) <= MOST_BETWEEN_TIMES)
+        following = end + (isinstance(between, str) and len(between) <= MAX_BETWEEN_TIMES)
         if following >= len(parts) or not _is_time_part(parts[following]):
             break
         end = following + 1

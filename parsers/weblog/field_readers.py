@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
 from etl.columns.text_layout import boolean_values
-from etl.columns.texts import Texts, owned_array, taken
+from etl.columns.texts import Texts, materialize_array, take_rows
 from etl.scanner.scanner import Scan
 from parsers.common.view_values import dash_is_null, empty_where, replace_rows
 from parsers.timestamp.parser import Timestamp
@@ -136,7 +136,7 @@ def _unescape(texts: pa.Array) -> pa.Array:
     rows = Texts.of(texts).contains_byte(ord("\\")).nonzero()[0]
     if not len(rows):
         return texts
-    written = owned_array(taken(texts, rows)).to_pylist()
+    written = materialize_array(take_rows(texts, rows)).to_pylist()
     return replace_rows(texts, rows, pa.array([_unescape_text(text) for text in written], pa.string_view()))
 
 

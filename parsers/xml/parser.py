@@ -17,7 +17,7 @@ from parsers.common.text_types import item_reader, reader
 from parsers.xml.documents import DocumentError, Used, read_document, rest_json
 from parsers.xml.element_paths import Path, parse_path
 
-MOST_DEPTH = 500
+MAX_DEPTH = 500
 """Elements inside each other: the highest bound that ``max_depth`` takes."""
 
 
@@ -64,8 +64,8 @@ class Xml(Parser):
         default="ignore", description="Whether prefixes of names are ignored or a part of them."
     )
     rest: FieldName | None = Field(default="xml", description="Text field for the JSON of what no field took; none drops it.")
-    max_bytes: Size = Field(default=1 << 20, ge=1, description="Most bytes of a document.", examples=["64KiB"])
-    max_depth: int = Field(default=100, ge=1, le=MOST_DEPTH, description="Most elements inside each other.")
+    max_bytes: Size = Field(default=1 << 20, ge=1, description="Maximum size of a document.", examples=["64KiB"])
+    max_depth: int = Field(default=100, ge=1, le=MAX_DEPTH, description="Maximum depth of nested elements.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """The findings of every parser; bad paths, types that no text fills, names that contradict each other."""

@@ -291,6 +291,22 @@ def test_the_name_of_a_recipe_replaces_a_file(folder: Path, capsys: pytest.Captu
     assert "console" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["run", "lint", "explain", "test"])
+@pytest.mark.parametrize(
+    ("written", "near"), [("frist.yaml", "first.yaml"), ("./frist.yml", "./first.yaml"), ("frist", "first.yaml")]
+)
+def test_a_file_that_there_is_not_has_a_neighbour(
+    command: str, written: str, near: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "first.yaml").write_text("source: {type: stdin}\nsink: {type: console}\n")
+
+    assert etl(command, written) == 2
+
+    err = capsys.readouterr().err
+    assert repr(written) in err
+    assert f"did you mean '{near}'?" in err
+
+
 @pytest.mark.parametrize("command", ["run", "lint", "explain", "graph"])
 def test_a_recipe_that_there_is_not_has_a_neighbour(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl(command, "ssh-faild-logins") == 2

@@ -79,6 +79,15 @@ def test_init_for_a_file_writes_a_valid_pipeline_and_its_share_of_events(
     assert "exists already" in capsys.readouterr().err
 
 
+def test_init_warns_if_most_events_would_be_dead_letters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noise = "".join(f"{chr(0xC0 + n % 60) * (3 + n % 7)}{chr(0x400 + 7 * n % 90)}\n" for n in range(50))
+    Path("noise.log").write_text(f"{noise}+yQtJf8CoAB4AAFNXBIEAAAAA|GET / HTTP/1.1|Host:localhost\n", encoding="utf-8")
+
+    assert etl("init", "--for", "noise.log") == 0
+
+    assert "most events would be dead letters" in capsys.readouterr().err
+
+
 def test_init_takes_a_recipe_or_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("init", "ssh-failed-logins", "--for", "app.json") == 2
     assert etl("init", "--for", "lost.log") == 1

@@ -14,13 +14,13 @@ import pytest
 import etl
 from etl.columns import cache_folder
 from etl.columns.kernel_fingerprint import fingerprint
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 LIMIT = 3
 TABLE = np.arange(4, dtype=np.uint8)
 
 
-@part
+@kernel_function
 def _limited(x: Any) -> Any:
     return min(x, LIMIT) + TABLE[1]
 
@@ -55,7 +55,7 @@ def test_called_functions_and_options_are_in_the_key(monkeypatch: pytest.MonkeyP
     before = fingerprint(_sum, {"boundscheck": False})
 
     assert fingerprint(_sum, {"boundscheck": True}) != before
-    monkeypatch.setitem(globals(), "_limited", part(lambda x: min(x, LIMIT) + TABLE[2]))
+    monkeypatch.setitem(globals(), "_limited", kernel_function(lambda x: min(x, LIMIT) + TABLE[2]))
     assert fingerprint(_sum, {"boundscheck": False}) != before
 
 
@@ -85,7 +85,7 @@ def test_another_constant_is_compiled_again(cache: Path, monkeypatch: pytest.Mon
     assert kernel(_sum)(np.int64(9)) == 9 + 3 + 1
 
     monkeypatch.setitem(globals(), "LIMIT", 5)
-    monkeypatch.setitem(globals(), "_limited", part(_limited.py_func))  # type: ignore[attr-defined]
+    monkeypatch.setitem(globals(), "_limited", kernel_function(_limited.py_func))  # type: ignore[attr-defined]
 
     assert kernel(_sum)(np.int64(9)) == 9 + 5 + 1
 

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.columns import texts as module
-from etl.columns.texts import Texts, filtered, joined, owned, owned_array, text_bytes, view_array, views_of
+from etl.columns.texts import (
+    Texts,
+    concat_arrays,
+    filter_batch,
+    make_span_views,
+    make_view_array,
+    materialize,
+    materialize_array,
+    sum_text_bytes,
+)
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 LENGTHS = [0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 500]
@@ -41,8 +50,8 @@ def test_views_of_spans_equal_slices(array: pa.Array, data: st.DataObject) -> No
     spans = [(-1, 5) if text is None else sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2))) for text in raw]
     starts, ends = (np.array([span[side] for span in spans], np.int32) for side in (0, 1))
 
-    found = views_of(starts, ends, Texts.of(plain))
-    without_empty = views_of(starts, ends, Texts.of(plain), empty_is_null=True)
+    found = make_span_views(starts, ends, Texts.of(plain))
+    without_empty = make_span_views(starts, ends, Texts.of(plain), empty_is_null=True)
 
     expected = [None if text is None else text[a:b].decode() for text, (a, b) in zip(raw, spans, strict=True)]
     for views in (found, without_empty):
@@ -57,7 +66,7 @@ def test_views_of_spans_equal_slices(array: pa.Array, data: st.DataObject) -> No
 def test_owned_equals_the_cast_of_arrow(array: pa.Array) -> None:
     batch = pa.record_batch([array, pa.array(range(len(array)))], names=["a", "b"])
 
-    found = owned(batch)
+    found = materialize(batch)
 
     found.validate(full=True)
     if array.type == pa.string_view():
@@ -74,17 +83,17 @@ def test_filtered_equals_the_filter_of_arrow(array: pa.Array, data: st.DataObjec
     strings = array.cast(pa.string())
     batch = pa.record_batch([array, pa.array(range(rows))], names=["a", "b"])
 
-    found = filtered(batch, mask)
+    found = filter_batch(batch, mask)
 
     found.validate(full=True)
     assert found.schema == batch.schema
-    assert owned(found).to_pylist() == batch.set_column(0, "a", strings).filter(mask).to_pylist()
+    assert materialize(found).to_pylist() == batch.set_column(0, "a", strings).filter(mask).to_pylist()
 
 
 @settings(deadline=None)
 @given(arrays())
 def test_text_bytes_count_the_rows_of_a_slice(array: pa.Array) -> None:
-    assert text_bytes(array) == sum(len(text.encode()) for text in array.to_pylist() if text)
+    assert sum_text_bytes(array) == sum(len(text.encode()) for text in array.to_pylist() if text)
 
 
 @settings(deadline=None)
@@ -110,10 +119,10 @@ def test_a_text_that_ends_where_memory_ends(
     array = pa.Array.from_buffers(type_, 2, [None, offsets, at_the_end_of_memory(text.encode())])
 
     found = Texts.of(array)
-    views = views_of(*spans_of_all(found), found)
+    views = make_span_views(*spans_of_all(found), found)
 
     assert views.to_pylist() == [text, ""]
-    assert owned_array(views).to_pylist() == [text, ""]
+    assert materialize_array(views).to_pylist() == [text, ""]
 
 
 def test_texts_of_several_buffers_are_copied() -> None:
@@ -122,27 +131,27 @@ def test_texts_of_several_buffers_are_copied() -> None:
     assert len(array.buffers()) > 3
 
     found = Texts.of(array)
-    views = views_of(*spans_of_all(found), found, empty_is_null=True)
+    views = make_span_views(*spans_of_all(found), found, empty_is_null=True)
 
     assert views.to_pylist() == array.to_pylist()
-    assert owned_array(array).to_pylist() == array.to_pylist()
+    assert materialize_array(array).to_pylist() == array.to_pylist()
 
 
 def test_texts_beyond_the_reach_of_a_view_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     array = pa.array(["x" * 20, "y" * 30, None, ""])
-    monkeypatch.setattr(module, "LARGEST", 40)
+    monkeypatch.setattr(module, "MAX_OFFSET", 40)
 
     found = Texts.of(array)
-    views = views_of(*spans_of_all(found), found)
+    views = make_span_views(*spans_of_all(found), found)
 
     assert views.cast(pa.string()).equals(array)
 
 
 def test_strings_beyond_the_reach_of_their_offsets_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
     views = pa.array(["x" * 20, "y" * 30, None], pa.string_view())
-    monkeypatch.setattr(module, "LARGEST", 40)
+    monkeypatch.setattr(module, "MAX_OFFSET", 40)
 
-    assert owned_array(views).equals(views.cast(pa.large_string()))
+    assert materialize_array(views).equals(views.cast(pa.large_string()))
 
 
 def test_a_slice_of_a_large_column_has_its_own_base() -> None:
@@ -156,14 +165,14 @@ def test_a_slice_of_a_large_column_has_its_own_base() -> None:
 
 def test_views_keep_their_buffer_alive() -> None:
     found = Texts.of(pa.array(["a text of more than twelve bytes"] * 1000))
-    views = views_of(*spans_of_all(found), found)
+    views = make_span_views(*spans_of_all(found), found)
     del found
 
     assert set(views.to_pylist()) == {"a text of more than twelve bytes"}
 
 
 def test_views_without_a_buffer() -> None:
-    assert view_array(np.zeros((3, 4), np.uint32), np.array([1, 0, 1]), None).to_pylist() == ["", None, ""]
+    assert make_view_array(np.zeros((3, 4), np.uint32), np.array([1, 0, 1]), None).to_pylist() == ["", None, ""]
 
 
 # ── Columns behind one another ────────────────────────────────────────────────────────────────────
@@ -172,7 +181,7 @@ def test_views_without_a_buffer() -> None:
 def test_views_into_one_buffer_are_joined_without_their_texts() -> None:
     views = pa.array(["a text that is too long for its view", None, "short", "one more text of some length"], pa.string_view())
 
-    found = joined([(1, views.slice(3)), (2, None), (0, views.slice(0, 0)), (3, views.slice(0, 3))])
+    found = concat_arrays([(1, views.slice(3)), (2, None), (0, views.slice(0, 0)), (3, views.slice(0, 3))])
 
     assert found.type == pa.string_view()
     assert found.to_pylist() == [
@@ -189,12 +198,12 @@ def test_views_into_one_buffer_are_joined_without_their_texts() -> None:
 def test_views_into_several_buffers_are_joined_as_texts() -> None:
     parts = [pa.array([f"{'long ' * 5}{n}", "s"], pa.string_view()) for n in range(2)]
 
-    found = joined([(2, part) for part in parts])
+    found = concat_arrays([(2, part) for part in parts])
 
     assert found.type == pa.string()
     assert found.to_pylist() == parts[0].to_pylist() + parts[1].to_pylist()
 
 
 def test_texts_and_numbers_are_joined_with_nulls_between() -> None:
-    assert joined([(1, pa.array(["a"], pa.string_view())), (2, pa.array(["b", None]))]).to_pylist() == ["a", "b", None]
-    assert joined([(1, None), (2, pa.array([1, 2]))]).to_pylist() == [None, 1, 2]
+    assert concat_arrays([(1, pa.array(["a"], pa.string_view())), (2, pa.array(["b", None]))]).to_pylist() == ["a", "b", None]
+    assert concat_arrays([(1, None), (2, pa.array([1, 2]))]).to_pylist() == [None, 1, 2]

@@ -110,6 +110,8 @@ class Out(Sink):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         if self.path == "boom":
             raise RuntimeError("boom")
+        if self.path == "unfinished":
+            raise NotImplementedError
         return ()
 
     def targets(self) -> Iterable[str]:

@@ -244,6 +244,12 @@ def test_a_check_that_breaks_is_a_problem(tmp_path: Path) -> None:
     assert [(p.line, p.column, p.code) for p in found.problems] == [(2, 7, "check-failed")]
 
 
+def test_a_method_that_a_component_lacks_is_named(tmp_path: Path) -> None:
+    (problem,) = checked(tmp_path, "source: {type: lines, path: x}\nsink: {type: out, path: unfinished}\n").problems
+
+    assert problem.message == "the check of this component failed: its class does not define 'check'"
+
+
 def test_unions_need_types_that_go_together(tmp_path: Path) -> None:
     text = """\
 sources:

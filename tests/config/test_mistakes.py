@@ -1,6 +1,6 @@
 """Mistakes that people make in pipeline files: `mistakes/NAME.yaml`, and what lint says of it in `NAME.txt`.
 
-To write all `NAME.txt` anew: ``python tests/config/test_mistakes.py``, then read what has changed.
+`make refresh` writes all `NAME.txt` anew; then read what has changed: a new component is in the hints that list all of its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def said(case: Path) -> str:
 def test_lint_prints_the_recorded_problems(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
 
-    assert said(case) == case.with_suffix(".txt").read_text("utf-8")
+    assert said(case) == case.with_suffix(".txt").read_text("utf-8"), "where the new text is right: make refresh"
 
 
 if __name__ == "__main__":

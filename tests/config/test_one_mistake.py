@@ -15,8 +15,8 @@ from etl.config.loader import inspect
 
 CASES = int(os.environ.get("SLUICE_FUZZ", "150"))
 """Mistakes that are tried; more by ``SLUICE_FUZZ``."""
-MOST_WITH_SEVERAL = 0.02
-"""Most share of mistakes with several problems: a field or stream that is gone is missed wherever it is used."""
+MAX_SHARE_WITH_SEVERAL = 0.02
+"""Maximum share of mistakes with several problems: a field or stream that is gone is missed wherever it is used."""
 PIPELINE = Path(__file__).with_name("without_mistakes.yaml")
 
 
@@ -32,7 +32,7 @@ def test_one_mistake_gives_one_problem(tmp_path: Path, monkeypatch: pytest.Monke
         assert not [problem for problem in errors if problem.code == "check-failed"], f"{mistake.kind} at {mistake.path}"
         found[len(errors) > 1] += 1
 
-    assert found[True] <= MOST_WITH_SEVERAL * sum(found.values())
+    assert found[True] <= MAX_SHARE_WITH_SEVERAL * sum(found.values())
 
 
 def _sample() -> list[Mistake]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.expressions import compile_expression
-from etl.expressions.dictionary_columns import LEAST_ROWS, DictionaryColumns, is_worth_encoding
+from etl.expressions.dictionary_columns import MIN_ROWS, DictionaryColumns, is_worth_encoding
 
 EXPRESSIONS = [
     "array('network', 'web')",
@@ -28,7 +28,7 @@ SCHEMA = pa.schema([("a", pa.string()), ("b", pa.string()), ("flag", pa.bool_())
 def batch(data: st.DataObject) -> pa.RecordBatch:
     """Many rows of few values."""
     texts = data.draw(st.lists(st.none() | st.text("abcdxz1 5B", max_size=4), min_size=1, max_size=9))
-    random, rows = Random(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([LEAST_ROWS - 1, LEAST_ROWS, 3000]))
+    random, rows = Random(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([MIN_ROWS - 1, MIN_ROWS, 3000]))
     columns = [texts, ["one", "two", None], [True, False, None], [3, 5, None]]
     return pa.RecordBatch.from_arrays(
         [pa.array(random.choices(values, k=rows), field.type) for values, field in zip(columns, SCHEMA, strict=True)],

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import Finding
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from parsers.grok.parser import Grok
 
 MESSAGES = pa.schema([("message", pa.string())])
@@ -36,7 +36,7 @@ def test_batches_have_the_announced_types() -> None:
     parser = Grok(patterns=["%{WORD:name} %{INT:age:int} %{NUMBER:size:float}"])
     events = batch("ann 41 1.5", "bob 7 2")
 
-    found = owned(parser.open(events.schema)(events).events)
+    found = materialize(parser.open(events.schema)(events).events)
 
     assert found.schema == parser.fields(events.schema)
     assert found.to_pylist() == [{"name": "ann", "age": 41, "size": 1.5}, {"name": "bob", "age": 7, "size": 2.0}]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import TIMESTAMP
-from etl.columns.texts import owned, owned_array
+from etl.columns.texts import materialize, materialize_array
 from parsers.json.declared_members import find_members
 from parsers.json.parser import Json
 from parsers.json.tries import declared_tree, name_trie
@@ -125,7 +125,7 @@ def test_many_bad_rows_and_slices() -> None:
 def at(path: str, type_: str, *texts: str) -> list[Any]:
     """What is at a path, `BAD` where the row failed."""
     parsed = Json(fields={"f": type_}, paths={"f": path}).compile()(pa.array(texts, pa.string()))
-    assert owned_array(parsed.columns["f"]).type == Json(fields={"f": type_}).parsed().field("f").type
+    assert materialize_array(parsed.columns["f"]).type == Json(fields={"f": type_}).parsed().field("f").type
     failed = parsed.failed.to_pylist() if parsed.failed is not None else [False] * len(texts)
     return [BAD if bad else value for bad, value in zip(failed, parsed.columns["f"].to_pylist(), strict=True)]
 
@@ -160,7 +160,7 @@ def test_rest_leaves_failed_rows_alone() -> None:
 def outcome(step: Json, *texts: str) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], str]]]:
     batch = pa.RecordBatch.from_pydict({"message": list(texts), "_offset": list(range(len(texts)))})
     found = step.open(batch.schema)(batch)
-    events = owned(found.events)
+    events = materialize(found.events)
     assert step.fields(batch.schema) == events.schema
     dead = [(event, why) for r in found.rejects for event, why in zip(r.events.to_pylist(), r.reasons.to_pylist(), strict=True)]
     return events.to_pylist(), dead
@@ -247,8 +247,8 @@ def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
         alone = parse(pa.array([line]))
         failed = together.failed is not None and together.failed[row].as_py()
         assert failed == (alone.failed is not None), line
-        assert {name: owned_array(column)[row] for name, column in together.columns.items()} == {
-            name: owned_array(column)[0] for name, column in alone.columns.items()
+        assert {name: materialize_array(column)[row] for name, column in together.columns.items()} == {
+            name: materialize_array(column)[0] for name, column in alone.columns.items()
         }, line
 
 

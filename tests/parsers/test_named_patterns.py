@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 PATTERNS = list(named_patterns())
 FOLDER = Path(patterns.__file__).parent
 
-MOST_INSTRUCTIONS = 30_000
+MAX_INSTRUCTIONS = 30_000
 """Of a pattern: about 0.3 s until its first text is read."""
 
 
@@ -67,7 +67,7 @@ def test_every_definition_runs_on_the_scanner_without_remark(pattern_set: Any) -
 
     assert {name: tree for name, tree in trees.items() if isinstance(tree, Exception)} == {}
     assert {name: choose_engine(tree) for name, tree in trees.items() if choose_engine(tree) != ("scanner", None)} == {}  # type: ignore[arg-type]
-    assert {name: estimate_size(tree) for name, tree in trees.items() if estimate_size(tree) > MOST_INSTRUCTIONS} == {}  # type: ignore[arg-type]
+    assert {name: estimate_size(tree) for name, tree in trees.items() if estimate_size(tree) > MAX_INSTRUCTIONS} == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pattern_set", SETS)

@@ -35,7 +35,7 @@ from pydantic import ValidationError
 
 from etl.api import Outcome, Parser
 from etl.catalogue import installed
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 
 HERE = Path(__file__).parent
 NANOSECONDS = 1_000_000_000
@@ -90,7 +90,8 @@ def read_cases(path: Path) -> Iterator[Case]:
             yield from _document(loader, loader.get_node(), name, path.parent.name)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise CaseError(f"{name}:{line}: {error.problem}") from None
+        hint = "; put a text with ': ' in it in quotes" if "mapping values" in str(error.problem) else ""
+        raise CaseError(f"{name}:{line}: {error.problem}{hint}") from None
 
 
 def _document(loader: _Loader, node: yaml.Node, name: str, parser: str) -> Iterator[Case]:
@@ -190,8 +191,8 @@ def _open(step: Parser, schema: pa.Schema, case: Case) -> Callable[[pa.RecordBat
 
 def _outcomes(step: Parser, outcome: Outcome, batch: pa.RecordBatch) -> list[Any]:
     """For each line its fields, its reject, or None when it is dropped."""
-    events, rejects = owned(outcome.events), outcome.rejects
-    assert events.schema == step.fields(owned(batch).schema), "events have other fields than the parser announces"
+    events, rejects = materialize(outcome.events), outcome.rejects
+    assert events.schema == step.fields(materialize(batch).schema), "events have other fields than the parser announces"
     found: list[Any] = [None] * batch.num_rows
     columns = {name: _values(events.column(name)) for name in step.parsed().names}
     for row, offset in enumerate(events.column("_offset").to_pylist()):
@@ -265,6 +266,7 @@ GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a versi
     ("text", "message"),
     [
         ("lines: [", "x.yaml:1: "),
+        ("lines:\n  - line: a: b", "x.yaml:2: mapping values are not allowed here; put a text with ': ' in it in quotes"),
         ("options: {}", "x.yaml:1: a case has a list of 'lines'"),
         ("- a", "x.yaml:1: expected a mapping with lines, now, options"),
         ("option: {}\nlines: []", "x.yaml:1: 'option' is unknown; keys are lines, now, options"),
@@ -301,4 +303,5 @@ def test_values_of_other_types_differ() -> None:
 def test_every_parser_has_cases() -> None:
     parsers = {name for name, component in installed().families["step"].items() if issubclass(component, Parser)}
 
-    assert parsers - {path.parent.name for path in HERE.glob("*/*.yaml")} == {"geoip"}  # whose tests make their databases
+    without = parsers - {path.parent.name for path in HERE.glob("*/*.yaml")}
+    assert without == {"geoip"}, "a case is a file tests/parsers/NAME/CASE.yaml"  # the tests of geoip make their databases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from parsers.regex import Regex
 
 
@@ -25,7 +25,7 @@ def test_a_timeout_in_a_column_of_views_is_a_dead_letter() -> None:
 
     outcome = parser.open(events.schema)(events)
 
-    assert {(reject.code, owned(reject.events).column("message")[0].as_py()[0]) for reject in outcome.rejects} == {
+    assert {(reject.code, materialize(reject.events).column("message")[0].as_py()[0]) for reject in outcome.rejects} == {
         ("regex-timeout", "a"),
         ("regex-failed", "b"),
     }

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.scanner.learning import Learner, MatchArrays
 from parsers.url.parser import Url
 from parsers.url.public_suffixes import PublicSuffixes
@@ -22,7 +22,7 @@ from parsers.url.public_suffixes import PublicSuffixes
 def run(step: Url, *texts: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     batch = pa.RecordBatch.from_pydict({step.field: pa.array(texts, pa.string())})
     events, rejects = step.open(batch.schema)(batch)
-    events = owned(events)
+    events = materialize(events)
     assert events.schema == step.fields(batch.schema)
     assert events.num_rows + sum(reject.events.num_rows for reject in rejects) == len(texts)
     return events.to_pylist(), [reject.reasons for reject in rejects]

@@ -13,8 +13,8 @@ from etl.rules.correlation.bucket import Bucket
 from etl.rules.correlation.columns import unpack_rows
 from etl.rules.correlation.encoding import escape, escape_column, join_columns, join_name, pack, split_name, unescape, unpack
 from etl.rules.correlation.families import Family
-from etl.rules.correlation.model import Combination, Correlation, RulePresent, Threshold
-from etl.rules.correlation.reader import MOST_EVENTS, SECOND
+from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
+from etl.rules.correlation.reader import MAX_EVENTS, SECOND
 from etl.rules.correlation.windows import Alert, Event, WindowState, advance
 
 Row = tuple[str, Event]
@@ -117,9 +117,9 @@ def test_a_group_below_its_threshold_keeps_few_events() -> None:
 def test_the_events_of_a_group_are_bounded() -> None:
     one, bucket = counted("value_count", Threshold("gte", 3)), Bucket()
 
-    advanced(bucket, one, [("x", event(n / 5000, n, value="y")) for n in range(MOST_EVENTS + 5)])
+    advanced(bucket, one, [("x", event(n / 5000, n, value="y")) for n in range(MAX_EVENTS + 5)])
 
-    assert bucket.rows.num_rows == MOST_EVENTS
+    assert bucket.rows.num_rows == MAX_EVENTS
 
 
 def test_state_of_removed_or_regrouped_correlations_is_removed() -> None:
@@ -161,10 +161,12 @@ CONDITIONS = st.sampled_from(
         counted("temporal", Threshold("gte", 2), ("a", "b", "c")),
         counted(
             "temporal",
-            Combination("or", (RulePresent("b"), Combination("and", (RulePresent("a"), RulePresent("c"))))),
+            BooleanExpression("or", (RulePresent("b"), BooleanExpression("and", (RulePresent("a"), RulePresent("c"))))),
             ("a", "b", "c"),
         ),
-        counted("temporal", Combination("and", (RulePresent("a"), Combination("not", (RulePresent("b"),)))), ("a", "b")),
+        counted(
+            "temporal", BooleanExpression("and", (RulePresent("a"), BooleanExpression("not", (RulePresent("b"),)))), ("a", "b")
+        ),
         counted("temporal_ordered", Threshold("gte", 3), ("a", "a", "b")),
     ]
 )

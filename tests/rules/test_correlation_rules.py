@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from etl.rules.correlation.compiled import compile_correlations
 from etl.rules.correlation.families import drop_silent_rules, find_families
-from etl.rules.correlation.model import Combination, Correlation, RulePresent, Threshold
-from etl.rules.correlation.reader import MOST_EVENTS, SECOND
+from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
+from etl.rules.correlation.reader import MAX_EVENTS, SECOND
 from etl.rules.correlation.windows import Alert, Event, WindowState, advance, next_deadline
 from etl.rules.reader import read_rules
 from etl.rules.report import report_lines
@@ -72,7 +72,9 @@ def test_temporal_rules_may_leave_the_condition_out_or_give_an_expression(tmp_pa
     first, second = read(tmp_path, all_of, expression).correlations
 
     assert first.condition == Threshold("gte", 2)
-    assert second.condition == Combination("and", (RulePresent(second.rules[0]), Combination("not", (RulePresent("success"),))))
+    assert second.condition == BooleanExpression(
+        "and", (RulePresent(second.rules[0]), BooleanExpression("not", (RulePresent("success"),)))
+    )
     assert (first.is_monotonic, second.is_monotonic) == (True, False)
 
 
@@ -85,7 +87,7 @@ def test_temporal_rules_may_leave_the_condition_out_or_give_an_expression(tmp_pa
         ({"timespan": "soon"}, "Timespan 'soon' is invalid"),
         ({"type": "value_count"}, "without field reference"),
         ({"type": "often"}, "'often' is no valid Sigma correlation type"),
-        ({"condition": "{gte: 20000}"}, f"no more than {MOST_EVENTS:,} of a group are remembered"),
+        ({"condition": "{gte: 20000}"}, f"no more than {MAX_EVENTS:,} of a group are remembered"),
         ({"condition": ""}, "without condition"),
         ({"type": "temporal_ordered", "rules": "[failed, success]", "condition": "{gte: 1}"}, "asks for all of its 2 rules"),
         ({"type": "temporal_ordered", "rules": "", "condition": "failed or success"}, "'and' alone"),
@@ -225,11 +227,11 @@ def test_events_that_can_no_longer_matter_are_removed() -> None:
 def test_events_are_bounded_and_the_latest_of_each_value_stays_longest() -> None:
     one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), WindowState()
 
-    advance(one, memory, [event(0, 0, value="x"), *(event(1 + n, n, value="y") for n in range(MOST_EVENTS + 5))], 0)
+    advance(one, memory, [event(0, 0, value="x"), *(event(1 + n, n, value="y") for n in range(MAX_EVENTS + 5))], 0)
 
-    assert len(memory.events) == MOST_EVENTS
+    assert len(memory.events) == MAX_EVENTS
     assert memory.events[0].value == "x"
-    assert len(advance(one, memory, [event(MOST_EVENTS + 9, 0, value="z")], 0)) == 1
+    assert len(advance(one, memory, [event(MAX_EVENTS + 9, 0, value="z")], 0)) == 1
 
 
 @pytest.mark.parametrize(("condition", "alerts"), [(Threshold("lt", 3), [(20, 21, 2)]), (Threshold("eq", 3), [(0, 9, 3)])])
@@ -244,7 +246,7 @@ def test_conditions_that_events_can_undo_wait_for_the_windows_end(condition: Thr
 
 def test_a_window_without_a_rule() -> None:
     one, memory = (
-        counted("temporal", Combination("and", (RulePresent("a"), Combination("not", (RulePresent("b"),))))),
+        counted("temporal", BooleanExpression("and", (RulePresent("a"), BooleanExpression("not", (RulePresent("b"),))))),
         WindowState(),
     )
 
@@ -292,7 +294,7 @@ CONDITIONS = st.sampled_from(
         counted("temporal", Threshold("gte", 2), rules=("a", "b", "c")),
         counted(
             "temporal",
-            Combination("or", (RulePresent("b"), Combination("and", (RulePresent("a"), RulePresent("c"))))),
+            BooleanExpression("or", (RulePresent("b"), BooleanExpression("and", (RulePresent("a"), RulePresent("c"))))),
             rules=("a", "b", "c"),
         ),
         counted("temporal_ordered", Threshold("gte", 2), rules=("a", "c")),

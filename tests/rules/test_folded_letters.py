@@ -61,7 +61,7 @@ def test_an_expression_matches_the_same_with_and_without_its_literals(pattern: s
     assert known
     assert (
         found(Leaf(Pattern("a", pattern, known)), texts)
-        == regexes.compile_test(pattern, automata=False)(pa.array(texts)).to_pylist()
+        == regexes.compile_matcher(pattern, automata=False)(pa.array(texts)).to_pylist()
     )
 
 
@@ -72,7 +72,7 @@ def test_the_engines_treat_the_letters_as_equal(pattern: str) -> None:
     folded = [n for n, letter in enumerate(text) if letter in "sk"]
     others = ["".join(ALIKE[one][2] if n == place else one for n, one in enumerate(text)) for place in folded]
 
-    assert all(regexes.compile_test(pattern, automata=False)(pa.array(others)).to_pylist()) == (
+    assert all(regexes.compile_matcher(pattern, automata=False)(pa.array(others)).to_pylist()) == (
         "(?i" in pattern and not pattern.startswith("kiss")
     )
 

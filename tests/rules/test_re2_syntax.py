@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from etl.columns.texts import Texts
 from etl.rules.search.re2_syntax import compile_automaton
 from etl.rules.search.regex_literals import min_length
-from etl.rules.search.regex_search import AutomatonTest
-from etl.rules.search.regex_search import compile_test as compile_finder
+from etl.rules.search.regex_search import AutomatonMatcher
+from etl.rules.search.regex_search import compile_matcher as compile_matcher
 from etl.scanner.scanner import Scanner
 
 PARTS = [
@@ -106,7 +106,7 @@ def test_an_expression_with_many_repeats(pattern: str) -> None:
     texts = ["", "-k abc -p", "a" * 19, "a" * 20, "x" * 30, "a" + "b" * 64 + "z", "a" + "b" * 65 + "z", "é" * 20]
 
     # when
-    found = compile_finder(pattern, automata=True)(pa.array(texts, pa.string()))
+    found = compile_matcher(pattern, automata=True)(pa.array(texts, pa.string()))
 
     # then
     assert found.to_pylist() == by_re2(pattern, texts)
@@ -136,11 +136,11 @@ def test_least_lengths() -> None:
 def test_chosen_texts_are_tested_as_a_column_is(pattern: str) -> None:
     # given
     texts = pa.array(["-W ab cd x", None, "aaaa" * 4 + "b", "x\n" + "b" * 16, "b" * 17, "Cc" * 9, "", "-w ab cd x"])
-    test, rows = compile_finder(pattern, automata=True), np.array([7, 0, 2, 3, 4, 5, 6])
-    assert isinstance(test, AutomatonTest)
+    test, rows = compile_matcher(pattern, automata=True), np.array([7, 0, 2, 3, 4, 5, 6])
+    assert isinstance(test, AutomatonMatcher)
 
     # when
-    found = test.test_rows(Texts.of(texts), rows)
+    found = test.match_rows(Texts.of(texts), rows)
 
     # then
     assert found.tolist() == pc.match_substring_regex(texts.take(pa.array(rows)), pattern).to_pylist()

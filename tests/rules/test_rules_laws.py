@@ -175,13 +175,13 @@ def test_every_optimization_gives_the_naive_matches(
 def planned_at_once(most_looked: float) -> Iterator[None]:
     """No text is remembered, and whatever is no witness is left out of scans from the second batch on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_cache, "LEAST_VALUES", 0)
+        patch.setattr(text_cache, "MIN_VALUES", 0)
         patch.setattr(text_cache, "MOSTLY_NEW", -1)
         patch.setattr(program, "FIRST_CHOSEN", 1)
         patch.setattr(deferred_literals, "FIRST_PLANNED", 1)
         patch.setattr(deferred_literals, "SPARE", 100)
         patch.setattr(deferred_literals, "COMMON", -1)
-        patch.setattr(deferred_literals, "MOST_SEARCHES", most_looked)
+        patch.setattr(deferred_literals, "MAX_SEARCHES", most_looked)
         yield
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from etl.rules.engine import text_cache
-from etl.rules.engine.text_cache import LEAST_VALUES, Hits, TextCache
+from etl.rules.engine.text_cache import MIN_VALUES, Hits, TextCache
 
 WORDS = ["a", "bb", "ccc", "", "dddd", "é" * 5, "x" * 30, "y" * 31]
 
@@ -55,8 +55,8 @@ def test_a_text_is_evaluated_once() -> None:
 @pytest.mark.parametrize(("texts", "size"), [(4, 1000), (1000, 64), (8, 1000), (3, 33)])
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, texts: int, size: int) -> None:
     # given
-    monkeypatch.setattr(text_cache, "MOST_TEXTS", texts)
-    monkeypatch.setattr(text_cache, "MOST_BYTES", size)
+    monkeypatch.setattr(text_cache, "MAX_TEXTS", texts)
+    monkeypatch.setattr(text_cache, "MAX_BYTES", size)
     memory, look, chance = TextCache(), Counting(), random.Random(texts)
 
     for _ in range(60):
@@ -75,11 +75,11 @@ def test_the_cache_pauses_when_texts_do_not_repeat() -> None:
 
     # when
     for number in range(5):
-        held(memory, [f"{number} {n}" for n in range(LEAST_VALUES)], look)
+        held(memory, [f"{number} {n}" for n in range(MIN_VALUES)], look)
     held(memory, ["same"] * 50, look)
 
     # then
-    assert look.looked == 5 * LEAST_VALUES + 50
+    assert look.looked == 5 * MIN_VALUES + 50
 
 
 def test_pauses_grow_while_texts_do_not_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_pauses_grow_while_texts_do_not_repeat(monkeypatch: pytest.MonkeyPatch) 
 
     # when
     for batch in range(600):
-        held(memory, [f"{batch} {n}" for n in range(LEAST_VALUES)], look)
+        held(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
 
     # then
     assert tried == [0, 17, 50, 115, 244, 501]
@@ -99,13 +99,13 @@ def test_texts_that_begin_to_repeat_are_cached() -> None:
     # given
     memory, look = TextCache(), Counting()
     for batch in range(20):
-        held(memory, [f"{batch} {n}" for n in range(LEAST_VALUES)], look)
+        held(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
 
     # when
     for _ in range(100):
-        found = held(memory, ["same"] * LEAST_VALUES, look)
+        found = held(memory, ["same"] * MIN_VALUES, look)
     before = look.looked
-    again = held(memory, ["same"] * LEAST_VALUES, look)
+    again = held(memory, ["same"] * MIN_VALUES, look)
 
     # then
     assert look.looked == before
@@ -118,8 +118,8 @@ def test_a_small_batch_of_new_texts_starts_no_pause() -> None:
 
     # when
     for number in range(5):
-        held(memory, [f"{number} {n}" for n in range(LEAST_VALUES - 1)], look)
+        held(memory, [f"{number} {n}" for n in range(MIN_VALUES - 1)], look)
     held(memory, ["same"] * 50, look)
 
     # then
-    assert look.looked == 5 * (LEAST_VALUES - 1) + 1
+    assert look.looked == 5 * (MIN_VALUES - 1) + 1

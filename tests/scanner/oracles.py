@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import regex
 
-from etl.columns.texts import Texts, view_array
+from etl.columns.texts import Texts, make_view_array
 from etl.scanner.learning import MatchArrays
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scan
@@ -82,7 +82,7 @@ def array_of_bytes(several: Sequence[bytes | None], type_: pa.DataType) -> pa.Ar
 def listed(found: MatchArrays, names: Sequence[str], texts: Texts) -> list[tuple[int, dict[str, bytes]]]:
     """For each text, the pattern and the captures that are not null."""
     columns = [
-        view_array(views, valid, texts.buffer).cast(pa.string()).view(pa.binary()).to_pylist()
+        make_view_array(views, valid, texts.buffer).cast(pa.string()).view(pa.binary()).to_pylist()
         for views, valid in zip(found.views, found.valid, strict=True)
     ]
     rows = zip(*columns, strict=True) if columns else [()] * len(found.pattern)

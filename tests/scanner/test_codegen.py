@@ -217,7 +217,7 @@ def test_texts_beyond_the_learned_states_are_unknown() -> None:
 
 def test_large_tables_stay_tables(at_once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frozen = learned(begun(PATTERN), [LINE])
-    many = replace(frozen, finals=np.zeros(compiler_process.MOST_STATES + 1, np.int32))
+    many = replace(frozen, finals=np.zeros(compiler_process.MAX_STATES + 1, np.int32))
     save(at_once / "large.tables", many)
 
     monkeypatch.setattr(sys, "argv", ["compiler_process", str(at_once / "large")])

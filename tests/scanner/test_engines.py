@@ -112,7 +112,7 @@ def test_runs_of_any_character_pass_over_bytes_that_are_no_utf8_in_every_engine(
     """Which engine reads a text depends on the time spent on training, so all must give the same result."""
     monkeypatch.setattr(stages, "_learner", Learner)
     if not learns:
-        monkeypatch.setattr(learning, "MOST_STATES", 0)
+        monkeypatch.setattr(learning, "MAX_STATES", 0)
     texts = array_of_bytes([b"<1> a\xff(", b"<1> a(", None], pa.string())
 
     found = Scanner([tree(pattern)]).scan(texts)

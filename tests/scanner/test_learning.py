@@ -50,7 +50,7 @@ def stuck(*_: object) -> bool:
 
 
 def test_states_are_bounded_within_a_text(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "MOST_STATES", 50)
+    monkeypatch.setattr(learning, "MAX_STATES", 50)
     explosive = learner("(?:a|b)*a(?:a|b){9}c", "beginning")
 
     spans = scanned(explosive, ["".join(Random(1).choices("ab", k=2000))])
@@ -119,7 +119,7 @@ def test_it_gives_up_when_most_texts_are_left_to_others(own_cache: Path, monkeyp
 
 def test_only_the_beginning_of_a_long_text_is_used_for_training(own_cache: Path) -> None:
     of = learner("(?P<x>a+)(?P<y>b+)(?P<z>c+)", "beginning")
-    size = learning.MOST_BYTES
+    size = learning.MAX_BYTES
 
     left = scanned(of, ["a" * size + "bc"])
     found = scanned(of, ["abc", "a" * size + "bc"])

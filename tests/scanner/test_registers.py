@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.scanner.program import BeyondError
-from etl.scanner.registers import HERE, MOST_REGISTERS, SPARE, Move, Registers
+from etl.scanner.program import UnsupportedPatternError
+from etl.scanner.registers import HERE, MAX_REGISTERS, SPARE, Move, Registers
 
 register = st.integers(0, 7)
 moves = st.dictionaries(register, st.one_of(register, st.just(HERE))).map(lambda found: list(found.items()))
@@ -57,5 +57,5 @@ def test_values_keep_their_registers(values: list[int], kept: list[int]) -> None
 
 
 def test_registers_run_out() -> None:
-    with pytest.raises(BeyondError, match="registers"):
-        Registers().allocate([*range(MOST_REGISTERS), HERE])
+    with pytest.raises(UnsupportedPatternError, match="registers"):
+        Registers().allocate([*range(MAX_REGISTERS), HERE])

@@ -184,7 +184,7 @@ def test_a_long_look_ahead_at_the_end_of_an_atomic_group_goes_to_another_engine(
 
 def test_a_program_that_is_too_large_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = Learner([tree("(?:abc){2,9}d")], "anywhere")
-    monkeypatch.setattr("etl.scanner.program.MOST_INSTRUCTIONS", 10)
+    monkeypatch.setattr("etl.scanner.program.MAX_INSTRUCTIONS", 10)
     texts = Texts.of(pa.array(["abcabcd"]))
     assert learner.scan(texts).pattern.tolist() == [UNKNOWN]
     monkeypatch.undo()

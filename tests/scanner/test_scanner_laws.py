@@ -247,7 +247,7 @@ def test_the_order_of_learning_changes_nothing(where: Any, several: list[str], c
             assert (wanted is None and pattern < 0) or wanted == (pattern, mine), (several, text)
 
 
-@pytest.mark.parametrize("budget", [("MOST_STATES", 2), ("FIRST_SECONDS", -1e9), ("GIVE_UP_AFTER", 0), ("MOST_BYTES", 2)])
+@pytest.mark.parametrize("budget", [("MAX_STATES", 2), ("FIRST_SECONDS", -1e9), ("GIVE_UP_AFTER", 0), ("MAX_BYTES", 2)])
 @settings(law, max_examples=-(-law.max_examples // 4))
 @given(st.lists(patterns, min_size=1, max_size=2), several_texts)
 def test_small_budgets_change_nothing(budget: tuple[str, float], several: list[str], column: list[str]) -> None:
@@ -274,7 +274,7 @@ def test_a_budget_of_nothing_changes_nothing_of_invalid_utf8(pattern: str, sever
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learning, "FIRST_SECONDS", 60.0)
         learned = raw_rows(scanner_of(pattern), column)
-        patch.setattr(learning, "MOST_STATES", 0)
+        patch.setattr(learning, "MAX_STATES", 0)
         _learner.cache_clear()
         found = raw_rows(scanner, column)
     _learner.cache_clear()

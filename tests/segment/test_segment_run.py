@@ -29,7 +29,7 @@ from etl.api import (
     with_fields,
 )
 from etl.columns import texts
-from etl.columns.texts import filtered, owned_array
+from etl.columns.texts import filter_batch, materialize_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
@@ -449,8 +449,8 @@ class Look(ArrowStep):
         def run(batch: pa.RecordBatch) -> Outcome:
             SEEN.append((self.type, batch.column("message").type))
             bad = pa.array([text.startswith("!") for text in batch.column("message").to_pylist()])
-            rejects = (Rejects(filtered(batch, bad), "bang", "begins with a bang"),) if bad.true_count else ()
-            return Outcome(filtered(batch, pc.invert(bad)), rejects)
+            rejects = (Rejects(filter_batch(batch, bad), "bang", "begins with a bang"),) if bad.true_count else ()
+            return Outcome(filter_batch(batch, pc.invert(bad)), rejects)
 
         return run
 
@@ -511,7 +511,7 @@ def test_each_sink_gets_the_kind_of_texts_that_it_takes(tmp_path: Path) -> None:
 
 def test_views_are_converted_to_strings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[pa.Array] = []
-    monkeypatch.setattr(texts, "owned_array", lambda array: made.append(array) or owned_array(array))
+    monkeypatch.setattr(texts, "materialize_array", lambda array: made.append(array) or materialize_array(array))
     below = tuple(Branch((node(Look(), LINES),), LINES, (name,)) for name in ("low", "high"))
 
     run_lines(Branch((), LINES, ("out", "views"), below), tmp_path, views("a", "b"))

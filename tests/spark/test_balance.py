@@ -230,6 +230,15 @@ def test_each_event_is_delivered_once_after_a_damaged_commit_before_an_interrupt
     assert [row["message"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two", "three"]
 
 
+@pytest.mark.parametrize("folder", ["there", "there/below"])
+def test_the_error_for_a_state_folder_where_a_file_is_names_the_file(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "there"
+    file.touch()
+
+    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path / folder}: {file} is a file; choose another"):
+        StateFolder(tmp_path / folder).prepare()
+
+
 def test_the_error_for_a_state_folder_that_cannot_be_locked_names_it(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
 

@@ -137,6 +137,23 @@ def test_an_earlier_version_of_a_table_is_enough(tmp_path: Path) -> None:
     assert messages == ["warning"]
 
 
+@pytest.mark.slow
+def test_an_earlier_version_that_cannot_be_used_is_not_enough(tmp_path: Path) -> None:
+    path = tmp_path / "intel.csv"
+    path.write_text("ip,kind\na,old\n")
+    one = request_for(path)
+    with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: None):
+        path.unlink()
+    (file,) = (tmp_path / one.id).glob("*.table")
+    file.write_bytes(file.read_bytes().replace(b"sluice-table 5", b"sluice-table 4", 1))
+
+    with (
+        pytest.raises(EtlError, match=r"table 'intel': .*intel\.csv: there is no such file"),
+        refreshed_tables({one.id: one}, tmp_path, False, print),
+    ):
+        raise AssertionError("the run started")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_run_looks_up_values(engine: Engine) -> None:

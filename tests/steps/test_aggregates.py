@@ -8,6 +8,7 @@ import pytest
 from etl.api import TIMESTAMP
 from etl.steps.aggregate_functions import FUNCTIONS
 from etl.steps.aggregates import check_aggregate
+from etl.steps.window import Window
 
 SCHEMA = pa.schema(
     [
@@ -121,3 +122,7 @@ def test_every_kind_is_written_as_its_form_says() -> None:
     found = {one.form: check_aggregate(one.form, fields).findings for one in FUNCTIONS.values()}
 
     assert found == dict.fromkeys(found, ())
+
+
+def test_the_page_of_window_lists_every_aggregate() -> None:
+    assert [one.form for one in FUNCTIONS.values() if f"`{one.form}`" not in (Window.__doc__ or "")] == []

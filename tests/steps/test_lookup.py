@@ -12,7 +12,8 @@ import pytest
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import OFFSET, ComponentError, Counting, Outcome, visible
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.table_store import LiveTable, refresh
+from etl.tables.section_file import SectionFile
+from etl.tables.table_store import LiveTable, has_usable_version, refresh
 
 INTEL = [
     {"ip": "192.0.2.7", "category": "scan", "score": 90},
@@ -132,9 +133,17 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"), [(lambda data: data[:-200], "is incomplete"), (lambda data: data.replace(b'{"', b"{}", 1), "damaged")]
+    ("damage", "said"),
+    [
+        (lambda data: data[:-200], "is incomplete: remove it"),
+        (lambda data: data.replace(b'{"', b"{}", 1), "is damaged: remove it"),
+        (lambda data: data.replace(b"sluice-table 5", b"sluice-table 4", 1), "is a table file of another format: remove it"),
+        (lambda data: b"PAR1" + data, "is no table file: remove it"),
+    ],
 )
-def test_a_file_that_was_cut_is_built_again(tmp_path: Path, damage: Callable[[bytes], bytes], said: str) -> None:
+def test_a_file_that_is_damaged_or_of_another_format_is_built_again(
+    tmp_path: Path, damage: Callable[[bytes], bytes], said: str
+) -> None:
     (wanted,) = tables_of([step()]).values()
     made, _ = refresh(wanted, tmp_path)
     file = tmp_path / wanted.id / made.file
@@ -147,6 +156,24 @@ def test_a_file_that_was_cut_is_built_again(tmp_path: Path, damage: Callable[[by
     assert new
     assert again.file != made.file
     assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["192.0.2.7"])]).tolist() != [-1]
+
+
+def test_a_file_in_which_a_byte_was_changed_is_built_again(tmp_path: Path) -> None:
+    patterns = step(table([{"ip": "%.exe%", "score": 1}, {"ip": "C:%", "score": 2}]), match="like", add={"score": "score"})
+    (wanted,) = tables_of([patterns]).values()
+    made, _ = refresh(wanted, tmp_path)
+    file = tmp_path / wanted.id / made.file
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b".exe")] ^= 1
+    file.write_bytes(data)
+
+    with pytest.raises(ComponentError, match=r"is damaged: the checksum of 'bytes.data' does not fit: remove it, and the next"):
+        SectionFile(file).verify()
+    usable = has_usable_version(tmp_path / wanted.id)
+    _, new = refresh(wanted, tmp_path)
+
+    assert (usable, new, has_usable_version(tmp_path / wanted.id)) == (False, True, True)
+    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["a.exe", "C:", "x"])]).tolist() == [0, 1, -1]
 
 
 def test_ranges_hold_values() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import OFFSET, Finding, Outcome, parse_type, visible
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 from etl.steps.unnest import Unnest
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def unnested(batch: pa.RecordBatch, **options: Any) -> Outcome:
     step = pickle.loads(pickle.dumps(Unnest(**{"field": "records", **options})))
     assert not list(step.check(incoming))
     outcome: Outcome = step.open(incoming)(batch)
-    assert owned(outcome.events).schema == step.fields(incoming)
+    assert materialize(outcome.events).schema == step.fields(incoming)
     return outcome
 
 
 def column(outcome: Outcome, name: str) -> list[Any]:
-    found: list[Any] = owned(outcome.events).column(name).to_pylist()
+    found: list[Any] = materialize(outcome.events).column(name).to_pylist()
     return found
 
 

@@ -17,7 +17,7 @@ import pytest
 from state.lane import Lane
 
 from etl.api import TIMESTAMP, Schema
-from etl.expressions import quoted
+from etl.expressions import quote_name
 from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
 
@@ -95,7 +95,7 @@ def _spark_stream(spark: SparkSession, tmp_path: Path) -> Stream:
         field, late = step.event_time()
         schema = from_arrow_schema(incoming.append(pa.field("_offset", pa.int64())))
         events = _frames(spark, tmp_path / "in", batches, schema)
-        clocked = events.withWatermark(quoted(field), f"{late.total_seconds()} seconds")
+        clocked = events.withWatermark(quote_name(field), f"{late.total_seconds()} seconds")
         return _collected(step.apply(before(clocked)), step.output_mode(), tmp_path / "checkpoint")
 
     return run

@@ -17,7 +17,7 @@ from connectors.file.writing.encodings import Encoding
 from connectors.shared import json_lines
 from connectors.shared.path_template import Template
 from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible
-from etl.columns.texts import owned
+from etl.columns.texts import materialize
 
 MAX_OPEN_FILES = 64
 """Maximum number of staged files that a writer holds open; beyond it the least recently used is closed."""
@@ -65,7 +65,7 @@ class StagingWriter:
         """Write the whole batch or, with an OSError, nothing of it. Events of paths beyond ``max_paths`` are rejected."""
         if not batch.num_rows:
             return Result()
-        batch = batch if self.writes_views else owned(batch)
+        batch = batch if self.writes_views else materialize(batch)
         written: list[tuple[Any, int]] = []
         rejected: list[Rejects] = []
         try:

@@ -77,9 +77,9 @@ class MessageColumns:
         begins, ends = stored.parts[BODY_BEGIN], stored.parts[BODY_END]
         if not self.binary:
             return stored.texts(begins, ends)
-        from etl.columns.texts import owned_array
+        from etl.columns.texts import materialize_array
 
-        return owned_array(stored.views(begins, ends)).cast(pa.binary())
+        return materialize_array(stored.views(begins, ends)).cast(pa.binary())
 
 
 def _metadata(stored: StoredMessages, queue: Queue) -> list[pa.Array]:
@@ -108,14 +108,14 @@ def _property_maps(stored: StoredMessages) -> pa.Array:
     import numpy as np
 
     from connectors.rocketmq.messages.stored_kernel import all_properties, count_properties
-    from etl.columns.texts import owned_array
+    from etl.columns.texts import materialize_array
 
     block, counts = _as_uint8(stored), np.empty(len(stored) + 1, np.int32)
     begins, ends = stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END]
     count_properties(block, begins, ends, counts)
     spans = np.empty((4, int(counts[-1])), np.int32)
     all_properties(block, begins, ends, spans)
-    names, values = (owned_array(stored.texts(spans[at], spans[at + 1])) for at in (0, 2))
+    names, values = (materialize_array(stored.texts(spans[at], spans[at + 1])) for at in (0, 2))
     return pa.MapArray.from_arrays(pa.array(counts), names, values)
 
 

@@ -19,12 +19,12 @@ from connectors.rocketmq.messages.stored_messages import (
     PROPERTIES_BEGIN,
     PROPERTIES_END,
 )
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _HEAD_BYTES = 20
 
 
-@part
+@kernel_function
 def _message_end(block: Any, at: Any, end: Any) -> Any:
     """Return where the message that begins at ``at`` ends; -1 if it is malformed."""
     if at + _HEAD_BYTES + 2 > end:
@@ -36,7 +36,7 @@ def _message_end(block: Any, at: Any, end: Any) -> Any:
     return message_end if message_end <= end and message_end == at + number(block, at, 4) else np.int64(-1)
 
 
-@part
+@kernel_function
 def _copy_parts(parts: Any, row: Any, found: Any, to: Any) -> None:
     for what in range(parts.shape[0]):
         found[what, to] = parts[what, row]

@@ -20,14 +20,14 @@ from connectors.rocketmq.messages.stored_messages import (
     PROPERTIES_END,
     STORED,
 )
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _MAGIC, _MAGIC_LONG_TOPIC = 0xDAA320A7, 0xDAA320AB
 _BORN_HOST_BIG, _STORED_HOST_BIG = 0x10, 0x20
 _NAME_END, _VALUE_END = np.uint8(1), np.uint8(2)
 
 
-@part
+@kernel_function
 def number(block: Any, at: Any, count: Any) -> Any:
     """Read a big-endian integer of ``count`` bytes; 8 bytes may be negative."""
     number = np.int64(0)
@@ -36,7 +36,7 @@ def number(block: Any, at: Any, count: Any) -> Any:
     return number
 
 
-@part
+@kernel_function
 def _body_length_at(at: Any, flags: Any) -> Any:
     born = np.int64(20 if flags & _BORN_HOST_BIG else 8)
     stored = np.int64(20 if flags & _STORED_HOST_BIG else 8)
@@ -81,7 +81,7 @@ def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
     return count
 
 
-@part
+@kernel_function
 def _find_byte(block: Any, at: Any, end: Any, mark: Any) -> Any:
     """Return the position of a byte, or ``end``."""
     while at < end and block[at] != mark:
@@ -89,7 +89,7 @@ def _find_byte(block: Any, at: Any, end: Any, mark: Any) -> Any:
     return at
 
 
-@part
+@kernel_function
 def _equals(block: Any, begin: Any, end: Any, name: Any) -> Any:
     at = 0
     while at < name.shape[0] and begin + at < end and block[begin + at] == name[at]:

@@ -89,11 +89,11 @@ class StoredMessages:
         """Return spans of the buffer as views, without checking that they are UTF-8."""
         import numpy as np
 
-        from etl.columns.texts import Texts, views_of
+        from etl.columns.texts import Texts, make_span_views
 
         base = np.full(len(begins), self.buffer.address, np.uint64)
         texts = Texts(base, ends.astype(np.int64), self.buffer, self.buffer.address, self.buffer)
-        return views_of(begins.astype(np.int32), ends.astype(np.int32), texts)
+        return make_span_views(begins.astype(np.int32), ends.astype(np.int32), texts)
 
     def decompressed(self) -> Iterator[tuple[StoredMessages, StoredMessages, str]]:
         """Yield the messages with decompressed bodies in pieces of bounded size; with each piece the messages that cannot be

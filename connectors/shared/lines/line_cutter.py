@@ -139,12 +139,12 @@ class LineCutter:
         self, batch: pa.RecordBatch, ends: Array, block: memoryview, at: int
     ) -> Iterator[pa.RecordBatch | Rejects]:
         """Yield the events of a block, then its too long lines; ``ends`` are those of first lines, in the file."""
-        from etl.columns.texts import filtered
+        from etl.columns.texts import filter_batch
 
         starts = batch.column(OFFSET).to_numpy()
         fits = ends - starts <= self.max_line_bytes
         if fits.any():
-            yield filtered(batch, pa.array(fits))
+            yield filter_batch(batch, pa.array(fits))
         if not fits.all():
             bad = [(int(a), int(b)) for a, b in zip(starts[~fits], ends[~fits], strict=True)]
             shown = [bytes(block[a - at : min(b, a + REJECT_SAMPLE_BYTES) - at]) for a, b in bad]

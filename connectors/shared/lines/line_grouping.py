@@ -195,12 +195,12 @@ def _remove_gaps(text: pa.Buffer, positions: Array, sizes: Array) -> pa.Buffer:
 def _spans(text: pa.Buffer, begins: Array, ends: Array) -> pa.Array:
     import numpy as np
 
-    from etl.columns.texts import Texts, views_of
+    from etl.columns.texts import Texts, make_span_views
 
     length = ends - begins
     address = np.uint64(text.address) + begins.astype(np.uint64)
     texts = Texts(address, length, text, text.address, pa.nulls(0))
-    return views_of(np.zeros(len(length), np.int32), length.astype(np.int32), texts)
+    return make_span_views(np.zeros(len(length), np.int32), length.astype(np.int32), texts)
 
 
 def _lengths(texts: pa.Array) -> Array:

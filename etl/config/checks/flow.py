@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from traceback import extract_tb
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from etl.config.checks.known_fields import (
     outgoing,
     source_fields,
 )
-from etl.config.layout import Feed, Layout
+from etl.config.layout import InputRef, Layout
 from etl.config.model import OptionPath
 from etl.config.options.variants import Built
 from etl.config.report import Report
@@ -34,7 +35,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         known[name] = _source(built.get(part.path), part.path, report)
     for name in order:
         stream = layout.streams[name]
-        fields = _joined(stream.feeds, known, layout.meant, stream.path, report)
+        fields = _joined(stream.inputs, known, layout.likely_names, stream.path, report)
         for part in stream.steps:
             fields = _step(built.get(part.path), part.path, fields, report)
         if report.is_broken((*stream.path, "steps")):
@@ -42,7 +43,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         known[name] = fields
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
-        fields = _joined(sink.feeds, known, layout.meant, sink.part.path, report)
+        fields = _joined(sink.inputs, known, layout.likely_names, sink.part.path, report)
         if made and isinstance(made.component, Sink):
             _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
@@ -75,9 +76,9 @@ def _caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) ->
 
 
 def _joined(
-    feeds: Sequence[Feed], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
+    refs: Sequence[InputRef], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
 ) -> Fields:
-    inputs = {feed.name: known.get(meant.get(feed.name, feed.name), NOTHING_KNOWN) for feed in feeds}
+    inputs = {ref.name: known.get(meant.get(ref.name, ref.name), NOTHING_KNOWN) for ref in refs}
     if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
             report.find((*path, "from"), finding)
@@ -112,5 +113,12 @@ def _guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, report: R
     try:
         return compute()
     except Exception as error:
-        report.fail(path, "check-failed", f"the check of this component failed: {type(error).__name__}: {error}")
+        report.fail(path, "check-failed", f"the check of this component failed: {_in_words(error)}")
         return otherwise
+
+
+def _in_words(error: Exception) -> str:
+    """The class and message of an error; for a method that a component lacks, its name."""
+    if isinstance(error, NotImplementedError) and not error.args:
+        return f"its class does not define {extract_tb(error.__traceback__)[-1].name!r}"
+    return f"{type(error).__name__}: {error}"

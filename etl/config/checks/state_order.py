@@ -32,7 +32,7 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
     known: dict[str, _Upstream] = {}
     for name in order:
         stream = layout.streams[name]
-        upstream = _joined([known.get(feed.name, _Upstream()) for feed in stream.feeds])
+        upstream = _joined([known.get(ref.name, _Upstream()) for ref in stream.inputs])
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from etl.api import Component, Sink, Source
-from etl.config.checks.network import upstream
+from etl.config.checks.graph import find_upstream
 from etl.config.layout import Layout, Part
 from etl.config.model import OptionPath, Pipeline
 from etl.config.options.read_options import with_reads
@@ -49,8 +49,8 @@ def check_targets(layout: Layout, built: Mapping[OptionPath, Built], report: Rep
 def _check_own_source(
     name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[OptionPath, Built], report: Report
 ) -> None:
-    feeds = {feed.name for feed in layout.sinks[name].feeds} if name in layout.sinks else set(layout.sources)
-    for source in upstream(feeds, layout) & layout.sources.keys():
+    inputs = {ref.name for ref in layout.sinks[name].inputs} if name in layout.sinks else set(layout.sources)
+    for source in find_upstream(inputs, layout) & layout.sources.keys():
         reader = _known(built.get(layout.sources[source].path))
         if isinstance(reader, Source) and (target := read_target(reader, _asked(sink.writes))):
             message, hint, severity = _own(source, target)

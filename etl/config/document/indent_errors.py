@@ -6,7 +6,7 @@ import re
 
 from etl.api import cut
 from etl.config.document.parser_stop import KEY, LONGEST_SHOWN, ParserStop, SyntaxProblem
-from etl.config.document.scalars import quoted
+from etl.config.document.scalars import quote_text
 
 _BLOCK = re.compile(r":\s+[|>][+-]?\d?\s*$")
 """The header of a block scalar at the end of a line."""
@@ -92,7 +92,7 @@ def find_second_colon(stop: ParserStop) -> SyntaxProblem | None:
     if key and key.end() <= stop.column:
         value = stop.here[key.end() :].strip()
         column = len(stop.here) - len(stop.here[key.end() :].lstrip())
-        hint = f"write {key['key']}: {cut(quoted(value), LONGEST_SHOWN)}"
+        hint = f"write {key['key']}: {cut(quote_text(value), LONGEST_SHOWN)}"
         return stop.explain("a text with ': ' in it needs quotes", hint, (stop.line, column))
     if key:
         return _explain_column(stop, stop.line, key.start("key"), key["key"])

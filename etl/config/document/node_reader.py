@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from etl.config.document.scalars import STANDARD_TAG, node_value, quoted
+from etl.config.document.scalars import STANDARD_TAG, node_value, quote_text
 from etl.config.document.split_texts import joined_items, joined_pairs, with_comment
 from etl.config.document.yaml_document import Choices, Document, EntryLocation, Flaw, Scalar
 from etl.config.model import OptionPath, YamlLocation
 
 MAX_VALUES = 50_000
-"""Most values of a document after its aliases are expanded."""
+"""Maximum number of values of a document after its aliases are expanded."""
 MAX_DEPTH = 60
 """Deepest nesting."""
 
@@ -49,7 +49,7 @@ class NodeReader:
             return [self._item(item, was_split, (*path, at)) for at, (item, was_split) in enumerate(items)]
         if (whole := with_comment(node, self.document.text)) is not None:
             message = "a comment begins at ' #' in this text unless it stands in quotes"
-            self._add_flaw(node, "yaml-syntax", message, path, f"write {quoted(whole)}")
+            self._add_flaw(node, "yaml-syntax", message, path, f"write {quote_text(whole)}")
             return whole
         return node_value(node)
 
@@ -128,7 +128,7 @@ class NodeReader:
 
     def _add_flaw_of_split(self, node: Node, path: OptionPath) -> None:
         message = "a comma ends a text here unless it stands in quotes"
-        self._add_flaw(node, "yaml-syntax", message, path, f"write {quoted(node.value)}")
+        self._add_flaw(node, "yaml-syntax", message, path, f"write {quote_text(node.value)}")
 
     def _add_flaw(self, node: Node, code: str, message: str, path: OptionPath, hint: str | None = None) -> None:
         self.document.flaws.append(Flaw(_start(node), code, message, path, hint))

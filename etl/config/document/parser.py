@@ -86,34 +86,34 @@ def _check_depth(text: str) -> None:
 
 def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Document:
     """The document without the parts that are not YAML; only the first flaw where they cannot be separated from the rest."""
-    from etl.config.document.recovery import MOST_ERRORS, blank_part, leaves_rest_checkable
+    from etl.config.document.recovery import MAX_ERRORS, leaves_rest_checkable, replace_broken_part
 
     flaws, locations, hiding, rest = [flaw], list[YamlLocation](), list[YamlLocation](), text
-    while flaws[-1].code == "yaml-syntax" and len(flaws) <= MOST_ERRORS:
-        blanked = blank_part(rest, flaws[-1].location, lambda other: _flaw_of(other))
-        if blanked is None:
+    while flaws[-1].code == "yaml-syntax" and len(flaws) <= MAX_ERRORS:
+        recovered = replace_broken_part(rest, flaws[-1].location, lambda other: _find_flaw(other))
+        if recovered is None:
             break
-        rest = blanked.text
-        locations.append(blanked.location)
-        hiding += [blanked.location] if blanked.hides_others else []
-        if blanked.next_flaw is not None:
-            flaws.append(blanked.next_flaw)
+        rest = recovered.text
+        locations.append(recovered.location)
+        hiding += [recovered.location] if recovered.hides_others else []
+        if recovered.next_flaw is not None:
+            flaws.append(recovered.next_flaw)
             continue
         document = parse(rest, choices)
         document.text = text
-        document.blanked = [path for path, at in document.locations.items() if at.value in locations]
+        document.replaced_values = [path for path, at in document.locations.items() if at.value in locations]
         document.flaws[:0] = flaws
-        hidden = [path for path in document.blanked if document.locations[path].value in hiding]
+        hidden = [path for path in document.replaced_values if document.locations[path].value in hiding]
         document.incomplete = {path[:length] for path in hidden for length in range(len(path))}
-        is_whole = len(document.blanked) == len(locations) and isinstance(document.value, dict)
+        is_whole = len(document.replaced_values) == len(locations) and isinstance(document.value, dict)
         is_whole = is_whole and all(len(path) > 1 for path in hidden)
-        if is_whole and all(map(leaves_rest_checkable, document.blanked)):
+        if is_whole and all(map(leaves_rest_checkable, document.replaced_values)):
             return document
         break
     return Document(text, flaws=[flaw])
 
 
-def _flaw_of(text: str) -> Flaw | None:
+def _find_flaw(text: str) -> Flaw | None:
     """The syntax error of a text, if any."""
     try:
         _compose(text)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from etl.config.document.parser_stop import ParserStop, SyntaxProblem, text_at
-from etl.config.document.scalars import quoted
+from etl.config.document.scalars import quote_text
 
 _PAIRS = {"{": "}", "[": "]"}
 
@@ -43,7 +43,7 @@ def find_more_behind_quotes(stop: ParserStop) -> SyntaxProblem | None:
             )
     start = _text_start(stop.here, start)
     whole = text_at(stop.here, start)
-    return stop.explain("behind the closing quote the text goes on", f"put quotes around all of it: {quoted(whole)}")
+    return stop.explain("behind the closing quote the text goes on", f"put quotes around all of it: {quote_text(whole)}")
 
 
 def _text_start(line: str, quote: int) -> int:
@@ -59,7 +59,7 @@ def _text_start(line: str, quote: int) -> int:
 
 def _within(meant: str, quote: str) -> str:
     other = "'" if quote == '"' else '"'
-    return f"{other}{meant}{other}" if other not in meant and "\\" not in meant else quoted(meant)
+    return f"{other}{meant}{other}" if other not in meant and "\\" not in meant else quote_text(meant)
 
 
 def _quoted_before(stop: ParserStop) -> Any:
@@ -153,7 +153,7 @@ def _explain_colon(stop: ParserStop) -> SyntaxProblem:
     words = (before[0] if before else "").strip()
     name = words.rpartition(" ")[2]
     text = words.partition(": ")[2]
-    quote = f"; if it is part of the text, quote all of it: {key}: {quoted(text_at(stop.here, start))}" if (
+    quote = f"; if it is part of the text, quote all of it: {key}: {quote_text(text_at(stop.here, start))}" if (
         (key := words.partition(": ")[0]) and text and (start := stop.here.find(text)) >= 0
     ) else ""  # fmt: skip
     return stop.explain(f"{name!r} and a colon stand inside a text", f"if {name!r} is a key, put a comma in front of it{quote}")

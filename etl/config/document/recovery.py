@@ -1,7 +1,7 @@
-"""A text with a syntax error → the same text without the smallest part that has it, so that the rest can be checked.
+"""Replaces the smallest part of a text that has a syntax error, so that the rest can be checked.
 
-The rest keeps its lines and columns. Only where the text without that part is YAML, or has its next error further down, is the
-rest checked; an error that reaches further, such as a quote that is never closed, ends the check of the file.
+The rest keeps its lines and columns. It is checked only if the text without that part is YAML or has its next error further
+down; an error without such an end, such as a quote that is never closed, ends the check of the file.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from etl.config.document.text_locations import location_of
 from etl.config.document.yaml_document import Flaw
 from etl.config.model import OptionPath, YamlLocation
 
-MOST_ERRORS = 5
-"""Most syntax errors that are reported at once."""
+MAX_ERRORS = 5
+"""Maximum number of syntax errors that are reported at once."""
 
-_MOST_TRIED = 40
-"""Most parts that are tried for one error: each costs a parse of the text."""
+_MAX_TRIED = 40
+"""Maximum number of parts that are tried for one error: each costs a parse of the text."""
 _BLANK = "{}"
 _UNIT = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?:(?P<key>[\w.$@/-]+) *:(?=\s|$))?")
 _KEY = re.compile(r"\s*[\w.$@/-]+ *:(?=\s|$)")
@@ -31,14 +31,14 @@ _DECIDE = (("sources",), ("streams",), ("steps",), ("sinks",), ("tables",))
 
 
 @dataclass(frozen=True)
-class Blanked:
-    """A text without the part that has an error."""
+class RecoveredText:
+    """A text in which the part with an error is replaced by an empty mapping."""
 
     text: str
     location: YamlLocation
     """Location of the empty mapping that stands in place of the part."""
     next_flaw: Flaw | None
-    """The next syntax error, behind the part."""
+    """The next syntax error, after the part."""
     hides_others: bool
     """Whether lines that belong to other keys are in the part, because they are indented deeper than its one-line text."""
 
@@ -52,20 +52,20 @@ class _Cut:
     closers: str = ""
 
 
-def blank_part(text: str, error: YamlLocation, flaw_of: Callable[[str], Flaw | None]) -> Blanked | None:
-    """The text without the smallest part around ``error`` that leaves no error up to its end; None where there is none."""
+def replace_broken_part(text: str, error: YamlLocation, find_flaw: Callable[[str], Flaw | None]) -> RecoveredText | None:
+    """Replace the smallest part around ``error`` so that no error is left up to its end; None if there is no such part."""
     for number, cut in enumerate(_cuts(text, error)):
-        if number == _MOST_TRIED:
+        if number == _MAX_TRIED:
             return None
         first, line_end, others = text[cut.start : cut.end].partition("\n")
         blank = _BLANK if text[cut.start - 1] == " " or cut.start == 0 else f" {_BLANK}"
         filled = blank.ljust(len(first)) + line_end + re.sub(r"[^\n]", " ", others) + cut.closers
         rest = text[: cut.start] + filled + text[cut.end :]
-        flaw = flaw_of(rest)
+        flaw = find_flaw(rest)
         if flaw is None or flaw.location[0] > location_of(text, cut.end)[0]:
             is_text = bool(re.match(r"\s*[^\s{\[\"'|>&*!]", first)) and not _KEY.match(first)
             location = location_of(rest, rest.index(_BLANK, cut.start))
-            return Blanked(rest, location, flaw, is_text and bool(others.strip()))
+            return RecoveredText(rest, location, flaw, is_text and bool(others.strip()))
     return None
 
 

@@ -44,7 +44,7 @@ def node_value(node: yaml.Node) -> Any:
     return scalar_value(node.value) if plain and not explicit_text else node.value
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """The text in quotes, as YAML reads it back."""
     if "'" in text and '"' not in text and "\\" not in text:
         return f'"{text}"'

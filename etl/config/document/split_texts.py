@@ -13,7 +13,7 @@ Node = yaml.Node
 Pair = tuple[Node, Node]
 
 
-MOST_PARTS = 1_000
+MAX_PARTS = 1_000
 """Most commas in one text that was split: a bound for files with brackets that are never closed."""
 
 
@@ -25,7 +25,7 @@ def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
         key, value = pairs[at]
         parts = [value]
         if _is_flow(node) and _is_open(value):
-            parts += [part for part, nothing in pairs[at + 1 : at + MOST_PARTS] if _is_empty(nothing)]
+            parts += [part for part, nothing in pairs[at + 1 : at + MAX_PARTS] if _is_empty(nothing)]
         count = _needed(parts)
         yield ((key, _joined(parts[:count], text)), True) if count > 1 else ((key, value), False)
         at += count
@@ -35,7 +35,7 @@ def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
     """The items of a list, and whether each was joined from several."""
     at = 0
     while at < len(node.value):
-        count = _needed(node.value[at : at + MOST_PARTS]) if _is_flow(node) else 1
+        count = _needed(node.value[at : at + MAX_PARTS]) if _is_flow(node) else 1
         yield (_joined(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
         at += count
 

@@ -15,7 +15,7 @@ from etl.api import cut
 from etl.config.document.indent_errors import find_dash, find_lost_colon, find_second_colon, find_uneven_keys
 from etl.config.document.parser_stop import LONGEST_SHOWN, ParserStop, SyntaxProblem, text_at
 from etl.config.document.quote_errors import find_braces_in_text, find_bracket, find_more_behind_quotes, find_open_quote
-from etl.config.document.scalars import quoted
+from etl.config.document.scalars import quote_text
 
 _TABS = "indent with spaces: YAML does not take tabs"
 
@@ -68,7 +68,7 @@ def _find_first_character(stop: ParserStop) -> SyntaxProblem | None:
         name = re.match(r"\*[\w-]*", stop.rest)
         value = text_at(stop.here, stop.column)
         if name and name[0] == value:
-            hint = f"if it is meant as text, write {quoted(value)}"
+            hint = f"if it is meant as text, write {quote_text(value)}"
             return stop.explain(f"{value} stands for what is marked &{value[1:]} in front of it, and nothing is", hint)
         return _explain_quotes(stop, stop.column)
     if "mapping keys are not allowed" in stop.problem:
@@ -79,7 +79,7 @@ def _find_first_character(stop: ParserStop) -> SyntaxProblem | None:
 def _explain_quotes(stop: ParserStop, column: int) -> SyntaxProblem:
     value = re.split(r":\s", text_at(stop.here, column))[0]  # a key is quoted alone
     message = f"a text that begins with {value[:1]!r} needs quotes"
-    return stop.explain(message, f"write {cut(quoted(value), LONGEST_SHOWN)}", (stop.line, column))
+    return stop.explain(message, f"write {cut(quote_text(value), LONGEST_SHOWN)}", (stop.line, column))
 
 
 def _find_escape(stop: ParserStop) -> SyntaxProblem | None:
@@ -88,7 +88,7 @@ def _find_escape(stop: ParserStop) -> SyntaxProblem | None:
     start = stop.opened[1] + 1 if stop.opened[0] == stop.line else 0
     inside = stop.here[start : stop.here.find('"', stop.column)] if '"' in stop.rest else ""
     message = f"{stop.rest[:2]!r} is no escape that double quotes know".replace("\\\\", "\\")
-    cure = f"single quotes take it as it is: {quoted(inside)}" if inside and "'" not in inside else "double each backslash"
+    cure = f"single quotes take it as it is: {quote_text(inside)}" if inside and "'" not in inside else "double each backslash"
     return stop.explain(message, cure)
 
 

@@ -52,7 +52,7 @@ class Document:
     flaws: list[Flaw] = field(default_factory=list)
     repeated: dict[YamlLocation, int] = field(default_factory=dict)
     """First location of each key that a mapping has more than once → how often."""
-    blanked: list[OptionPath] = field(default_factory=list)
+    replaced_values: list[OptionPath] = field(default_factory=list)
     """Paths of values that are not YAML and were replaced by an empty mapping."""
     incomplete: set[OptionPath] = field(default_factory=set)
     """Paths of mappings and lists of which entries are missing, because a part that is not YAML contains them."""

@@ -61,7 +61,7 @@ def faults_by(compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str,
     context = FaultContext(root, schema, report)
     found = [fault for error in compiled.iter_errors(root) for fault in _explain(error, context)]
     # a part that is not YAML may be the option that is missing
-    owners = {path[:length] for path in report.document.blanked for length in range(1, len(path))}
+    owners = {path[:length] for path in report.document.replaced_values for length in range(1, len(path))}
     found = [replace(one, silent=True) if one.code == "missing-option" and one.path in owners else one for one in found]
     return list(_without_consequences([fault for fault in found if not report.is_broken(fault.path)]))
 

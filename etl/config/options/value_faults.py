@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from etl.api import cut, nearest
-from etl.config.document.scalars import quoted, scalar_value
+from etl.config.document.scalars import quote_text, scalar_value
 from etl.config.options.fault import Fault, FaultContext, Json, is_secret
 from etl.config.options.option_habits import CHOICES, as_option
 from etl.config.options.pattern_words import pattern_words
@@ -69,7 +69,7 @@ def _mapping_hint(value: Mapping[str, Any], wanted: list[str], path: tuple[str |
         ((inner, text),) = value.items()
         return f"write {text}" if inner in ("codec", "type", "name") and isinstance(text, str) else None
     if "array" in wanted and len(value) == 1 and isinstance(text := next(iter(value.values())), str):
-        return f"write {cut(quoted(text), LONGEST_SHOWN)}"
+        return f"write {cut(quote_text(text), LONGEST_SHOWN)}"
     if wanted == ["array"]:
         return "put '- ' in front of its first key, or [ ] around it: a list of one"
     return None

@@ -15,10 +15,10 @@ from etl.config.options.candidates import REMOVED, TEXTS, Json, candidates
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MOST_VARIANTS = 6
+MAX_VARIANTS = 6
 """Most variants of one component: about as many as an option has choices."""
-_MOST_TRIED = 18
-"""Most combinations tried: more than the longest list of candidates."""
+_MAX_TRIED = 18
+"""Maximum number of combinations tried: more than the longest list of candidates."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[OptionP
     """The model with candidates in place of its bad values: several different ones, or none if no candidate fits."""
     wrong = outermost(bad)
     choices = {path: _choices(candidates(schema, path, defs), path) for path in wrong}
-    tried = ({path: values[number % len(values)] for path, values in choices.items()} for number in range(_MOST_TRIED))
+    tried = ({path: values[number % len(values)] for path, values in choices.items()} for number in range(_MAX_TRIED))
     made = _made(cls, options, tried)
-    found = list(islice(made, MOST_VARIANTS)) if wrong else list(islice(made, 1))
+    found = list(islice(made, MAX_VARIANTS)) if wrong else list(islice(made, 1))
     return found or list(_made(cls, options, [{path[:1]: REMOVED for path in wrong}]))
 
 

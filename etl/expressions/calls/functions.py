@@ -26,7 +26,7 @@ from etl.expressions.widening import BOOLEAN, FLOATS, INT32
 
 
 class Function(NamedTuple):
-    """Least and most arguments (None: any number), and the function that makes a node of them."""
+    """Minimum and maximum number of arguments (None: any number), and the function that makes a node of them."""
 
     least: int
     most: int | None

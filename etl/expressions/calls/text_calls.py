@@ -25,12 +25,12 @@ def text_function(kernel: Callable[[Any], Any], type_: pa.DataType = STRING) -> 
 
 def substring(text: BoundNode, position: BoundNode, count: BoundNode | None = None) -> BoundNode:
     at, length = whole_literal(position), None if count is None else whole_literal(count)
-    if at is None or (count is not None and length is None) or at < -_MOST_FROM_END:
+    if at is None or (count is not None and length is None) or at < -_MAX_FROM_END:
         return no_form("substring() with computed or far positions", STRING)
     return b.apply(STRING, partial(texts.substring, at, length), as_text(text))
 
 
-_MOST_FROM_END = 1000
+_MAX_FROM_END = 1000
 
 
 def left(text: BoundNode, count: BoundNode) -> BoundNode:

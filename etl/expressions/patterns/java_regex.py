@@ -30,7 +30,7 @@ _LAST_LINE_END = Choice(
 LAST = Look(sequence([Repeat(_LAST_LINE_END, 0, 1), Edge("\\z")]), ahead=True, negative=False)
 """``$``: at the end, or before a line end at the end."""
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Nested groups; deeper ones are left to Java, before Python's stack overflows."""
 
 _EDGES: Mapping[str, Node] = {"A": Edge("\\A"), "z": Edge("\\z"), "b": Edge("\\b"), "B": Edge("\\B"), "Z": LAST}
@@ -76,8 +76,8 @@ class _Reader(CharacterReader):
         self.names: set[str] = set()
 
     def choice(self, depth: int) -> Node:
-        if depth > MOST_DEPTH:
-            raise NoFormError(f"more than {MOST_DEPTH} nested groups")
+        if depth > MAX_DEPTH:
+            raise NoFormError(f"more than {MAX_DEPTH} nested groups")
         flags = self.fold, self.dot_all
         branches = [self._branch(depth)]
         while self.take("|"):

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import owned_array
+from etl.columns.texts import materialize_array
 from etl.expressions.patterns.rewrites import make_lazy, simplify_end, with_capture
 from etl.expressions.rows import Rows
 from etl.scanner.char_class import ANY
@@ -37,13 +37,13 @@ def matches(tree: Node) -> Kernel:
 def group_text(tree: Node, group: int) -> Kernel:
     """A group's text; empty if the group took no part or there is no match."""
     return _make_kernel(
-        search_tree(tree, group), lambda text, scan: _null_like(text, _without_nulls(owned_array(scan.captures[ALL])))
+        search_tree(tree, group), lambda text, scan: _null_like(text, _without_nulls(materialize_array(scan.captures[ALL])))
     )
 
 
 def found_text(tree: Node) -> Kernel:
     """The matched text; null if there is none, or if it is empty."""
-    return _make_kernel(search_tree(tree, 0), lambda text, scan: owned_array(scan.captures[ALL]))
+    return _make_kernel(search_tree(tree, 0), lambda text, scan: materialize_array(scan.captures[ALL]))
 
 
 def match_position(tree: Node) -> Kernel:
@@ -53,7 +53,7 @@ def match_position(tree: Node) -> Kernel:
 
 
 def _places(text: pa.Array, scan: Scan) -> pa.Array:
-    front = _without_nulls(owned_array(scan.captures[ALL]))
+    front = _without_nulls(materialize_array(scan.captures[ALL]))
     counted = pc.if_else(pa.array(scan.pattern >= 0), pc.add(pc.utf8_length(front), 1), 0)
     return _null_like(text, pc.cast(counted, pa.int32()))
 

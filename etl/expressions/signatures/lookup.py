@@ -18,7 +18,7 @@ from etl.api import format_type, parse_type
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.signatures.messages import COUNT_HINTS, count_message, misuse_hint, pair_message, refusal_message
-from etl.expressions.signatures.types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, PAIRED, Argument
+from etl.expressions.signatures.types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, PAIRED, Argument
 from etl.expressions.widening import INT32, NULL, STRING
 
 _FILE = Path(__file__).with_name("signatures.json")
@@ -44,7 +44,7 @@ def many_rows() -> frozenset[str]:
 def result_type(name: str, args: Sequence[BoundNode]) -> pa.DataType:
     """The type of a call, ``null`` if it is unknown. Raises MisuseError for a call that Spark refuses."""
     shapes = _table()["signatures"].get(name)
-    if not shapes or (len(args) > MOST_PROBED and str(MOST_PROBED) in shapes):
+    if not shapes or (len(args) > MAX_PROBED and str(MAX_PROBED) in shapes):
         return NULL
     shape = shapes.get(str(len(args)))
     if shape is None:

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import format_type
-from etl.expressions.signatures.types import BITS, CONSTANT_INT, CONSTANT_TEXT, MOST_PROBED, Argument
+from etl.expressions.signatures.types import BITS, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, Argument
 from etl.expressions.widening import STRING
 
 
 def count_message(name: str, shapes: Mapping[str, Any], count: int) -> str:
     counts = sorted(int(number) for number in shapes)
-    if counts[-1] >= MOST_PROBED:
+    if counts[-1] >= MAX_PROBED:
         accepted, last = f"{counts[0]} or more", 2
     else:
         accepted, last = " or ".join(str(number) for number in counts), counts[-1]

@@ -25,7 +25,7 @@ from etl.expressions.signatures.types import (
     CONSTANT_TEXT,
     FEW,
     LINKED,
-    MOST_PROBED,
+    MAX_PROBED,
     OPERATORS,
     PAIRED,
     Tried,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BATCH = 200
-_MOST_AROUND = 12
+_MAX_VARIED = 12
 """Accepted combinations around which each argument is varied alone."""
 _MANY_ROWS = ("agg_funcs", "window_funcs", "generator_funcs")
 _TEXTS = ("'1'", "'year'", "'a INT'", "'UTF-8'", "'2020-01-01'", "'UTC'", "'{\"a\":1}'", "'$.a'", "'MM'", "'1 day'", "'SHA-256'")
@@ -67,17 +67,17 @@ class Probe:
 
     def signatures(self, name: str) -> dict[str, Any]:
         """Number of arguments → accepted types and result type; empty if unknown."""
-        templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(MOST_PROBED + 1)}
+        templates = {count: f"{name}({', '.join(['{}'] * count)})" for count in range(MAX_PROBED + 1)}
         counts = [count for count, template in templates.items() if not self._arity_is_wrong(template, count)]
         found: dict[str, Any] = {}
         shorter: list[tuple[str, ...]] = []
         for count in counts:
-            if count > 3 and counts[-1] == MOST_PROBED:  # variadic: three arguments show the rule
+            if count > 3 and counts[-1] == MAX_PROBED:  # variadic: three arguments show the rule
                 found[str(count)] = {}
                 continue
             tried = self._try_combinations(templates[count], count, shorter)
             found[str(count)] = tried.as_json(name) if tried else {}
-            shorter = _some(list(tried.results), _MOST_AROUND) if tried else []
+            shorter = _some(list(tried.results), _MAX_VARIED) if tried else []
         return found
 
     def operator(self, template: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Probe:
         results: dict[tuple[str, ...], str] = {}
         self._note(results, self._probe(template, _combinations(count, shorter)))
         if count > 1:
-            for around in _some(list(results), _MOST_AROUND):
+            for around in _some(list(results), _MAX_VARIED):
                 self._note(results, self._probe(template, (codes for codes in _vary(around) if codes not in results)))
         return Tried(count, results) if results else None
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 CONSTANT_TEXT, CONSTANT_INT = "'text'", "1"
 
-MOST_PROBED = 8
-"""Most arguments of a call that are probed."""
+MAX_PROBED = 8
+"""Maximum number of arguments of a call that are probed."""
 
 BY_VALUE = "by value"
 """Instead of a type that depends on the value of a constant."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.ip_addresses import ipv4, ipv6
-from etl.columns.kernels import inlined, kernel, part
+from etl.columns.kernels import inlined, kernel, kernel_function
 
 _ZERO = np.uint64(0)
 _ICMP, _TCP, _UDP, _ICMP6, _SCTP = 1, 6, 17, 58, 132
@@ -15,7 +15,7 @@ _FALSE_END = np.uint8(0x80)
 """The byte after a message, before the padding zeros."""
 
 
-@part
+@kernel_function
 def _read(at: Any, size: Any) -> Any:
     """The length of an address in bytes (0 if the text is no address) and its 128 bits; an IPv4 address is in the lower 32."""
     if size <= 0:
@@ -27,7 +27,7 @@ def _read(at: Any, size: Any) -> Any:
     return 16 if found else 0, high, low
 
 
-@part
+@kernel_function
 def _put(block: Any, at: Any, number: Any, count: Any) -> Any:
     """Write the last ``count`` bytes of a number in big-endian order; returns the index after them."""
     for n in range(count):
@@ -35,7 +35,7 @@ def _put(block: Any, at: Any, number: Any, count: Any) -> Any:
     return at + count
 
 
-@part
+@kernel_function
 def _put_address(block: Any, at: Any, width: Any, high: Any, low: Any) -> Any:
     if width == 16:
         at = _put(block, at, high, 8)
@@ -49,7 +49,7 @@ def _rotate(word: Any, bits: Any) -> Any:
     return np.uint32((wide << np.uint64(bits)) | (wide >> np.uint64(32 - bits)))
 
 
-@part
+@kernel_function
 def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
     """The SHA-1 digest of a message of at most 55 bytes in ``block`` (uint8[64]), whose other bytes are overwritten."""
     block[size] = _FALSE_END
@@ -80,7 +80,7 @@ def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
     _put(digest, 16, np.uint64(np.uint32(e + np.uint32(0xC3D2E1F0))), 4)
 
 
-@part
+@kernel_function
 def _put_text(digest: Any, signs: Any, ids: Any, row: Any) -> None:
     """Write ``1:`` and the Base64 of the digest: 20 bytes, followed by a zero."""
     ids[row, 0], ids[row, 1] = np.uint8(0x31), np.uint8(0x3A)

@@ -18,7 +18,7 @@ _STAMP = (
 )
 _DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
 _DAY_MICROS = 86_400_000_000
-_MOST_DAYS = 2**63 // _DAY_MICROS
+_MAX_DAYS = 2**63 // _DAY_MICROS
 """Most days before and after 1970 that a timestamp, 64 bits of microseconds, can hold."""
 _CALENDAR_DAYS = 11_200_000
 """Days before and after 1970 for which Arrow's calendar is right: its years have 16 bits."""
@@ -70,7 +70,7 @@ def timestamps(values: Any, parts: Any) -> tuple[Any, Any]:
     offset, offset_good = _offset(_part(parts, "zone"))
     for part, limit in ((hour, 23), (minute, 59), (second, 59)):
         good = pc.and_(good, pc.less_equal(part, limit))
-    good = pc.and_(pc.and_(good, offset_good), pc.less(pc.abs(days), _MOST_DAYS))
+    good = pc.and_(pc.and_(good, offset_good), pc.less(pc.abs(days), _MAX_DAYS))
     days = pc.if_else(good, pc.cast(days, pa.int64()), 0)
     seconds = pc.subtract(pc.add(pc.add(pc.multiply(hour, 3600), pc.multiply(minute, 60)), second), offset)
     micros = pc.add(pc.add(pc.multiply(days, _DAY_MICROS), pc.multiply(seconds, 1_000_000)), fraction)

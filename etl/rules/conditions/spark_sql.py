@@ -25,7 +25,7 @@ from etl.rules.predicates.sql import Sql
 from etl.rules.predicates.sql_nodes import compares_text, is_column, text_of
 from etl.rules.search.regex_literals import required_literals
 
-MOST_JOINED = 5_000
+MAX_OPERATORS = 5_000
 """Largest number of words `and` and `or` in a condition: each part is analysed alone, which takes milliseconds."""
 
 _JOINS = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
@@ -37,9 +37,9 @@ class BindError(ValueError):
 
 def parse_sql_condition(where: str, schema: Schema) -> Condition:
     """The condition that is true where the SQL is. Raises BindError."""
-    if (joined := len(_JOINS.findall(where))) > MOST_JOINED:
+    if (joined := len(_JOINS.findall(where))) > MAX_OPERATORS:
         raise BindError(
-            f"it joins {joined + 1:,} parts with `and` and `or`, more than {MOST_JOINED:,}; `in`, `rlike` and tables take more"
+            f"it joins {joined + 1:,} parts with `and` and `or`, more than {MAX_OPERATORS:,}; `in`, `rlike` and tables take more"
         )
     analysis = analyse(where, schema)
     if analysis.errors:

@@ -22,25 +22,25 @@ _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
-class NumberedRoute:
-    """A route with the engine's numbers of its rules."""
+class BoundRoute:
+    """A route bound to an engine: the numbers that the engine has for its rules."""
 
     route: Route
     numbers: tuple[int, ...]
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     """The index in the route of each number's rule."""
 
 
-def number_routes(routes: Iterable[Route], rules: Sequence[Rule]) -> list[NumberedRoute]:
+def bind_routes(routes: Iterable[Route], rules: Sequence[Rule]) -> list[BoundRoute]:
     """Number the rules of routes by their order in an engine."""
     found = []
     for route in routes:
-        places = {number: route.rules.index(rule.id) for number, rule in enumerate(rules) if rule.id in route.rules}
-        found.append(NumberedRoute(route, tuple(places), tuple(places.values())))
+        indexes = {number: route.rules.index(rule.id) for number, rule in enumerate(rules) if rule.id in route.rules}
+        found.append(BoundRoute(route, tuple(indexes), tuple(indexes.values())))
     return found
 
 
-def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[NumberedRoute], sample: str | None) -> pa.RecordBatch:
+def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRoute], sample: str | None) -> pa.RecordBatch:
     """The events that count for a correlation, each with `COUNTS`. An event without a group field or value does not count."""
     at = np.repeat(np.arange(batch.num_rows), np.diff(found.offsets))
     rule = np.asarray(found.rule)
@@ -55,7 +55,7 @@ def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[Numbere
 
 
 def _route(
-    batch: pa.RecordBatch, at: Any, rule: Any, numbered: NumberedRoute, sample: str | None
+    batch: pa.RecordBatch, at: Any, rule: Any, numbered: BoundRoute, sample: str | None
 ) -> tuple[Any, pa.StringArray] | None:
     """The rows of the events of a route, and their packed parts."""
     hits = np.flatnonzero(np.isin(rule, numbered.numbers))
@@ -66,7 +66,7 @@ def _route(
     route, events, count = numbered.route, batch.take(pa.array(at[hits])), len(hits)
     texts = {name: _text(events.column(name)) for name in {*route.group, *route.part, *route.values}}
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
-    place = pa.array([numbered.places[numbered.numbers.index(number)] for number in rule[hits]])
+    place = pa.array([numbered.indexes[numbered.numbers.index(number)] for number in rule[hits]])
     columns = [
         _join([route.head, *(texts[name] for name in route.group)], count),
         _join([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),

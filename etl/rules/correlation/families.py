@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from etl.api import nearest
-from etl.rules.correlation.model import Combination, Correlation, Expression, RulePresent, Threshold
+from etl.rules.correlation.model import BooleanExpression, Correlation, Expression, RulePresent, Threshold
 from etl.rules.rule import Problem, Rule, RuleSet
 
 
@@ -124,7 +124,7 @@ def _replace_names(one: Correlation, names: Mapping[str, str]) -> Correlation:
 def _replace_names_in(expression: Expression, names: Mapping[str, str]) -> Expression:
     if isinstance(expression, RulePresent):
         return RulePresent(names.get(expression.rule, expression.rule))
-    return Combination(expression.word, tuple(_replace_names_in(part, names) for part in expression.parts))
+    return BooleanExpression(expression.operator, tuple(_replace_names_in(part, names) for part in expression.operands))
 
 
 def _members(head: Correlation, known: Mapping[str, Correlation]) -> list[Correlation]:

@@ -46,24 +46,24 @@ class RulePresent:
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
-    """``and``, ``or`` or ``not`` of conditions."""
+class BooleanExpression:
+    """``and``, ``or`` or ``not`` over expressions."""
 
-    word: Literal["and", "or", "not"]
-    parts: tuple[Expression, ...]
+    operator: Literal["and", "or", "not"]
+    operands: tuple[Expression, ...]
 
 
-Expression: TypeAlias = RulePresent | Combination
+Expression: TypeAlias = RulePresent | BooleanExpression
 
 
 def holds(expression: Expression, present: Collection[str]) -> bool:
     """Whether an expression is true if events of these rules are in the window."""
     if isinstance(expression, RulePresent):
         return expression.rule in present
-    found = [holds(part, present) for part in expression.parts]
-    if expression.word == "not":
+    found = [holds(part, present) for part in expression.operands]
+    if expression.operator == "not":
         return not any(found)
-    return all(found) if expression.word == "and" else any(found)
+    return all(found) if expression.operator == "and" else any(found)
 
 
 def rules_in(expression: Expression) -> Iterator[str]:
@@ -71,15 +71,15 @@ def rules_in(expression: Expression) -> Iterator[str]:
     if isinstance(expression, RulePresent):
         yield expression.rule
     else:
-        for part in expression.parts:
+        for part in expression.operands:
             yield from rules_in(part)
 
 
 def words_in(expression: Expression) -> Iterator[str]:
     """The words ``and``, ``or``, ``not`` in an expression."""
-    if isinstance(expression, Combination):
-        yield expression.word
-        for part in expression.parts:
+    if isinstance(expression, BooleanExpression):
+        yield expression.operator
+        for part in expression.operands:
             yield from words_in(part)
 
 

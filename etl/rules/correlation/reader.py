@@ -8,7 +8,7 @@ from etl.rules.correlation.model import (
     KINDS,
     OF_VALUES,
     ORDER,
-    Combination,
+    BooleanExpression,
     Correlation,
     Expression,
     RulePresent,
@@ -22,7 +22,7 @@ from etl.rules.wording import count_noun
 if TYPE_CHECKING:
     from etl.rules.files import Document
 
-MOST_EVENTS = 10_000
+MAX_EVENTS = 10_000
 """Largest number of events in the state of a group; no correlation can ask for more."""
 
 SECOND = 1_000_000
@@ -80,9 +80,9 @@ def _condition(kind: str, made: Any, missing: bool) -> Threshold | Expression:
     condition = Threshold(made.condition.op.name.lower(), made.condition.count)
     if kind == ORDER and condition != Threshold("gte", count):
         raise UnsupportedCorrelationError(f"{ORDER} asks for all of its {count_noun(count, 'rule')}: leave the condition out")
-    if kind in ("event_count", "value_count") and condition.number > MOST_EVENTS:
+    if kind in ("event_count", "value_count") and condition.number > MAX_EVENTS:
         found = f"the condition asks for {condition.number:,} events"
-        raise UnsupportedCorrelationError(f"{found}, and no more than {MOST_EVENTS:,} of a group are remembered")
+        raise UnsupportedCorrelationError(f"{found}, and no more than {MAX_EVENTS:,} of a group are remembered")
     return condition
 
 
@@ -100,7 +100,7 @@ def _expression(node: Any) -> Expression:
         "CorrelationConditionOR": "or",
         "CorrelationConditionNOT": "not",
     }
-    return Combination(words[type(node).__name__], tuple(_expression(part) for part in node.args))
+    return BooleanExpression(words[type(node).__name__], tuple(_expression(part) for part in node.args))
 
 
 def _values(kind: str, made: Any) -> tuple[str, ...]:

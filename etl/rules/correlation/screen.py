@@ -14,7 +14,7 @@ import numpy as np
 
 from etl.rules.correlation.columns import EventColumns
 from etl.rules.correlation.model import ORDER, Correlation, Kind, Threshold
-from etl.rules.correlation.reader import MOST_EVENTS
+from etl.rules.correlation.reader import MAX_EVENTS
 from etl.rules.correlation.windows import relevant_settled_events
 
 _ROUNDED = 1 + 1e-9
@@ -33,7 +33,7 @@ def may_alert(columns: EventColumns, watermark: int) -> Any:
         found &= ~checked | _various(columns, found & checked, name)
     checked = monotonic & columns.per_member(partial(_has_kind, kinds=("value_sum",)))
     found &= ~checked | _large(columns, found & checked)
-    return found | (columns.sizes > MOST_EVENTS)
+    return found | (columns.sizes > MAX_EVENTS)
 
 
 def _has_kind(one: Correlation, kinds: Sequence[Kind]) -> bool:
@@ -103,7 +103,7 @@ def _large(columns: EventColumns, slots: Any) -> Any:
 
 
 def _needed(one: Correlation) -> int:
-    """The least number of events with which a window can meet a monotonic condition."""
+    """The minimum number of events with which a window can meet a monotonic condition."""
     if one.kind == ORDER:
         return len(one.rules)
     return _least(one) if one.kind != "value_sum" else 1

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from etl.rules.correlation.measures import SLIDING_MEASURES, measure_window, meets_condition
 from etl.rules.correlation.model import Correlation, Threshold
-from etl.rules.correlation.reader import MOST_EVENTS
+from etl.rules.correlation.reader import MAX_EVENTS
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 """Values and samples that an alert carries."""
 
 
@@ -122,15 +122,15 @@ def relevant_settled_events(one: Correlation) -> int:
 
 
 def _limit(one: Correlation, events: list[Event]) -> list[Event]:
-    """At most `MOST_EVENTS` events: the latest of each rule or value first, then the latest."""
-    if len(events) <= MOST_EVENTS:
+    """At most `MAX_EVENTS` events: the latest of each rule or value first, then the latest."""
+    if len(events) <= MAX_EVENTS:
         return events
     latest: dict[object, int] = {}
     for at, event in enumerate(events):
         latest[event.value if one.kind == "value_count" else event.rule] = at
-    chosen = sorted(latest.values())[-MOST_EVENTS:]
+    chosen = sorted(latest.values())[-MAX_EVENTS:]
     others = sorted(set(range(len(events))) - set(chosen))
-    return [events[at] for at in sorted([*chosen, *others[len(others) - (MOST_EVENTS - len(chosen)) :]])]
+    return [events[at] for at in sorted([*chosen, *others[len(others) - (MAX_EVENTS - len(chosen)) :]])]
 
 
 # ── Evaluated when a window has closed ────────────────────────────────────────────────────────────
@@ -156,6 +156,6 @@ def _make_alert(events: Sequence[Event], measure: float) -> Alert:
         count=len({event[:2] for event in events}),
         measure=measure,
         rules=tuple(dict.fromkeys(event.rule for event in events)),
-        values=tuple(shown)[:MOST_SHOWN],
-        samples=tuple(dict.fromkeys(samples))[:MOST_SHOWN],
+        values=tuple(shown)[:MAX_SHOWN],
+        samples=tuple(dict.fromkeys(samples))[:MAX_SHOWN],
     )

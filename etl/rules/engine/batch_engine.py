@@ -19,9 +19,9 @@ from etl.rules.conditions.tree import FALSE, Condition, Leaf, leaves
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
 from etl.rules.engine.costs import Costs
-from etl.rules.engine.deciders import DeciderContext, DeciderType, DeferringDecider
 from etl.rules.engine.deferred_literals import DeferredLiterals
 from etl.rules.engine.deferred_predicates import DeferredPredicates
+from etl.rules.engine.evaluators import DeferringEvaluator, EvaluatorContext, EvaluatorFactory
 from etl.rules.engine.program import Matches, Program
 from etl.rules.engine.text_field import TextField
 from etl.rules.predicates.predicate import Predicate
@@ -54,7 +54,7 @@ class Switches:
 
 
 _ROWS, _BITS = 1 << 16, 1 << 27
-"""Most rows at once, and most rows times predicates: bounds the bit sets to 16 MiB."""
+"""Maximum number of rows at once, and of rows times predicates: bounds the bit sets to 16 MiB."""
 
 
 class Engine:
@@ -86,19 +86,19 @@ class Engine:
         self._types = {(field.name, field.type) for field in schema if field.name in used}
         groups = self._group_predicates(schema)
         self._costs = Costs([[number for number, _ in members] for members in groups.values()])
-        context = DeciderContext(schema, self._switches, self._costs.alone)
-        self._deciders = [kind(of, members, context) for (kind, of), members in groups.items()]
+        context = EvaluatorContext(schema, self._switches, self._costs.alone)
+        self._evaluators = [kind(of, members, context) for (kind, of), members in groups.items()]
         self._deferring = {
-            number: (group, cast("DeferringDecider", decider))
-            for group, decider in enumerate(self._deciders)
-            for number in decider.deferred
+            number: (group, cast("DeferringEvaluator", evaluator))
+            for group, evaluator in enumerate(self._evaluators)
+            for number in evaluator.deferred
         }
         self.conditions = bound
         on = self._switches
         self.program = Program(bound, self.numbers, on.witnesses, on.measured)
         rules = (bound, self.numbers) if on.deferred else self._deferred_as_rules()
         self._deferred = DeferredPredicates(*rules, self._deferring, on.witnesses, on.measured) if self._deferring else None
-        fields: list[TextField] = [decider for decider in self._deciders if isinstance(decider, TextField)]
+        fields: list[TextField] = [evaluator for evaluator in self._evaluators if isinstance(evaluator, TextField)]
         self._lazy = DeferredLiterals(bound, self.numbers, self._deferring, fields) if on.lazy and on.witnesses else None
         self._bits = Bits.empty(len(self.predicates), 0)
 
@@ -117,9 +117,9 @@ class Engine:
             count += len(own)
         return each
 
-    def _group_predicates(self, schema: Schema) -> dict[tuple[DeciderType, str], list[tuple[int, Predicate]]]:
-        """The predicates that one decider evaluates together."""
-        groups: dict[tuple[DeciderType, str], list[tuple[int, Predicate]]] = defaultdict(list)
+    def _group_predicates(self, schema: Schema) -> dict[tuple[EvaluatorFactory, str], list[tuple[int, Predicate]]]:
+        """The predicates that one evaluator evaluates together."""
+        groups: dict[tuple[EvaluatorFactory, str], list[tuple[int, Predicate]]] = defaultdict(list)
         for number, predicate in enumerate(self.predicates):
             groups[predicate.group(number, schema)].append((number, predicate))
         return groups
@@ -135,12 +135,12 @@ class Engine:
         columns = {name: Column(batch.column(name)) for name, _ in self._types}
         self._bits = bits = self._bits.cleared(batch.num_rows)
         self._costs.start()
-        for group, decider in enumerate(self._deciders):
-            decider.decide(batch, columns, bits)
+        for group, evaluator in enumerate(self._evaluators):
+            evaluator.evaluate(batch, columns, bits)
             self._costs.lap(group)
         if self._lazy is not None:
-            self._lazy.decide(columns, bits)
-        self._decide_deferred(columns, bits)
+            self._lazy.evaluate(columns, bits)
+        self._evaluate_deferred(columns, bits)
         found = self.program.run(bits)
         if self._lazy is not None:
             self._lazy.choose((self._deferred or self.program).share, self.program.rows)
@@ -156,15 +156,15 @@ class Engine:
         """Seconds that each rule took since the last call (float64[n])."""
         return self._costs.take(self.conditions, self.numbers)
 
-    def _decide_deferred(self, columns: Mapping[str, Column], bits: Bits) -> None:
+    def _evaluate_deferred(self, columns: Mapping[str, Column], bits: Bits) -> None:
         """Evaluate deferred predicates in the rows where a rule that needs them may match."""
         if self._deferred is None:
             return
-        to_decide = self._deferred.rows_to_decide(bits)
+        to_evaluate = self._deferred.rows_to_evaluate(bits)
         self._costs.lap(-1)
-        for number, rows in to_decide:
-            group, decider = self._deferring[number]
-            decider.decide_rows(number, rows, columns, bits)
+        for number, rows in to_evaluate:
+            group, evaluator = self._deferring[number]
+            evaluator.evaluate_rows(number, rows, columns, bits)
             self._costs.lap(group)
 
 

@@ -30,7 +30,7 @@ SPARE = 1e-4
 COMMON = 0.02
 """Share of the rows from which on the literals of a regular expression are left out: the expression is tested more often then."""
 
-MOST_SEARCHES = 4
+MAX_SEARCHES = 4
 """Literals searched for in a row, from which on a scan for all of them is faster."""
 
 
@@ -65,7 +65,7 @@ class DeferredLiterals:
         """The number of literals that scans leave out."""
         return len(self._plan.numbers) if self._plan is not None else 0
 
-    def decide(self, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, columns: Mapping[str, Column], bits: Bits) -> None:
         """Search for the literals that the scans of this batch left out."""
         if self._plan is None:
             return
@@ -74,7 +74,7 @@ class DeferredLiterals:
         # these literals would seem rare when witnesses are chosen again: report as many hits as a scan would find
         hits = self._plan.numbers
         bits.hits[hits] = np.maximum(bits.hits[hits], (self._plan.share * bits.rows).astype(np.int64))
-        if searches > MOST_SEARCHES * bits.rows:
+        if searches > MAX_SEARCHES * bits.rows:
             self._abandon()
 
     def choose(self, share: Any, rows: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, all_of, any_of, leaves
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.program import Program
-from etl.rules.engine.row_kernel import list_rows, rows_to_decide
+from etl.rules.engine.row_kernel import list_rows, rows_to_evaluate
 from etl.rules.predicates.predicate import Predicate
 
 Numbers: TypeAlias = dict[Predicate, int]
@@ -49,14 +49,14 @@ class DeferredPredicates:
         """The share of rows in which each predicate may hold; None before enough rows were observed."""
         return self._program.share
 
-    def rows_to_decide(self, bits: Bits) -> list[tuple[int, Any]]:
+    def rows_to_evaluate(self, bits: Bits) -> list[tuple[int, Any]]:
         """Deferred predicates, each with the rows in which it has to be evaluated (int64[m]).
 
         The bits say where the predicates may hold, and are cleared.
         """
         truth, _, _ = self._program.evaluate(bits)
         rows, counts = np.empty((len(self._numbers), truth.shape[1]), np.uint64), np.zeros(len(self._numbers), np.int64)
-        rows_to_decide(truth, bits.words, bits.hits, self._numbers, self._first, self._users, rows, counts)
+        rows_to_evaluate(truth, bits.words, bits.hits, self._numbers, self._first, self._users, rows, counts)
         return [(int(self._numbers[n]), _list(rows[n], counts[n])) for n in np.flatnonzero(counts)]
 
 

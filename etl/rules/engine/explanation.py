@@ -15,7 +15,7 @@ from etl.rules.predicates.families import FAMILIES
 from etl.rules.predicates.predicate import ANY_FIELD, LONGEST, Predicate
 from etl.rules.wording import count_noun
 
-MOST_FIELDS, MOST_SHARED, MOST_NAMED = 6, 3, 3
+MAX_FIELDS, MAX_SHARED, MAX_NAMED = 6, 3, 3
 
 
 def explanation_lines(compiled: CompiledRules, schema: Schema) -> Iterator[str]:
@@ -42,7 +42,7 @@ def _shared(uses: Sequence[set[Predicate]]) -> Iterator[str]:
     """How many predicates several rules share."""
     count = Counter(predicate for one in uses for predicate in one)
     yield f"predicates: {sum(count.values()):,}, {len(count):,} of them distinct"
-    several = [f"{predicate.describe()} by {rules:,} rules" for predicate, rules in count.most_common(MOST_SHARED) if rules > 1]
+    several = [f"{predicate.describe()} by {rules:,} rules" for predicate, rules in count.most_common(MAX_SHARED) if rules > 1]
     if several:
         yield f"shared: {', '.join(several)}"
 
@@ -53,9 +53,9 @@ def _fields(predicates: Sequence[Predicate]) -> Iterator[str]:
         names = predicate.field_names - {ANY_FIELD}
         by_field.setdefault(", ".join(sorted(names)) or "no field", []).append(predicate)
     ordered = sorted(by_field.items(), key=lambda one: (-len(one[1]), one[0]))
-    for name, mine in ordered[:MOST_FIELDS]:
+    for name, mine in ordered[:MAX_FIELDS]:
         yield f"{name}: {'; '.join(_summarize(mine))}"
-    if rest := ordered[MOST_FIELDS:]:
+    if rest := ordered[MAX_FIELDS:]:
         yield f"{count_noun(len(rest), 'further field')}: {count_noun(sum(len(mine) for _, mine in rest), 'predicate')}"
 
 
@@ -77,7 +77,7 @@ def _witnesses(compiled: CompiledRules, engine: Engine) -> Iterator[str]:
         evaluated = f"{count_noun(len(known), 'rule')} looked at only where one of {distinct} holds"
         yield f"witnesses: {evaluated} (a run chooses by what it sees)"
     if without:
-        titles = ", ".join(repr(cut(compiled.rules[rule].title, LONGEST)) for rule in without[:MOST_NAMED])
+        titles = ", ".join(repr(cut(compiled.rules[rule].title, LONGEST)) for rule in without[:MAX_NAMED])
         yield f"without a witness, looked at in every row: {count_noun(len(without), 'rule')}: {titles}{_more(without)}"
 
 
@@ -87,9 +87,9 @@ def _never(compiled: CompiledRules, engine: Engine) -> Iterator[str]:
     ]
     found = [(title, why) for title, why in each if why]
     if found:
-        titles = "; ".join(f"{cut(title, LONGEST)!r}: {cut(why, 2 * LONGEST)}" for title, why in found[:MOST_NAMED])
+        titles = "; ".join(f"{cut(title, LONGEST)!r}: {cut(why, 2 * LONGEST)}" for title, why in found[:MAX_NAMED])
         yield f"never true here: {count_noun(len(found), 'rule')}: {titles}{_more(found)}"
 
 
 def _more(items: Sequence[object]) -> str:
-    return ", …" if len(items) > MOST_NAMED else ""
+    return ", …" if len(items) > MAX_NAMED else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from etl.api import Schema, with_columns, with_fields
-from etl.columns.texts import taken
+from etl.columns.texts import take_rows
 from etl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def make_alerts(batch: pa.RecordBatch, found: Matches, rules: pa.StructArray) ->
 
 
 def _select_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([take_rows(column, rows) for column in batch.columns], names=batch.schema.names)
 
 
 def _lists(offsets: Any, rule: Any, rules: pa.StructArray) -> pa.ListArray:

@@ -12,7 +12,7 @@ from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.program_kernel import AND, OR, evaluate, list_by_row
 from etl.rules.predicates.predicate import Predicate
 
-LEAST_SHARE = 1e-7
+MIN_SHARE = 1e-7
 """The share of rows that is assumed for a predicate that held in no observed row."""
 
 FIRST_CHOSEN, CHOSEN_AGAIN = 512, 16
@@ -108,7 +108,7 @@ def choose_witness(
         if condition.negated:
             return None
         number = numbers[condition.predicate]
-        cost = condition.predicate.expected_share if share is None else max(float(share[number]), LEAST_SHARE)
+        cost = condition.predicate.expected_share if share is None else max(float(share[number]), MIN_SHARE)
         return cost, (number,)
     found = [choose_witness(part, numbers, share) for part in condition.parts]
     known = [one for one in found if one is not None]

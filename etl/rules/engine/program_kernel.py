@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 AND, OR = -1, -2
 ALWAYS = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@part
+@kernel_function
 def _evaluate_word(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, word: Any, stack: Any) -> Any:
     """A condition in 64 rows: ``steps`` are predicates (times two, plus one for not), AND and OR of ``counts`` values."""
     top = 0
@@ -32,7 +32,7 @@ def _evaluate_word(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, wor
     return stack[0]
 
 
-@part
+@kernel_function
 def _witness_rows(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
     """The rows in which one of some witnesses holds; all rows if none is known."""
     seen = np.uint64(0)
@@ -45,7 +45,7 @@ def _witness_rows(word: Any, first: Any, behind: Any, witnesses: Any, touched: A
     return seen
 
 
-@part
+@kernel_function
 def _witness_range(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
     """The range of a rule's witnesses that hold somewhere, or of -1: often only one of many holds."""
     first, behind = end, end
@@ -55,7 +55,7 @@ def _witness_range(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
     return first, behind
 
 
-@part
+@kernel_function
 def ones_of(word: Any) -> Any:
     """The number of bits set: summed in pairs, fours, eights, then all eights by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)

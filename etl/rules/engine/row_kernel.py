@@ -13,7 +13,7 @@ ONE = np.uint64(1)
 
 
 @kernel
-def rows_to_decide(truth: Any, bits: Any, hits: Any, numbers: Any, first: Any, users: Any, rows: Any, counts: Any) -> None:
+def rows_to_evaluate(truth: Any, bits: Any, hits: Any, numbers: Any, first: Any, users: Any, rows: Any, counts: Any) -> None:
     """``rows`` uint64[deferred, words]: where a deferred predicate may hold and a rule that uses it may match.
 
     ``truth`` uint64[rules, words] has the rows in which rules may match, ``users[first[n]:first[n + 1]]`` the rules that use

@@ -11,12 +11,12 @@ import pyarrow as pa
 from etl.columns.texts import Texts
 from etl.rules.engine.text_cache_kernel import number_texts
 
-MOST_TEXTS, MOST_BYTES = 1 << 14, 2 << 20
+MAX_TEXTS, MAX_BYTES = 1 << 14, 2 << 20
 """Size of a column's cache, in each process; a full cache is cleared."""
 
 MOSTLY_NEW = 0.7
 """Share of new texts in a batch from which on caching does not pay."""
-LEAST_VALUES = 256
+MIN_VALUES = 256
 """Values of a batch from which on that share is significant."""
 PAUSE, LONGEST_PAUSE = 16, 256
 """Batches without the cache after one for which it did not pay; twice as many after each further one."""
@@ -69,7 +69,7 @@ class TextCache:
 
     def codes(self, code: Any) -> Codes:
         """The numbers returned last, with the generation in which they are valid."""
-        return Codes(code, self._generation, MOST_TEXTS)
+        return Codes(code, self._generation, MAX_TEXTS)
 
     def _look_up(self, array: pa.Array, evaluate: TextEvaluator) -> tuple[Any, Hits] | None:
         """None if the batch does not fit into an empty cache."""
@@ -82,7 +82,7 @@ class TextCache:
             self._has_room = False
             self._start_pause()
             return None
-        if len(array) >= LEAST_VALUES and known - self._known > MOSTLY_NEW * len(array):
+        if len(array) >= MIN_VALUES and known - self._known > MOSTLY_NEW * len(array):
             self._start_pause()
         else:
             self._next_pause = PAUSE
@@ -94,13 +94,13 @@ class TextCache:
 
     def _number(self, texts: Texts, code: Any) -> int:
         return number_texts(
-            texts.address, texts.length, np.uint64(self._arena.ctypes.data), MOST_BYTES, self._table, self._hashes, self._ends,
+            texts.address, texts.length, np.uint64(self._arena.ctypes.data), MAX_BYTES, self._table, self._hashes, self._ends,
             self._known, code,
         )  # fmt: skip
 
     def _clear(self) -> None:
-        self._arena, self._table = np.empty(MOST_BYTES, np.uint8), np.full(4 * MOST_TEXTS, -1, np.int32)
-        self._hashes, self._ends = np.empty(MOST_TEXTS, np.uint64), np.zeros(MOST_TEXTS + 1, np.int32)
+        self._arena, self._table = np.empty(MAX_BYTES, np.uint8), np.full(4 * MAX_TEXTS, -1, np.int32)
+        self._hashes, self._ends = np.empty(MAX_TEXTS, np.uint64), np.zeros(MAX_TEXTS + 1, np.int32)
         self._known, self._has_room = 0, True
         self._generation += 1
         self._first, self._predicates = np.zeros(1, np.int64), np.empty(0, np.int32)

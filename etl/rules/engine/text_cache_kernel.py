@@ -8,13 +8,13 @@ import numpy as np
 
 from etl.columns.byte_runs import PREFETCH_DISTANCE, hash_bytes, prefetch_text, same_bytes
 from etl.columns.intrinsics import load_byte, load_long, store_byte, store_long
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 EIGHT, ONE = np.uint64(8), np.uint64(1)
 _SEED = np.uint64(0)
 
 
-@part
+@kernel_function
 def _copy(target: Any, source: Any, size: Any) -> None:
     end = source + np.uint64(size)
     while end - source >= EIGHT:

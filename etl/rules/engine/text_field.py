@@ -12,7 +12,7 @@ from etl.columns.texts import Texts
 from etl.rules.conditions.column_types import is_list
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
-from etl.rules.engine.deciders import DeciderContext
+from etl.rules.engine.evaluators import EvaluatorContext
 from etl.rules.engine.text_cache import Codes, TextCache
 from etl.rules.engine.text_scan import TextScan
 from etl.rules.engine.text_tests import TextTests
@@ -23,7 +23,7 @@ from etl.rules.search.contains_kernel import find_in_rows
 class TextField:
     """Evaluates the predicates on a field."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
         tested = [(number, one) for number, one in predicates if one.is_tested]
         self._of, self.tests = of, TextTests(of, tested, context)
         self.deferred = self.tests.tests.keys()
@@ -38,7 +38,7 @@ class TextField:
         self._codes: Codes | None = None
         self._texts: Texts | None = None
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Scan the texts that are not in the cache. For tests the bits say where they may hold."""
         column, self._codes, self._texts, self._found_all = columns[self._of], None, None, True
         self._is_list = is_list(column.array.type)
@@ -87,10 +87,10 @@ class TextField:
         assert database is not None
         texts = self._locate(columns)
         return find_in_rows(
-            truth, first, entries, texts.address, texts.length, database.arrays, database.owners, bits.words, bits.hits
+            truth, first, entries, texts.address, texts.length, database.bytes.addresses, database.owners, bits.words, bits.hits
         )
 
-    def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Run a test in some rows (int64[n]), in which it may hold."""
         column, texts = columns[self._of], self._locate(columns)
         values = column.values_in(rows)

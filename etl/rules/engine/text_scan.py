@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from etl.columns.texts import Texts
 from etl.rules.engine.bitsets import Bits
-from etl.rules.engine.deciders import TextFinder, TextSearch
+from etl.rules.engine.evaluators import TextFinder, TextSearch
 from etl.rules.engine.text_cache import Hits
 from etl.rules.engine.text_cache_kernel import group_by_text
 from etl.rules.engine.text_tests import TextTest
 from etl.rules.predicates.text_predicate import TextPredicate
-from etl.rules.search.literal_database import LiteralDatabase, pack
+from etl.rules.search.literal_arrays import pack
+from etl.rules.search.literal_database import LiteralDatabase
 from etl.rules.search.literals import Literal, literals_of
 
 

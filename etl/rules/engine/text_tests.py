@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.columns.texts import Texts, gathered
+from etl.columns.texts import Texts, copy_texts
 from etl.rules.engine.text_cache import Codes
 from etl.rules.search.regex_literals import all_required_literals, exact_required_literals, min_length
-from etl.rules.search.regex_search import AutomatonTest, Test, choose_engine, compile_test
+from etl.rules.search.regex_search import AutomatonMatcher, Matcher, choose_engine, compile_matcher
 from etl.rules.search.required_literals import RequiredLiterals
 
 if TYPE_CHECKING:
     from etl.rules.engine.batch_engine import Switches
-    from etl.rules.engine.deciders import DeciderContext
+    from etl.rules.engine.evaluators import EvaluatorContext
     from etl.rules.predicates.pattern import Pattern
     from etl.rules.predicates.text_predicate import TextPredicate
 
@@ -33,7 +33,7 @@ FEW_LITERALS = 8
 class TextTest:
     """A test of whole texts, and what every text that passes contains."""
 
-    test: Test
+    test: Matcher
     literals: tuple[str, ...]
     """Every text that passes contains one of these; empty if none is known."""
     required: RequiredLiterals | None
@@ -47,7 +47,7 @@ class TextTest:
 class TextTests:
     """The tests of one field, by the number of their predicate."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
         """``context.spent`` gets the time of each test."""
         self._spent = context.spent
         self.tests: Mapping[int, TextTest] = {
@@ -98,16 +98,16 @@ def _run(test: TextTest, texts: Texts, values: Any) -> Any:
     """Whether each text passes (bool[n])."""
     if not len(values):
         return np.zeros(0, bool)
-    if isinstance(test.test, AutomatonTest):
-        return test.test.test_rows(texts, values)
-    some = gathered(texts.address[values], texts.length[values]).cast(pa.string())
+    if isinstance(test.test, AutomatonMatcher):
+        return test.test.match_rows(texts, values)
+    some = copy_texts(texts.address[values], texts.length[values]).cast(pa.string())
     return pc.fill_null(test.test(some), False).to_numpy(zero_copy_only=False)
 
 
 def pattern_test(predicate: Pattern, row: int, switches: Switches) -> TextTest:
     """A regular expression as a test."""
     pattern, literals = predicate.pattern, predicate.literals
-    test = compile_test(pattern, switches.automata)
+    test = compile_matcher(pattern, switches.automata)
     if not switches.literals:
         return TextTest(test, (), None, 0, row)
     sets = all_required_literals(pattern, choose_engine(pattern)) if literals else []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from etl.columns.texts import Texts
-    from etl.rules.engine.deciders import TextFinder
+    from etl.rules.engine.evaluators import TextFinder
 
 
 def _sigma_cidr(field: str, value: Any) -> Condition:

@@ -13,7 +13,7 @@ from etl.api import Schema
 from etl.rules.conditions.column_types import TEXTS
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, negate
 from etl.rules.predicates.predicate import ANY_FIELD, Predicate, SigmaBuilder, SqlBuilder
-from etl.rules.predicates.sql import Sql, quoted
+from etl.rules.predicates.sql import Sql, quote_name
 from etl.rules.predicates.sql_nodes import is_column
 from etl.rules.predicates.text import Text
 from etl.rules.wording import count_noun
@@ -21,7 +21,7 @@ from etl.rules.wording import count_noun
 if TYPE_CHECKING:
     from etl.rules.engine.bitsets import Bits
     from etl.rules.engine.column_texts import Column
-    from etl.rules.engine.deciders import DeciderContext, DeciderType
+    from etl.rules.engine.evaluators import EvaluatorContext, EvaluatorFactory
 
 Order = Literal["=", "<", "<=", ">", ">="]
 
@@ -87,10 +87,10 @@ class Number(Predicate):
             return Leaf(Text(self.field, "equals", _written(self.value)))
         if type_ not in TEXTS:
             return FALSE
-        where = f"try_cast({quoted(self.field)} as double) {self.order} {float(self.value)!r}D"
+        where = f"try_cast({quote_name(self.field)} as double) {self.order} {float(self.value)!r}D"
         return Leaf(Sql(where, (self.field,)))
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Those of a field together."""
         return NumberDecider, self.field
 
@@ -119,12 +119,12 @@ class NumberDecider:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Number]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, Number]], context: EvaluatorContext) -> None:
         self._of = of
         self._equal = [(number, one.value) for number, one in predicates if one.order == "="]
         self._ordered = [(number, one) for number, one in predicates if one.order != "="]
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows for which they hold."""
         array = columns[self._of].array
         if self._equal:

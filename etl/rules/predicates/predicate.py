@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from etl.rules.conditions.tree import Condition
-    from etl.rules.engine.deciders import DeciderType
+    from etl.rules.engine.evaluators import EvaluatorFactory
 
 ANY_FIELD = ""
 """The field of a keyword: it stands for each text field of the event."""
@@ -62,7 +62,7 @@ class Predicate:
         """The condition over predicates that can be evaluated on columns of these types; false if the field is missing."""
         raise NotImplementedError
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """The class that evaluates it on columns of these types, and its group: one object evaluates all predicates of a group.
 
         The group is a field, or the number of a predicate that is evaluated alone.

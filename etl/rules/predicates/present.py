@@ -17,7 +17,7 @@ from etl.rules.wording import count_noun
 if TYPE_CHECKING:
     from etl.rules.engine.bitsets import Bits
     from etl.rules.engine.column_texts import Column
-    from etl.rules.engine.deciders import DeciderContext, DeciderType
+    from etl.rules.engine.evaluators import EvaluatorContext, EvaluatorFactory
 
 
 def _sigma_null(field: str, value: Any) -> Condition:
@@ -46,7 +46,7 @@ class Present(Predicate):
         """On any type of column."""
         return Leaf(self) if self.field in schema.names else FALSE
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Those of a field together."""
         return PresentDecider, self.field
 
@@ -71,10 +71,10 @@ class PresentDecider:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Present]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, Present]], context: EvaluatorContext) -> None:
         self._of, self._predicates = of, predicates
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows with a value."""
         array = columns[self._of].array
         nulls = array.null_count

@@ -18,7 +18,7 @@ from etl.rules.wording import count_noun
 if TYPE_CHECKING:
     from etl.rules.engine.bitsets import Bits
     from etl.rules.engine.column_texts import Column
-    from etl.rules.engine.deciders import DeciderContext, DeciderType
+    from etl.rules.engine.evaluators import EvaluatorContext, EvaluatorFactory
 
 _KINDS: Mapping[tuple[bool, bool], TextKind] = {
     (False, False): "equals",
@@ -49,7 +49,7 @@ class SameField(Predicate):
         single = self.field_names <= set(schema.names) and not any(is_list(schema.field(name).type) for name in self.field_names)
         return Leaf(self) if single else FALSE
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Each alone."""
         return SameFieldDecider, str(number)
 
@@ -76,20 +76,20 @@ class SameField(Predicate):
 class SameFieldDecider:
     """Evaluates one comparison of two columns, in the rows where a rule may match."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: EvaluatorContext) -> None:
         ((self._number, self._predicate),) = predicates
         self.deferred = frozenset([self._number])
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """It may hold everywhere."""
         bits.put_everywhere(self._number)
 
-    def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of those rows (int64[n]) for which it holds."""
-        from etl.columns.texts import taken
+        from etl.columns.texts import take_rows
 
         one, other = columns[self._predicate.field], columns[self._predicate.other]
-        holds = compare_columns(self._predicate, taken(one.values, rows), taken(other.values, rows))
+        holds = compare_columns(self._predicate, take_rows(one.values, rows), take_rows(other.values, rows))
         bits.put_rows(number, rows[holds])
 
 
@@ -97,11 +97,11 @@ def compare_columns(predicate: SameField, one: pa.Array, other: pa.Array) -> Any
     """Whether the predicate holds for the texts of two columns (bool[n]); for a null it does not."""
     import numpy as np
 
-    from etl.columns.texts import Texts, owned_array
+    from etl.columns.texts import Texts, materialize_array
     from etl.rules.search.comparison_kernel import compare_texts
 
     kinds = {"equals": 0, "contains": 1, "startswith": 2, "endswith": 3}
-    texts = [owned_array(array).cast(pa.string()) for array in (one, other)]
+    texts = [materialize_array(array).cast(pa.string()) for array in (one, other)]
     left, right = (Texts.of(array if predicate.cased else pc.utf8_lower(array)) for array in texts)
     result = np.zeros(len(left.address), bool)
     compare_texts(left.address, left.length, right.address, right.length, kinds[predicate.kind], result)

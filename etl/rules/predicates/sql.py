@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from etl.rules.engine.batch_engine import Switches
     from etl.rules.engine.bitsets import Bits
     from etl.rules.engine.column_texts import Column
-    from etl.rules.engine.deciders import DeciderContext, DeciderType
+    from etl.rules.engine.evaluators import EvaluatorContext, EvaluatorFactory
     from etl.rules.engine.text_tests import TextTest
 
 
@@ -41,7 +41,7 @@ class Sql(TextPredicate):
 
         return parse_sql_condition(self.where, schema)
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """A condition on one text field with the field's texts, unless it holds for null; any other alone."""
         from etl.rules.engine.text_field import TextField
 
@@ -91,29 +91,29 @@ class SqlDecider:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Sql]], context: DeciderContext) -> None:
+    def __init__(self, of: str, predicates: Sequence[tuple[int, Sql]], context: EvaluatorContext) -> None:
         ((self._number, predicate),) = predicates
         self._holds = sql_function(predicate, context.schema)
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows for which it holds."""
         bits.put(self._number, self._holds(batch))
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A field's name in Spark SQL."""
     return f"`{name}`"
 
 
 def sql_function(predicate: Sql, schema: Schema) -> Callable[[pa.RecordBatch], pa.BooleanArray]:
     """Events → whether the condition is true (or false); where it fails it is neither."""
-    from etl.columns.texts import owned
+    from etl.columns.texts import materialize
     from etl.expressions import compile_expression
 
     evaluate = compile_expression(predicate.where, schema)
 
     def run(batch: pa.RecordBatch) -> pa.BooleanArray:
-        values, failed, _ = evaluate(owned(batch.select(predicate.fields)) if predicate.fields else batch)
+        values, failed, _ = evaluate(materialize(batch.select(predicate.fields)) if predicate.fields else batch)
         mask = pc.fill_null(values.cast(pa.bool_()), not predicate.truth)
         mask = mask if predicate.truth else pc.invert(mask)
         return mask if failed is None else pc.and_not(mask, failed)

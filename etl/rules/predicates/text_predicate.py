@@ -10,7 +10,7 @@ from etl.rules.predicates.predicate import Predicate
 
 if TYPE_CHECKING:
     from etl.rules.engine.batch_engine import Switches
-    from etl.rules.engine.deciders import DeciderType, TextFinder
+    from etl.rules.engine.evaluators import EvaluatorFactory, TextFinder
     from etl.rules.engine.text_tests import TextTest
     from etl.rules.search.literals import Literal
 
@@ -28,7 +28,7 @@ class TextPredicate(Predicate):
         """Whether its literals may be searched for only in the rows where a rule that needs it may match."""
         return False
 
-    def group(self, number: int, schema: Schema) -> tuple[DeciderType, str]:
+    def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """All text predicates of a field are evaluated together."""
         from etl.rules.engine.text_field import TextField
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import Schema
 from etl.rules.conditions.tree import FALSE, Condition, Leaf
 from etl.rules.predicates.predicate import Predicate, SigmaBuilder
-from etl.rules.predicates.sql import Sql, quoted
+from etl.rules.predicates.sql import Sql, quote_name
 
 TimeUnit = Literal["minute", "hour", "day", "week", "month", "year"]
 
@@ -37,7 +37,7 @@ class TimePart(Predicate):
         """As Spark SQL, of a timestamp or a cast to one."""
         if self.field not in schema.names:
             return FALSE
-        field = quoted(self.field)
+        field = quote_name(self.field)
         time = field if pa.types.is_timestamp(schema.field(self.field).type) else f"try_cast({field} as timestamp)"
         return Leaf(Sql(f"{_FUNCTIONS.get(self.unit, self.unit)}({time}) = {self.number}", (self.field,)))
 

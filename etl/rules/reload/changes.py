@@ -10,7 +10,7 @@ from etl.rules.correlation.model import Correlation
 from etl.rules.rule import Rule
 from etl.rules.wording import count_noun
 
-MOST_LINES = 5
+MAX_LINES = 5
 """Changes of one kind that have a line each; more have one line together."""
 
 RuleIndex: TypeAlias = Mapping[tuple[str, str], Rule | Correlation]
@@ -31,7 +31,7 @@ def describe_changes(before: RuleIndex, rules: Sequence[Rule | Correlation]) -> 
 
 
 def _lines(what: str, rules: Sequence[Rule | Correlation]) -> Iterator[str]:
-    if len(rules) > MOST_LINES:
+    if len(rules) > MAX_LINES:
         yield f"{count_noun(len(rules), 'rule is', 'rules are')} {what}, the first: {_describe(rules[0])}"
     else:
         yield from (f"{_describe(one)} is {what}" for one in rules)

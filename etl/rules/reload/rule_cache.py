@@ -42,7 +42,7 @@ class RuleText(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LastGood:
+class LastGoodVersions:
     """The documents of the last good versions of files."""
 
     files: Mapping[str, tuple[Document, ...]]
@@ -67,7 +67,7 @@ def _read(
     origins = sorted({text.origin for text in texts})
     of = f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}"
     file = disk_cache.cache_file(of, Path(__file__).parents[1])
-    before = disk_cache.load(file, LastGood) or LastGood({})
+    before = disk_cache.load(file, LastGoodVersions) or LastGoodVersions({})
     reload = _Reload(before, {text.name: text.text for text in texts}, placeholders, stream)
     for state in (*files, *(text.state for text in texts)):
         reload.read(state)
@@ -91,7 +91,9 @@ def _log_once(path: str, problem: Problem) -> None:
 class _Reload:
     """Reads files and texts one by one, and falls back on the last good version of each."""
 
-    def __init__(self, before: LastGood, texts: Mapping[str, str], placeholders: Placeholders, stream: StreamSchema) -> None:
+    def __init__(
+        self, before: LastGoodVersions, texts: Mapping[str, str], placeholders: Placeholders, stream: StreamSchema
+    ) -> None:
         self._before, self._texts, self._placeholders, self._stream = before, texts, dict(placeholders), stream
         self._unchanged = set(before.state)
         self._good: list[tuple[str, int, int]] = []
@@ -110,10 +112,12 @@ class _Reload:
         else:
             self._read_changed(state, known)
 
-    def last_good(self) -> LastGood:
+    def last_good(self) -> LastGoodVersions:
         """The versions to fall back on. A file that is bad now has no state, so that it is read again next time."""
         good = {state[0] for state in self._good} | (self._before.files.keys() & self.documents.keys())
-        return LastGood({path: documents for path, documents in self.documents.items() if path in good}, tuple(self._good))
+        return LastGoodVersions(
+            {path: documents for path, documents in self.documents.items() if path in good}, tuple(self._good)
+        )
 
     def _read_new(self, state: tuple[str, int, int]) -> None:
         self.documents[state[0]], wrong = self._read_documents(state[0])

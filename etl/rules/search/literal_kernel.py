@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from etl.columns.byte_runs import PREFETCH_DISTANCE, prefetch_text
-from etl.columns.intrinsics import equal_bytes, load_byte, load_word
-from etl.columns.kernels import inlined, kernel, part
-from etl.rules.search.edge_kernel import find_at_edges
-from etl.rules.search.match_kernel import FOUR, ONE, SIXTEEN, THREE, equals_literal, record_hit
+from etl.columns.intrinsics import equal_bytes, load_byte, load_long, load_word
+from etl.columns.kernels import inlined, kernel, kernel_function
+from etl.rules.search.edge_kernel import LOW_CASES, MIXED, find_at_edges
+from etl.rules.search.match_kernel import EIGHT, FOUR, ONE, SIXTEEN, THREE, equals_literal, record_hit
 
 LOW_CASE = np.uint32(0x20202020)
 MIX = np.uint32(0x9E3779B1)
@@ -27,18 +27,15 @@ POSITIONS = np.uint64(512)
 
 
 @inlined
-def _search_bucket(
-    word: Any, at: Any, begin: Any, end: Any, index: Any, literals: Any, last_text: Any, sink: Any, count: Any, text: Any
+def _search_slot(
+    key: Any, at: Any, begin: Any, end: Any, index: Any, literals: Any, last_text: Any, sink: Any, count: Any, text: Any
 ) -> Any:
-    """Compare the literals of a bucket, whose key bytes are at ``at``."""
-    keys, buckets, firsts, entries, places = index
-    mask = np.uint32(keys.shape[0] - 1)
-    slot = np.uint32(word * MIX) >> np.uint32(9) & mask
-    while buckets[slot] >= 0 and keys[slot] != word:
-        slot = slot + np.uint32(1) & mask
-    bucket = buckets[slot]
-    if bucket >= 0:
-        for entry in range(firsts[bucket], firsts[bucket + 1]):
+    """Compare the literals whose key bytes, which are at ``at``, have this key's hash."""
+    directory, checks, entries, places, shift = index
+    hash_ = np.uint64(key) * MIXED
+    slot, check = hash_ >> shift, np.uint32(hash_ >> SIXTEEN)
+    for entry in range(directory[slot], directory[slot + ONE]):
+        if checks[entry] == check:
             literal = entries[entry]
             start = at - np.uint64(places[entry])
             fits = last_text[literal] != text and start >= begin and start + np.uint64(literals[1][literal]) <= end
@@ -48,7 +45,7 @@ def _search_bucket(
     return count
 
 
-@part
+@kernel_function
 def _word(at: Any, size: Any) -> Any:
     """One to three bytes at an address as a number."""
     word = np.uint32(0)
@@ -77,17 +74,21 @@ def _look_up(
     """Compare the literals that may begin, or have their four bytes, at a position."""
     four, shift, three, three_shift, two, any_short, any_three = sieves
     if _may_be_four(word, four, shift) and end - at >= FOUR:
-        count = _search_bucket(word, at, begin, end, indexes[0], literals, last_text, sink, count, text)
+        if indexes[0][1].shape[0] > 0 and end - at >= EIGHT:
+            long = load_long(at) | LOW_CASES
+            count = _search_slot(long, at, begin, end, indexes[0], literals, last_text, sink, count, text)
+        if indexes[1][1].shape[0] > 0:
+            count = _search_slot(word, at, begin, end, indexes[1], literals, last_text, sink, count, text)
     if any_short:
         pair = two[word & TWO_BYTES]
         if three[np.uint32((word & THREE_BYTES) * MIX) >> three_shift] if any_three else pair:
-            count = _search_bucket(word & THREE_BYTES, at, begin, end, indexes[1], literals, last_text, sink, count, text)
+            count = _search_slot(word & THREE_BYTES, at, begin, end, indexes[2], literals, last_text, sink, count, text)
         if pair:
-            count = _search_bucket(word & TWO_BYTES, at, begin, end, indexes[2], literals, last_text, sink, count, text)
+            count = _search_slot(word & TWO_BYTES, at, begin, end, indexes[3], literals, last_text, sink, count, text)
     return count
 
 
-@part
+@kernel_function
 def _has_byte(begin: Any, end: Any, byte: Any, other: Any) -> Any:
     """Whether a text contains one of two bytes."""
     at = begin
@@ -190,14 +191,3 @@ def gram_counts(address: Any, length: Any, counts: Any) -> None:
             while at <= last:
                 counts[np.uint32((load_word(at) | LOW_CASE) * MIX) >> np.uint32(16)] += 1
                 at += ONE
-
-
-@kernel
-def put_words(words: Any, keys: Any, buckets: Any) -> None:
-    """Put words (uint32[n], each once) into an empty hash table, with their indexes as buckets."""
-    mask = np.uint32(keys.shape[0] - 1)
-    for n in range(words.shape[0]):
-        slot = np.uint32(words[n] * MIX) >> np.uint32(9) & mask
-        while buckets[slot] >= 0:
-            slot = slot + np.uint32(1) & mask
-        keys[slot], buckets[slot] = words[n], n

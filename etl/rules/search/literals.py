@@ -11,7 +11,7 @@ from etl.rules.predicates.predicate import TextKind
 ANYWHERE, AT_START, AT_END, WHOLE = range(4)
 """Where in a text a literal is searched for."""
 
-MOST_FORMS = 64
+MAX_FORMS = 64
 """Forms of a text that the cases of its letters beyond ASCII make; a text with more is searched for by a regular expression."""
 
 FOLD = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))
@@ -39,7 +39,7 @@ def literals_of(owner: int, text: str, kind: TextKind, cased: bool) -> Iterator[
 
 def is_literal(text: str, cased: bool) -> bool:
     """Whether a text has few enough forms to be searched for as literals."""
-    return cased or text.isascii() or len(list(islice(_forms(text, cased), MOST_FORMS + 1))) <= MOST_FORMS
+    return cased or text.isascii() or len(list(islice(_forms(text, cased), MAX_FORMS + 1))) <= MAX_FORMS
 
 
 def forms_of(char: str) -> list[str]:

@@ -14,11 +14,12 @@ ONE, TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(number) for number in (1, 2, 
 
 @inlined
 def equals_literal(at: Any, literal: Any, literals: Any) -> Any:
-    """Whether the bytes at an address are those of a literal; ``literals`` is `LiteralBytes.arrays`.
+    """Whether the bytes at an address are those of a literal; ``literals`` is `LiteralBytes.addresses`.
 
     The bit of the case is set on both sides in letters whose case does not count.
     """
-    size, data, cases = np.uint64(literals[1][literal]), literals[2][literal], literals[3][literal]
+    size, first = np.uint64(literals[1][literal]), np.uint64(literals[0][literal])
+    data, cases = literals[2] + first, literals[3] + first
     if size < FOUR:
         differing = False
         for place in range(size):
@@ -43,7 +44,8 @@ def contains_literal(begin: Any, length: Any, literal: Any, literals: Any) -> An
     size = np.uint64(literals[1][literal])
     if np.uint64(length) < size:
         return False
-    data, cases, last = literals[2][literal], literals[3][literal], size - ONE
+    first, last = np.uint64(literals[0][literal]), size - ONE
+    data, cases = literals[2] + first, literals[3] + first
     low, high = load_byte(data), load_byte(data + last)
     other_low, other_high = low ^ load_byte(cases), high ^ load_byte(cases + last)
     at, end = begin, begin + np.uint64(length) - last  # no literal begins at ``end`` or behind
@@ -55,8 +57,8 @@ def contains_literal(begin: Any, length: Any, literal: Any, literals: Any) -> An
         return False
     while at < end:
         at = min(at, end - SIXTEEN)  # some positions twice, instead of bytes behind the text
-        first = equal_bytes(at, low) | equal_bytes(at, other_low)
-        both = first & (equal_bytes(at + last, high) | equal_bytes(at + last, other_high))
+        begins = equal_bytes(at, low) | equal_bytes(at, other_low)
+        both = begins & (equal_bytes(at + last, high) | equal_bytes(at + last, other_high))
         place = at
         while both != 0:
             if both & np.uint32(1) and equals_literal(place, literal, literals):

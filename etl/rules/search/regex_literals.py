@@ -35,7 +35,7 @@ _EQUAL_LETTERS: Mapping[Dialect, EqualLetters] = {
     "java": {},
 }
 
-_MOST_FORMS = 8
+_MAX_FORMS = 8
 """Largest number of forms of a literal that such letters make; a literal with more is cut."""
 
 _AMBIGUOUS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*(?:&&|\[)", re.DOTALL)
@@ -150,7 +150,7 @@ def _runs(parts: Sequence[Node], equal: EqualLetters | None) -> Iterator[tuple[s
     run: list[str] = []
     for part in parts:
         forms = _single(part, equal)
-        if run and (not forms or prod(map(len, [*run, forms])) > _MOST_FORMS):
+        if run and (not forms or prod(map(len, [*run, forms])) > _MAX_FORMS):
             yield _texts(run)
             run = []
         if forms:

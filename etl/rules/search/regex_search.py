@@ -28,7 +28,7 @@ _COUNT = re.compile(r"\{(?P<least>\d+)(?:,(?P<most>\d*))?\}")
 
 Engine = Literal["re2", "regex"]
 
-Test: TypeAlias = Callable[[pa.StringArray], pa.BooleanArray]
+Matcher: TypeAlias = Callable[[pa.StringArray], pa.BooleanArray]
 
 log = logging.getLogger("sluice.rules")
 
@@ -48,8 +48,8 @@ def choose_engine(pattern: str) -> Engine:
 
 
 @dataclass(frozen=True)
-class AutomatonTest:
-    """An automaton that searches texts for an expression."""
+class AutomatonMatcher:
+    """Matches texts with an automaton of the scanner."""
 
     scanner: Scanner
 
@@ -57,17 +57,17 @@ class AutomatonTest:
         """Whether each text has a match."""
         return self.scanner.matches(texts)
 
-    def test_rows(self, texts: Texts, rows: Any) -> Any:
+    def match_rows(self, texts: Texts, rows: Any) -> Any:
         """Whether each of these texts has a match (bool[rows]); none of them may be null."""
         return self.scanner.matches_at(texts, rows)
 
 
-def compile_test(pattern: str, automata: bool) -> Test:
+def compile_matcher(pattern: str, automata: bool) -> Matcher:
     """A function of texts: whether each has a match."""
     if choose_engine(pattern) == "regex":
-        return _backtracking_test(pattern)
+        return _make_backtracking_matcher(pattern)
     tree = compile_automaton(pattern) if automata and _is_large(pattern) else None
-    return AutomatonTest(Scanner([tree])) if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
+    return AutomatonMatcher(Scanner([tree])) if tree is not None else lambda texts: pc.match_substring_regex(texts, pattern)
 
 
 def _is_large(pattern: str) -> bool:
@@ -84,6 +84,6 @@ def _check_regex(pattern: str) -> Literal["regex"]:
     return "regex"
 
 
-def _backtracking_test(pattern: str) -> Test:
+def _make_backtracking_matcher(pattern: str) -> Matcher:
     """A Python call for each distinct text that contains the pattern's literals."""
     return lambda texts: pa.array(list(search_texts(pattern, iter(texts.to_pylist()), log)), pa.bool_())

@@ -10,7 +10,7 @@ from typing import Any
 
 from etl.rules.predicates.predicate import UnsupportedError
 
-MOST_COMBINATIONS = 1_000
+MAX_COMBINATIONS = 1_000
 """Combinations of selections: each becomes a part of the condition."""
 
 _SECTIONS = ("detection", "filter")
@@ -50,8 +50,8 @@ def _combine(found: re.Match[str], names: Iterable[str]) -> str:
     chosen = [name for name in names if wanted.fullmatch(name)]
     if not 1 <= count <= len(chosen):
         raise UnsupportedError(f"{found[0]!r} can never be: it stands for {len(chosen)} selections")
-    if math.comb(len(chosen), count) > MOST_COMBINATIONS:
+    if math.comb(len(chosen), count) > MAX_COMBINATIONS:
         raise UnsupportedError(
-            f"{found[0]!r}: there are more than {MOST_COMBINATIONS:,} ways to choose {count} of {len(chosen)} selections"
+            f"{found[0]!r}: there are more than {MAX_COMBINATIONS:,} ways to choose {count} of {len(chosen)} selections"
         )
     return "(" + " or ".join(f"({' and '.join(chosen_names)})" for chosen_names in combinations(chosen, count)) + ")"

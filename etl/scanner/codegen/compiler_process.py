@@ -17,17 +17,17 @@ from etl.columns.disk_cache import load, save
 from etl.scanner.codegen.object_code import ObjectCode
 from etl.scanner.transition_tables import TransitionTables
 
-MOST_STATES = 1_000
+MAX_STATES = 1_000
 """Largest automaton that is compiled, which takes 3 s and 150 MB; larger ones run as tables."""
 
-MOST_CPU_SECONDS = 60
+MAX_CPU_SECONDS = 60
 
 
 def main() -> None:
     """Compile the file's tables, unless another process does."""
     file = Path(sys.argv[1])
     os.nice(10)
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
     llvm.set_option("", "-disable-machine-licm")  # it would hoist the constants of all states out of the loop, and spill them
     with file.with_suffix(".lock").open("w") as lock:
         try:
@@ -35,7 +35,7 @@ def main() -> None:
         except BlockingIOError:
             return
         tables = load(file.with_suffix(".tables"), TransitionTables)
-        if tables is not None and len(tables.finals) <= MOST_STATES:
+        if tables is not None and len(tables.finals) <= MAX_STATES:
             save(file.with_suffix(".code"), ObjectCode.of(tables))
 
 

@@ -13,7 +13,7 @@ from etl.scanner.codegen.code_writer import BIT, BLOCK, BYTE, HALF, LONG, SIXTEE
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
-MOST_RANGES = 4
+MAX_RANGES = 4
 """Ranges of bytes that sixteen bytes are compared with at once; for a set with more ranges, bytes are looked up one by one."""
 
 Range = tuple[int, int]
@@ -25,7 +25,7 @@ def emit_skip(code: CodeWriter, stays: Array) -> None:
     if stays.sum() < 2:
         return
     stops, kept = ranges(~stays), ranges(stays)
-    if min(len(stops), len(kept)) > MOST_RANGES:
+    if min(len(stops), len(kept)) > MAX_RANGES:
         _look_up(code, stays)
     elif len(stops) <= len(kept):
         _find(code, lambda bytes_: _within(code, bytes_, stops))

@@ -16,7 +16,7 @@ from etl.plan.model import OptionPath, StepNode
 _CONTEXT = re.compile(r"^== SQL.*\(line \d+, position \d+\) ==\n(?P<line>.*)\n(?P<carets> *\^+)", re.MULTILINE)
 _CALLER = re.compile(r"^\"(?P<call>\w+)\" was called from\s+.*[/\\]etl[/\\]steps[/\\](?P<module>\w+)\.py", re.MULTILINE)
 _LONGEST_SHOWN = 80
-_MOST_STEPS = 5
+_MAX_STEPS = 5
 
 
 class _Option(NamedTuple):
@@ -31,12 +31,12 @@ def failed_in(full_text: str, steps: Sequence[StepNode]) -> str:
         fragment = found["line"][found["carets"].count(" ") : len(found["carets"])]
         options = _same_line(found["line"], steps) or _with_part(fragment, steps)
         if options:
-            return f"; it is {cut(fragment, _LONGEST_SHOWN)} in {', or in '.join(map(_named, options[:_MOST_STEPS]))}"
+            return f"; it is {cut(fragment, _LONGEST_SHOWN)} in {', or in '.join(map(_named, options[:_MAX_STEPS]))}"
     caller = _CALLER.search(full_text)
     callers = [node for node in steps if caller is not None and node.step.type == caller["module"]]
     if len(callers) == 1:
         return f"; it is in {named_step(callers[0])}"
-    return f"; Spark computes {', '.join(named_step(node) for node in steps[:_MOST_STEPS])} here" if steps else ""
+    return f"; Spark computes {', '.join(named_step(node) for node in steps[:_MAX_STEPS])} here" if steps else ""
 
 
 def named_step(node: StepNode) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from etl.api import Counted
 from etl.receipts import OTHERS
 
-MOST_NAMES = 10_000
-"""Most names of one measure; further names are added up under `OTHERS`."""
+MAX_NAMES = 10_000
+"""Maximum number of names of one measure; further names are added up under `OTHERS`."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class StepMeasures:
         for measure, amounts in counted.sums.items():
             known = self.sums.setdefault(measure, {})
             for name, amount in amounts.items():
-                name = name if name in known or len(known) < MOST_NAMES else OTHERS
+                name = name if name in known or len(known) < MAX_NAMES else OTHERS
                 known[name] = known.get(name, 0) + amount
         self.state.update(counted.state)
 

@@ -15,7 +15,7 @@ from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
 
 MAX_LOGGED_NAMES = 100
-"""Most names of a step's measure in a log line; the metrics file has all."""
+"""Maximum number of names of a step's measure in a log line; the metrics file has all."""
 
 
 @dataclass

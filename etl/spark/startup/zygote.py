@@ -71,16 +71,16 @@ class Child:
 
 
 @dataclass(frozen=True)
-class EarlyFork:
-    """A process forked before its request arrives, and the socket on which it waits for the request."""
+class PreforkedDaemon:
+    """A worker daemon forked before its request arrives, and the connection on which it waits for the request."""
 
     pid: int
-    line: socket.socket
+    connection: socket.socket
 
     def send_request(self, request: ProcessRequest) -> bool:
         """Send the request; False if the process has ended."""
-        with suppress(OSError), self.line:
-            send_request(self.line, request)
+        with suppress(OSError), self.connection:
+            send_request(self.connection, request)
             return True
         with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
@@ -90,7 +90,7 @@ class EarlyFork:
 class Zygote:
     """Forks processes on request. It has no threads, because a fork has only the thread that forked."""
 
-    def __init__(self, listener: socket.socket, daemon: EarlyFork | None = None) -> None:
+    def __init__(self, listener: socket.socket, daemon: PreforkedDaemon | None = None) -> None:
         self._listener, self._daemon = listener, daemon
         self._selector = selectors.DefaultSelector()
         self._selector.register(LIFELINE, selectors.EVENT_READ)
@@ -157,7 +157,7 @@ class Zygote:
                 os.close(key.fd)
         launcher.close()
         if self._daemon is not None:
-            self._daemon.line.close()
+            self._daemon.connection.close()
         self._selector.close()
 
 
@@ -173,13 +173,13 @@ def _read_request(launcher: socket.socket) -> ProcessRequest:
     return request
 
 
-def fork_daemon_early(listener: socket.socket) -> EarlyFork | ProcessRequest:
+def prefork_daemon(listener: socket.socket) -> PreforkedDaemon | ProcessRequest:
     """Fork the future worker daemon, which opens slow steps and then waits. Returns its request in that process."""
     here, there = socket.socketpair()
     pid = os.fork()
     if pid:
         there.close()
-        return EarlyFork(pid, here)
+        return PreforkedDaemon(pid, here)
     here.close()
     listener.close()
     _silence_output()
@@ -216,7 +216,7 @@ if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     load(sys.stdin.readline().split(), compiled=sys.argv[2] == COMPILED)
     folder = os.path.dirname(listening.getsockname())
-    daemon = fork_daemon_early(listening) if has_steps_to_open() else None
+    daemon = prefork_daemon(listening) if has_steps_to_open() else None
     request = daemon if isinstance(daemon, ProcessRequest) else Zygote(listening, daemon).serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -125,12 +125,19 @@ class StateFolder:
             self.root.chmod(0o700)
             (self.root / "logs").mkdir(exist_ok=True)
         except OSError as error:
-            raise ComponentError(f"cannot use state folder {self.root}: {error.strerror}; choose another with --state") from error
+            raise _unusable(self.root, error) from error
 
     def clear_staging(self) -> None:
         """Remove uncommitted output, and the offsets of an earlier run's queries."""
         shutil.rmtree(self.root / "staging", ignore_errors=True)
         shutil.rmtree(self.root / "marks", ignore_errors=True)
+
+
+def _unusable(root: Path, error: OSError) -> ComponentError:
+    """The error for a folder that cannot be used, with the file, if any, where it or a folder above it should be."""
+    blocking = next((path for path in (root, *root.parents) if path.exists() and not path.is_dir()), None)
+    cause = f"{blocking} is a file" if blocking else error.strerror
+    return ComponentError(f"cannot use state folder {root}: {cause}; choose another with --state")
 
 
 @contextmanager
@@ -139,7 +146,7 @@ def locked(state: StateFolder) -> Iterator[None]:
     try:
         opened = open(state.root / "lock", "a+")  # noqa: SIM115
     except OSError as error:
-        raise ComponentError(f"cannot use state folder {state.root}: {error.strerror}; choose another with --state") from error
+        raise _unusable(state.root, error) from error
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from etl.columns.kernels import kernel, part
+from etl.columns.kernels import kernel, kernel_function
 
 _ALL_HASHES = 2.0**64
 
 
-@part
+@kernel_function
 def _bisected(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
     """The first row from ``low`` to ``high`` whose hash is not less."""
     while low < high:
@@ -23,7 +23,7 @@ def _bisected(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
     return low
 
 
-@part
+@kernel_function
 def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
     """The first row from ``begin`` on whose hash is not less.
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DeciderContext:
-    """What deciders are built with, besides their predicates."""
+class EvaluatorContext:
+    """What evaluators are built with, besides their predicates."""
 
     schema: Schema
     switches: Switches
@@ -27,26 +27,26 @@ class DeciderContext:
     """Nanoseconds by predicate, for predicates that are timed alone."""
 
 
-class Decider(Protocol):
+class PredicateEvaluator(Protocol):
     """Evaluates the predicates of one group, which have numbers."""
 
     @property
     def deferred(self) -> Collection[int]:
-        """Predicates for which `decide` sets the rows where they may hold; `decide_rows` then decides in the rows that matter."""
+        """Predicates for which `evaluate` sets the rows where they may hold; `evaluate_rows` tests the rows that matter."""
 
-    def decide(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows for which the predicates hold."""
 
 
-class DeferringDecider(Decider, Protocol):
-    """A decider with deferred predicates."""
+class DeferringEvaluator(PredicateEvaluator, Protocol):
+    """An evaluator with deferred predicates."""
 
-    def decide_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
+    def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of those of some rows (int64[n]) for which a deferred predicate holds."""
 
 
-DeciderType: TypeAlias = Callable[[str, Sequence[tuple[int, Any]], DeciderContext], Decider]
-"""Group, its predicates by number, context → decider."""
+EvaluatorFactory: TypeAlias = Callable[[str, Sequence[tuple[int, Any]], EvaluatorContext], PredicateEvaluator]
+"""Group, its predicates by number, context → evaluator."""
 
 
 class TextSearch(Protocol):

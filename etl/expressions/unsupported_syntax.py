@@ -39,28 +39,28 @@ _CALLS = {
 """Words between two values → the same in Spark SQL."""
 
 
-class ForeignSyntax(NamedTuple):
-    """Syntax that Spark SQL lacks, and the hint what to write."""
+class UnsupportedSyntax(NamedTuple):
+    """Syntax of other languages that Spark SQL does not have, and a hint what to write instead."""
 
     at: int
     message: str
     hint: str
 
 
-def find_foreign_syntax(text: str, tokens: Sequence[Any], *, query: bool = False) -> ForeignSyntax | None:
-    """The first foreign syntax in an expression or query, or None."""
+def find_unsupported_syntax(text: str, tokens: Sequence[Any], *, query: bool = False) -> UnsupportedSyntax | None:
+    """The first syntax of another language in an expression or query, or None."""
     if not _SUSPECT.search(text):
         return None
     return next(_find_all(text, tokens, ignored="SEMICOLON" if query else ""), None)
 
 
-def _find_all(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[ForeignSyntax]:
+def _find_all(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[UnsupportedSyntax]:
     for number in range(len(tokens)):
         here = TokenContext(text, tokens, number)
         rule = _RULES.get(here.kind())
         found = rule(here) if rule and here.kind() != ignored else None
         if found:
-            yield ForeignSyntax(here.token.start, *found)
+            yield UnsupportedSyntax(here.token.start, *found)
 
 
 _Finding = tuple[str, str] | None
@@ -244,4 +244,4 @@ _RULES: dict[str, Callable[[TokenContext], _Finding]] = {
     "L_BRACE": _brace,
     "SEMICOLON": _semicolon,
 }
-"""Kind of token → the function that finds foreign syntax beginning there."""
+"""Kind of token → the function that finds such syntax that begins there."""
