@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from etl.api import ComponentError
+from etl.api import PANE, ComponentError
 from etl.state.key_hash import HASH
 from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL
 
@@ -102,6 +102,12 @@ class StateFileWriter:
             os.fsync(self._file.fileno())
         bounds = (int(panes.min()), int(panes.max())) if len(panes) else (0, 0)
         self.stat = StateFileStat(int(counts.sum()), self._file.tell(), *bounds)
+
+
+def sorted_rows(rows: pa.Table) -> pa.Table:
+    """The rows of one part sorted by `PANE`, and by hash if they have one."""
+    panes = rows.column(PANE).to_numpy()
+    return rows.take(pa.array(_order(np.zeros(len(rows), np.int64), panes, rows)))
 
 
 def _order(parts: Any, panes: Any, rows: pa.Table) -> Any:

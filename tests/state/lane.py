@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NEVER, OFFSET, Clock, Schema, StatefulStep
+from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
 from etl.state.row_files import RowFolder, RowWriter
+from etl.state.state_files import StateFile
 
 Row = dict[str, Any]
 
@@ -30,6 +32,8 @@ class Lane:
     kept: tuple[StateFileEntry, ...] = ()
     late: int = 0
     batches: int = 0
+    merges: bool = False
+    """Whether all state files are merged after each micro-batch."""
 
     def run(self, *splits: Sequence[Row]) -> list[Row]:
         """The results of a micro-batch, whose splits are read by a task each."""
@@ -66,7 +70,15 @@ class Lane:
         written = remembered.close()
         after = {"arrived": (*self.kept, *arrived), "appended": (*self.kept, *written), "rewritten": written}
         self.kept = self._alive(after[operator.after_run])
+        if self.merges and self.kept:
+            self.kept = self._merged()
         return results
+
+    def _merged(self) -> tuple[StateFileEntry, ...]:
+        operator, name = self.step.operator(self.incoming), f"rows-{self.batches}-merged"
+        files = [StateFile(self.folder / file.name) for file in self.kept]
+        stat = merge_files(files, self.folder / name, operator.combine, lambda pane: operator.is_over(pane, self.clock.now))
+        return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator = self.step.operator(self.incoming)

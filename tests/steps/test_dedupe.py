@@ -59,10 +59,10 @@ def _watermarks(stream: list[list[list[Event]]]) -> list[float]:
 
 
 @settings(deadline=None)
-@given(STREAMS)
-def test_the_first_event_of_a_key_passes_at_once(drawn: list) -> None:
+@given(STREAMS, st.booleans())
+def test_the_first_event_of_a_key_passes_at_once(drawn: list, merges: bool) -> None:
     stream, folder = _numbered(drawn), Path(tempfile.mkdtemp())
-    lane = Lane(Dedupe(keys=("host", "user"), time="at", within="60s", late="30s"), INCOMING, folder)
+    lane = Lane(Dedupe(keys=("host", "user"), time="at", within="60s", late="30s"), INCOMING, folder, merges=merges)
     passed: dict[tuple[str | None, int | None], list[int]] = defaultdict(list)
     late = 0
 
@@ -81,11 +81,11 @@ def test_the_first_event_of_a_key_passes_at_once(drawn: list) -> None:
 
 
 @settings(deadline=None)
-@given(STREAMS, st.sampled_from(["first", "last"]))
-def test_one_event_of_each_span_passes_when_the_span_is_over(drawn: list, keep: str) -> None:
+@given(STREAMS, st.sampled_from(["first", "last"]), st.booleans())
+def test_one_event_of_each_span_passes_when_the_span_is_over(drawn: list, keep: str, merges: bool) -> None:
     stream, folder = _numbered(drawn), Path(tempfile.mkdtemp())
     step = Dedupe(keys=("host", "user"), time="at", within="60s", late="30s", keep=keep, count="repeats")
-    lane, marks = Lane(step, INCOMING, folder), _watermarks(stream)
+    lane, marks = Lane(step, INCOMING, folder, merges=merges), _watermarks(stream)
     end = (None, None, 10_000, -1)
 
     found = [row for splits in stream for row in _passed(lane, splits)]

@@ -31,10 +31,10 @@ def _run(lane: Lane, splits: list[list[tuple[str | None, int, int]]]) -> list[di
 
 
 @settings(deadline=None)
-@given(STREAMS, st.integers(1, 3))
-def test_the_earliest_events_of_a_span_pass(stream: list, limit: int) -> None:
+@given(STREAMS, st.integers(1, 3), st.booleans())
+def test_the_earliest_events_of_a_span_pass(stream: list, limit: int, merges: bool) -> None:
     step = Throttle(keys=("host",), time="at", limit=limit, every="10s", late="15s")
-    lane = Lane(step, INCOMING, Path(tempfile.mkdtemp()))
+    lane = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges)
     passed: dict[tuple[str | None, int], int] = defaultdict(int)
     latest, late, number = float("-inf"), 0, 0
 
@@ -67,6 +67,15 @@ def test_state_goes_when_spans_are_over(tmp_path: Path) -> None:
         assert len(_run(lane, [[("a", second, 0), ("a", second, 1)]])) == 1
 
     assert sum(file.rows for file in lane.kept) <= 17
+
+
+def test_merged_state_has_a_row_for_each_key_and_span(tmp_path: Path) -> None:
+    lane = Lane(Throttle(keys=("host",), time="at", limit=9, every="1m", late="0s"), INCOMING, tmp_path, merges=True)
+
+    passed = [len(_run(lane, [[("a", second, 0), ("b", 5, 1)]])) for second in range(12)]
+
+    assert passed == [2] * 9 + [0] * 3
+    assert [file.rows for file in lane.kept] == [2]
 
 
 def test_a_span_of_no_length_is_a_mistake() -> None:

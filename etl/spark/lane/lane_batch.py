@@ -16,11 +16,12 @@ from etl.api import ALWAYS, BatchId, Clock, Operator, Schema, StatefulStep
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
-from etl.spark.lane.compaction import MergeTask, files_to_merge
+from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.part_tasks import NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import NO_SEGMENT
+from etl.state.compaction import files_to_merge
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, span_of
 
@@ -95,7 +96,7 @@ class LaneBatches:
             receipts = self._run_parts(context, batch, number, clock, arrived, known) if due else []
             after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
-            states.append(StageState(clock.now, self._merged(context, batch, number, files)))
+            states.append(StageState(clock.now, self._merged(context, batch, number, files, clock.now)))
             watermark = operator.watermark_after(clock.now)
         self.completion.complete(batch, receipts, [r for r in heads if r.part != NO_SEGMENT])
         if self.bounded:
@@ -142,7 +143,7 @@ class LaneBatches:
         return [Receipt.decode(one) for one in context.parallelize(range(tasks), tasks).mapPartitions(work).collect()]
 
     def _merged(
-        self, context: SparkContext, batch: BatchId, number: int, files: tuple[StateFileEntry, ...]
+        self, context: SparkContext, batch: BatchId, number: int, files: tuple[StateFileEntry, ...], watermark: int
     ) -> tuple[StateFileEntry, ...]:
         """The files of a stage's state, small ones merged when there are many."""
         small = () if self.bounded else files_to_merge(files)
@@ -150,7 +151,9 @@ class LaneBatches:
             return files
         stage = self.stages[number]
         name = f"rows-{batch.number:012d}-{number}-merged"
-        task = MergeTask(step=stage.step, incoming=stage.incoming, state=self._manifests, files=small, name=name)
+        task = MergeTask(
+            step=stage.step, incoming=stage.incoming, state=self._manifests, files=small, name=name, watermark=watermark
+        )
         [receipt] = context.parallelize([0], 1).mapPartitions(task).collect()
         return (*Receipt.decode(receipt).rows, *(file for file in files if file not in small))
 

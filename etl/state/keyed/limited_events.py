@@ -51,8 +51,12 @@ class LimitedEvents:
         return prepare_rows(events, self.fields, self.time, self.pane, self.watermark_after(watermark), spans)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """All rows: which events pass depends on those of other splits."""
-        return rows
+        """Rows of state: those of a key as one. All events: which ones pass depends on those of other splits."""
+        if TIME in rows.column_names:
+            return rows
+        names = [PANE, HASH, HASH2]
+        sums = rows.group_by(names, use_threads=False).aggregate([(COUNT, "sum")])
+        return sums.select([*names, f"{COUNT}_sum"]).rename_columns([*names, COUNT])
 
     def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""

@@ -1,0 +1,70 @@
+"""Merging state files into larger ones: a step's state is few files, however many micro-batches have written some.
+
+Files are merged by size tiers, as in Cassandra and RocksDB (universal compaction): a tier has files of similar size, and when it
+has `FILES_IN_TIER` they become one file of the next tier. So there are fewer than that many files in each of log(rows) tiers, and
+a row is written once in each tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from etl.api import PANE
+from etl.state.manifest import StateFileEntry
+from etl.state.state_file_writer import StateFileStat, StateFileWriter, sorted_rows
+from etl.state.state_files import StateFile
+
+FILES_IN_TIER = 8
+"""Files of a tier that are merged: each look-up reads up to seven files of each tier."""
+
+_SMALLEST = 4096
+"""Rows of the largest file of the lowest tier: smaller files cost as much to open and to search."""
+
+
+def files_to_merge(files: Sequence[StateFileEntry]) -> tuple[StateFileEntry, ...]:
+    """The files that are to be merged into one now: those of the lowest tier that is full. None if no tier is."""
+    tiers: dict[int, list[StateFileEntry]] = {}
+    for file in files:
+        tiers.setdefault(_tier(file.rows), []).append(file)
+    full = [tier for tier, own in tiers.items() if len(own) >= FILES_IN_TIER]
+    return tuple(tiers[min(full)]) if full else ()
+
+
+def _tier(rows: int) -> int:
+    tier = 0
+    while rows > _SMALLEST * FILES_IN_TIER**tier:
+        tier += 1
+    return tier
+
+
+def merge_files(
+    files: Sequence[StateFile], path: Path, combine: Callable[[pa.Table], pa.Table], is_over: Callable[[int], bool]
+) -> StateFileStat | None:
+    """Merge files into one, without the panes that are over; None if nothing is left. Holds the rows of one part in memory.
+
+    ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same.
+    """
+    parts = sorted({part for file in files for part in file.parts})
+    merged = ((part, combine(rows)) for part in parts if len(rows := _rows(files, part, is_over)))
+    first = next(merged, None)
+    if first is None:
+        return None
+    with StateFileWriter(path, first[1].schema, durable=True) as writer:
+        for part, rows in (first, *merged):
+            ordered = sorted_rows(rows.select(first[1].column_names).cast(first[1].schema))
+            writer.add(part, ordered, ordered.column(PANE).to_numpy())
+    return writer.stat
+
+
+def _rows(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:
+    """The rows of a part; every file gives its columns, so that those of all parts are the same."""
+
+    def tables() -> Iterator[pa.Table]:
+        for file in files:
+            yield file.schema.empty_table()
+            yield from (pa.Table.from_batches([run.rows]) for run in file.runs(part) if not is_over(run.pane))
+
+    return pa.concat_tables(tables(), promote_options="default")

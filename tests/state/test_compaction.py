@@ -1,0 +1,79 @@
+"""State files are merged by size tiers."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from etl.api import PANE
+from etl.state.compaction import FILES_IN_TIER, files_to_merge, merge_files
+from etl.state.key_hash import HASH
+from etl.state.manifest import StateFileEntry
+from etl.state.state_file_writer import write_state_file
+from etl.state.state_files import StateFile
+
+
+@pytest.mark.parametrize("rows", [10, 3_000, 100_000])
+def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -> None:
+    files: tuple[StateFileEntry, ...] = ()
+    written, most, tiers = 0, 0, 1 + np.log(5_000 * rows / 4096) / np.log(8)
+
+    for batch in range(5_000):
+        files = (*files, StateFileEntry(str(batch), 0, 0, rows, 0))
+        chosen = files_to_merge(files)
+        if chosen:
+            total = sum(file.rows for file in chosen)
+            written += total if total > 4096 else 0
+            files = (*(file for file in files if file not in chosen), StateFileEntry(f"{batch} merged", 0, 0, total, 0))
+        most = max(most, len(files))
+
+    assert sum(file.rows for file in files) == 5_000 * rows
+    assert most <= FILES_IN_TIER * (tiers + 2)
+    assert written <= 5_000 * rows * (max(tiers, 0) + 2)
+
+
+def _file(folder: Path, name: str, rows: list[tuple[int, int, int, int]], column: str = "n") -> StateFile:
+    parts, panes, hashes, values = (np.array(numbers, np.int64) for numbers in zip(*rows, strict=True))
+    table = pa.table({PANE: panes, HASH: hashes.astype(np.uint64), column: values})
+    write_state_file(folder / name, table, parts, panes, durable=False)
+    return StateFile(folder / name)
+
+
+def test_a_merged_file_has_the_rows_of_all_but_of_panes_that_are_over(tmp_path: Path) -> None:
+    files = [_file(tmp_path, "a", [(0, 0, 5, 1), (0, 1, 9, 2), (3, 1, 1, 3)]), _file(tmp_path, "b", [(0, 1, 7, 4), (0, 1, 9, 5)])]
+
+    stat = merge_files(files, tmp_path / "c", lambda rows: rows, lambda pane: pane < 1)
+
+    assert stat is not None
+    assert stat[0] == 4
+    assert stat[2:] == (1, 1)
+    merged = StateFile(tmp_path / "c")
+    assert merged.part(0).select([HASH, "n"]).to_pydict() == {HASH: [7, 9, 9], "n": [4, 2, 5]}
+    assert merged.part(3).column("n").to_pylist() == [3]
+
+
+def test_rows_are_combined_before_they_are_written(tmp_path: Path) -> None:
+    files = [_file(tmp_path, name, [(1, 0, 5, 1), (1, 0, 6, 1)]) for name in "abc"]
+
+    merge_files(files, tmp_path / "m", lambda rows: rows.group_by([PANE, HASH]).aggregate([("n", "sum")]), lambda pane: False)
+
+    assert StateFile(tmp_path / "m").part(1).select([HASH, "n_sum"]).to_pydict() == {HASH: [5, 6], "n_sum": [3, 3]}
+
+
+def test_a_column_that_only_some_files_have_is_null_in_the_rows_of_the_others(tmp_path: Path) -> None:
+    files = [_file(tmp_path, "a", [(0, 0, 5, 1)]), _file(tmp_path, "b", [(1, 0, 5, 1)], "m")]
+
+    merge_files(files, tmp_path / "c", lambda rows: rows, lambda pane: False)
+
+    assert [row for part in (0, 1) for row in StateFile(tmp_path / "c").part(part).to_pylist()] == [
+        {PANE: 0, HASH: 5, "n": 1, "m": None},
+        {PANE: 0, HASH: 5, "n": None, "m": 1},
+    ]
+
+
+def test_nothing_is_written_when_all_panes_are_over(tmp_path: Path) -> None:
+    files = [_file(tmp_path, "a", [(0, 0, 5, 1)])]
+
+    assert merge_files(files, tmp_path / "b", lambda rows: rows, lambda pane: True) is None
+    assert not (tmp_path / "b").exists()
