@@ -13,7 +13,7 @@ from etl.api import ALWAYS, NEVER, PANE, Operator
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
-from etl.state.state_files import StateFile
+from etl.state.state_files import StateFile, open_state_file
 
 ROWS_IN_MEMORY = 1 << 19
 """Prepared rows of a task that are held before they are combined, and written where that makes them not much fewer."""
@@ -95,7 +95,7 @@ class RowFolder:
 
     @cached_property
     def _files(self) -> list[StateFile]:
-        return [StateFile(self._folder / name) for name in self._names]
+        return [open_state_file(self._folder / name) for name in self._names]
 
     def parts(self, *numbers: int) -> PartsOfFiles:
         """The rows of some parts."""

@@ -52,6 +52,23 @@ class Run(NamedTuple):
     rows: pa.RecordBatch
 
 
+def open_state_file(path: Path) -> StateFile:
+    """A state file, mapped and checked once in this process. Removed ones are unmapped. Raises DamagedStateError."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return StateFile(path)  # raises
+    version = (found.st_ino, found.st_mtime_ns, found.st_size)
+    known = _opened.get(path)
+    if known is not None and known[0] == version:
+        return known[1]
+    for other in [other for other in _opened if not other.exists()]:
+        del _opened[other]
+    file = StateFile(path)
+    _opened[path] = (version, file)
+    return file
+
+
 class StateFile:
     """A mapped state file. Raises DamagedStateError, also when a record batch is first read.
 
@@ -176,3 +193,7 @@ class _Index:
             found[part] = _Batch(begin, size, checksum, run, run + count)
             begin, run = begin + size, run + count
         return cls(schema_size, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
+
+
+_opened: dict[Path, tuple[tuple[int, int, int], StateFile]] = {}
+"""Files that this process has mapped, with inode, time of change and size: a worker reads the same files in each micro-batch."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from etl.state.key_hash import HASH
 from etl.state.state_file_writer import StateFileWriter, write_state_file
-from etl.state.state_files import DamagedStateError, StateFile
+from etl.state.state_files import DamagedStateError, StateFile, open_state_file
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 5), st.none() | st.text(max_size=3)), min_size=1)
 
@@ -112,3 +112,17 @@ def test_a_foreign_file_is_refused(content: bytes | None, tmp_path: Path) -> Non
 
     with pytest.raises(DamagedStateError, match=r"is missing|is incomplete"):
         StateFile(tmp_path / "a")
+
+
+def test_a_file_is_mapped_once_until_it_is_replaced_or_removed(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    _written(path, [(0, 0, 1, "x")])
+    first = open_state_file(path)
+    assert open_state_file(path) is first
+
+    _written(path, [(0, 0, 1, "x"), (0, 0, 2, "y")])
+    assert (open_state_file(path).rows, first.rows) == (2, 1)
+
+    path.unlink()
+    with pytest.raises(DamagedStateError, match="is missing"):
+        open_state_file(path)
