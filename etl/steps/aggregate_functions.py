@@ -70,6 +70,10 @@ def _list_of_comparable(type_: pa.DataType) -> pa.DataType | None:
     return None if pa.types.is_map(type_) else pa.list_(type_)
 
 
+def _counted_values(type_: pa.DataType) -> pa.DataType | None:
+    return None if pa.types.is_map(type_) else pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
+
+
 def _sum_type(type_: pa.DataType) -> pa.DataType | None:
     if pa.types.is_decimal(type_):
         return pa.decimal128(min(38, type_.precision + 10), type_.scale)
@@ -120,6 +124,12 @@ def _check_bound(text: str) -> str | None:
 _NUMBERS = "numbers"
 _COMPARABLE = "values that can be compared"
 
+_TOP = (
+    "slice(array_sort(transform(array_distinct(collect_list({x}){where}), v -> named_struct('value', v, 'count', "
+    "cast(size(filter(collect_list({x}){where}, w -> w = v)) as bigint))), (a, b) -> case when a.count > b.count then -1 "
+    "when a.count < b.count then 1 when a.value < b.value then -1 when a.value > b.value then 1 else 0 end), 1, {n})"
+)
+
 FUNCTIONS: dict[str, AggregateFunction] = {
     "count": AggregateFunction("count(*)", "count({x}){where}", _count_type, merge="sum"),
     "count distinct": AggregateFunction(
@@ -158,6 +168,7 @@ FUNCTIONS: dict[str, AggregateFunction] = {
         "max_by(x, y)", "max_by({x}, struct({y}, {order})){paired}", _same_type, second=SecondArgument(_COMPARABLE, _orderable)
     ),
     "mode": AggregateFunction("mode(x)", "mode({x}, true){where}", _orderable, _COMPARABLE),
+    "top": AggregateFunction("top(x, 10)", _TOP, _counted_values, _COMPARABLE, _check_bound),
     "collect_set": AggregateFunction(
         "collect_set(x, 100)",
         "slice(array_sort(collect_set({x}){where}), 1, {n})",

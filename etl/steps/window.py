@@ -71,6 +71,7 @@ class Window(SparkStep, StatefulStep):
     | `correlation(x, y)` | double, of events that have both; null for fewer than two | null | constant |
     | `min_by(x, y)`, `max_by(x, y)` | x of the event with least or greatest y, of equal y the first or last | null | constant |
     | `mode(x)` | the most frequent x, of equally frequent ones the smallest | null | every distinct value |
+    | `top(x, 10)` | array of `value`, `count`: the 10 most frequent x | empty | every distinct value |
     | `collect_set(x, 100)` | array: the 100 smallest distinct values, in order | empty | the values kept |
 
     x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.

@@ -51,6 +51,7 @@ SCHEMA = pa.schema(
         ("min_by(tags, port)", pa.map_(pa.string(), pa.string())),
         ("max_by(source.ip, time)", pa.string()),
         ("mode(source.ip)", pa.string()),
+        ("top(port, 10)", pa.list_(pa.struct([("value", pa.int32()), ("count", pa.int64())]))),
         ("collect_set(port, 100)", pa.list_(pa.int32())),
         ("count(*) filter (where port in (22, 2222) and (ok or ok))", pa.int64()),
     ],

@@ -16,7 +16,7 @@ from etl.state.aggregates.extremes import Extreme
 from etl.state.aggregates.moments import Correlation, Variance
 from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
-from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percentile
+from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percentile, Top
 from etl.steps import aggregate_functions
 from etl.steps.aggregate_calls import read_call
 from etl.steps.aggregates import check_aggregate
@@ -80,6 +80,7 @@ FUNCTIONS = {
     "min_by": Function("typed", lambda one: _by(one, greatest=False)),
     "max_by": Function("typed", lambda one: _by(one, greatest=True)),
     "mode": Function("comparable", lambda one: Mode(one.argument)),
+    "top": Function("comparable", lambda one: Top(one.argument, int(one.parameter))),
     "collect_set": Function("comparable", lambda one: DistinctCollect(one.argument, int(one.parameter))),
 }
 """Functions by name, as in `etl.steps.aggregate_functions.FUNCTIONS`."""

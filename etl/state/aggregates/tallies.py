@@ -16,6 +16,10 @@ from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order
 
 _ID, _VALUE, _COUNT = "id", "value", "count"
 
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
+"""An odd number, and the one with which their product is 1 in 64 bits."""
+
 
 @dataclass(frozen=True)
 class Distinct:
@@ -74,8 +78,8 @@ class Percentile:
 
 
 @dataclass(frozen=True)
-class Mode:
-    """``mode(x)``: lists of the distinct values and of their numbers of events. Of equally frequent values it is the smallest."""
+class _Tally:
+    """Lists of the distinct values, and of their numbers of events."""
 
     argument: Argument
 
@@ -92,12 +96,34 @@ class Mode:
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return counted_elements(Elements.of(grouping, columns)).lists()
 
+
+@dataclass(frozen=True)
+class Mode(_Tally):
+    """``mode(x)``: the most frequent value, of equally frequent ones the smallest."""
+
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        elements = Elements.of_results(columns)
-        values, counts = elements.columns
-        elements = elements.sort(-counts.to_numpy(), order_keys(values))
+        elements = _most_frequent(columns)
         ends = elements.ends()
         return elements.columns[0].take(pa.array(ends[:-1], mask=np.diff(ends) == 0))
+
+
+@dataclass(frozen=True)
+class Top(_Tally):
+    """``top(x, n)``: the n most frequent values with their numbers of events, of equally frequent ones the smallest first."""
+
+    limit: int
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        elements = _most_frequent(columns).first(self.limit)
+        counted = pa.StructArray.from_arrays(elements.columns, names=["value", "count"])
+        return Elements(elements.groups, elements.ids, [counted]).lists()[0]
+
+
+def _most_frequent(columns: Sequence[pa.Array]) -> Elements:
+    """The values and counts of each group, the most frequent ones first, then the smallest."""
+    elements = Elements.of_results(columns)
+    values, counts = elements.columns
+    return elements.sort(-counts.to_numpy(), order_keys(values))
 
 
 @dataclass(frozen=True)
@@ -126,15 +152,19 @@ class DistinctCollect:
 
 def distinct_elements(elements: Elements) -> Elements:
     """The distinct values of each group, of one column."""
-    table = pa.table({_ID: elements.ids, _VALUE: elements.columns[0]})
-    return _grouped(elements.groups, table.group_by([_ID, _VALUE], use_threads=False).aggregate([]), [_VALUE])
+    values = elements.columns[0]
+    table = pa.table({_ID: elements.ids, _VALUE: _scatter(values)})
+    distinct = table.group_by([_ID, _VALUE], use_threads=False).aggregate([])
+    return _grouped(elements.groups, distinct.column(_ID), [_gather(distinct.column(_VALUE), values.type)])
 
 
 def counted_elements(elements: Elements) -> Elements:
     """The distinct values of each group with the sums of their counts; the columns are values and counts."""
-    table = pa.table({_ID: elements.ids, _VALUE: elements.columns[0], _COUNT: elements.columns[1]})
+    values, counts = elements.columns
+    table = pa.table({_ID: elements.ids, _VALUE: _scatter(values), _COUNT: counts})
     counted = table.group_by([_ID, _VALUE], use_threads=False).aggregate([(_COUNT, "sum")])
-    return _grouped(elements.groups, counted, [_VALUE, f"{_COUNT}_sum"])
+    columns = [_gather(counted.column(_VALUE), values.type), counted.column(f"{_COUNT}_sum").combine_chunks()]
+    return _grouped(elements.groups, counted.column(_ID), columns)
 
 
 def canonical(values: pa.Array) -> pa.Array:
@@ -160,8 +190,31 @@ def _value_at(bits: Numbers, ends: Numbers, rank: Numbers, exists: Numbers) -> N
     return values
 
 
-def _grouped(groups: int, table: pa.Table, columns: Sequence[str]) -> Elements:
+def _scatter(values: pa.Array) -> pa.Array:
+    """Values of 64 bits → other numbers, each of which stands for one value.
+
+    group_by is up to 80 times as slow where the lower bits are alike, as those of doubles that are whole numbers.
+    """
+    if not _has_64_bits(values.type):
+        return values
+    return pa.array((values.to_numpy(zero_copy_only=False).view(np.uint64) * _FACTOR).byteswap())
+
+
+def _gather(scattered: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    """The values of `_scatter`."""
+    array = scattered.combine_chunks()
+    if not _has_64_bits(type_):
+        return array
+    return pa.array((array.to_numpy().byteswap() * _INVERSE).view(np.int64)).view(type_)
+
+
+def _has_64_bits(type_: pa.DataType) -> bool:
+    numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_temporal(type_)
+    return bool(numeric and type_.bit_width == 64)
+
+
+def _grouped(groups: int, numbers: pa.ChunkedArray, columns: list[pa.Array]) -> Elements:
     """group_by gives groups in no particular order."""
-    ids = table.column(_ID).to_numpy()
-    elements = Elements(groups, ids, [table.column(name).combine_chunks() for name in columns])
+    ids = numbers.to_numpy()
+    elements = Elements(groups, ids, columns)
     return elements if (ids[1:] >= ids[:-1]).all() else elements.take(np.argsort(ids, kind="stable"))

@@ -25,6 +25,7 @@ TEXTS = [
     *(f"{function}({field})" for function in ("variance", "stddev") for field in NUMBERS if field != "d"),
     *(f"{function}({x}, {y})" for function in ("min_by", "max_by") for x in ("i", "s") for y in VALUES),
     *(f"mode({field})" for field in VALUES),
+    *(f"top({field}, 2)" for field in VALUES),
     *(f"collect_set({field}, 3)" for field in VALUES),
 ]
 ACCUMULATORS = accumulators(TEXTS)

@@ -37,5 +37,6 @@ def test_modes_and_sets_are_those_of_spark(by_spark: BySpark) -> None:
     batch = without_nan(events(3000, 500, seed=8))
     texts = [f"mode({field})" for field in VALUES] + ["mode(s) filter (where c)"]
     texts += [f"collect_set({field}, {limit})" for field in VALUES for limit in (1, 3, 100)]
+    texts += [f"top({field}, 2)" for field in VALUES] + ["top(s, 100) filter (where c)", "top(upper(s), 3)"]
 
     assert differences(at_once(batch, ["g"], accumulators(texts)), by_spark(batch, ["g"], texts)) == []
