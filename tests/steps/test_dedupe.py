@@ -203,3 +203,32 @@ def test_keys_are_remembered_across_runs_and_steps_with_state_follow_each_other(
     passed = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert sorted((row["n"], row["twice"]) for row in passed) == [(1, 2), (1, 2), (4, 8)]
     assert len({row["host"] for row in passed}) == 3
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_state_is_merged_while_a_run_goes_on(engine: Engine) -> None:
+    log, out = engine.etl.folder / "in.jsonl", engine.etl.folder / "out.jsonl"
+    start, keys = datetime(2026, 1, 1, tzinfo=UTC), 950
+    with log.open("w") as file:
+        for n in range(4000):
+            at = (start + timedelta(seconds=n)).isoformat()
+            file.write(json.dumps({"host": str(n // 2 % keys), "at": at, "n": n}) + "\n")
+
+    engine(f"""
+        source: {{type: file, path: {log}}}
+        steps:
+          - {{type: json, fields: {{host: string, at: timestamp, n: bigint}}}}
+          - {{type: dedupe, keys: [host], time: at, within: 30m}}
+        sink: {{type: file, path: {out}}}
+        run: {{max_batch_bytes: 16KiB}}
+        """)
+
+    last: dict[int, int] = {}
+    expected = []
+    for n in range(4000):
+        if n - last.get(n // 2 % keys, -1800) >= 1800:
+            last[n // 2 % keys] = n
+            expected.append(n)
+    assert sorted(json.loads(line)["n"] for line in out.read_text("utf-8").splitlines()) == expected
+    assert list(engine.etl.folder.glob("state/**/rows-*-merged"))
