@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from etl.api import OFFSET
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import Elements, as_lists, order_keys
-from etl.state.aggregates.tallies import canonical
 
 _LARGEST = np.iinfo(np.int64).max
 

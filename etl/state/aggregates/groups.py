@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from etl.api import format_type
 from etl.state.aggregates.accumulator import Accumulator, Grouping
+from etl.state.aggregates.group_keys import canonical, gather, scatter
 
 _ROW, _ALL = "\0row", "\0all"
 
@@ -48,7 +49,7 @@ def group(table: pa.Table, keys: Sequence[str], accumulators: Mapping[str, Accum
     functions = {column: function for column, function in zip(names, _functions(accumulators), strict=True) if function}
     slow = [name for name, one in accumulators.items() if one.functions is None]
     grouped = _aggregate(table, keys, functions, rows=bool(slow))
-    found = {name: grouped.column(name) for name in keys}
+    found = {name: _restored(grouped.column(name), table.schema.field(name).type) for name in keys}
     found |= {name: grouped.column(f"{name}_{function}") for name, function in functions.items()}
     grouping = _grouping(grouped.column(f"{_ROW}_list")) if slow else None
     for name in slow:
@@ -85,14 +86,21 @@ def _grouping(rows: pa.ChunkedArray) -> Grouping:
     return Grouping(lists.flatten().to_numpy(), lists.offsets.to_numpy().astype(np.int64))
 
 
-def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A key whose equal values have the same bits."""
+def _key(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A key whose equal values have the same bits; `_restored` gives back its values."""
     if column.type == pa.string_view():
         return column.cast(pa.string())
     if not pa.types.is_floating(column.type):
         return column
-    positive = pc.add(column, pa.scalar(0.0, column.type))
-    return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
+    doubles = canonical(_whole(column).cast(pa.float64()))
+    return pc.if_else(doubles.is_valid(), scatter(doubles.fill_null(0.0)), pa.scalar(None, pa.uint64()))
+
+
+def _restored(key: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if not pa.types.is_floating(type_):
+        return key
+    doubles = gather(key.fill_null(0), pa.float64())
+    return pc.if_else(_whole(key.is_valid()), doubles, pa.scalar(None, pa.float64())).cast(type_)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
