@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, BatchId, CountingOperator, Outcome, Rejects, Schema, Task
 from etl.columns.texts import materialize, sum_text_bytes
 from etl.delivery.backoff import NEVER_STOPS, StopFile
 from etl.delivery.dead_letters import dead_letters
@@ -98,7 +98,7 @@ class SegmentRun:
         self._emits = emits
         self._emitted_batches: list[pa.RecordBatch] = []
         self._event_time = EventTime(watermark) if watermark else None
-        self._counting: dict[int, Counting] = {}
+        self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
         except BaseException:
@@ -120,7 +120,7 @@ class SegmentRun:
         except BaseException:
             self._abort()
             raise
-        self.receipt.counted = {index: step.counts() for index, step in self._counting.items()}
+        self.receipt.measures = {index: step.measures() for index, step in self._counting.items()}
         if self._event_time is not None and self._emits is not None and self._event_time.latest is not None:
             self.receipt.event_time = self._event_time.latest
             yield self._event_time.heartbeat(self._emits)
@@ -189,7 +189,7 @@ class SegmentRun:
 
     def counts(self, step: Callable[[pa.RecordBatch], Outcome]) -> Counts:
         """A new counter for a step; counters are in the order in which branches are walked."""
-        if isinstance(step, Counting):
+        if isinstance(step, CountingOperator):
             self._counting[len(self.receipt.steps)] = step
         self.receipt.steps.append(Counts())
         return self.receipt.steps[-1]

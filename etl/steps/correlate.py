@@ -157,7 +157,7 @@ class Correlate(RuleSources):
                 known = fields.get(str(name), str(name))
                 yield incoming.field(known) if known in incoming.names else pa.field(known, pa.null())
 
-    def gives_by(self, path: Sequence[str | int]) -> bool:
+    def fields_depend_on(self, path: Sequence[str | int]) -> bool:
         """Whether an option gives alerts their fields: those that correlations group by; rules and conditions add none."""
         option, *inside = path
         if option == "correlations":

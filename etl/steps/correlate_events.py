@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CorrelateEvents(ArrowStep):
     """Match the rules that correlations name, and keep of each event what they look at."""
 
-    remembers = True
+    opens_before_fork = True
 
     type: Literal["correlate (matching)"] = "correlate (matching)"
     of: Correlate

@@ -82,7 +82,7 @@ class Unnest(ArrowStep):
             given[self.position] = pa.int64()
         return with_fields(without(incoming, [self.field]), given)
 
-    def multiplies(self) -> bool:
+    def may_multiply_events(self) -> bool:
         return True
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:

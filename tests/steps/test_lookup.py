@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import OFFSET, ComponentError, Counting, Outcome, visible
+from etl.api import OFFSET, ComponentError, CountingOperator, Outcome, visible
 from etl.steps.lookup import Lookup, tables_of
 from etl.tables.section_file import SectionFile
 from etl.tables.table_store import LiveTable, has_usable_version, refresh
@@ -237,14 +237,14 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
     # given
     batch = pa.RecordBatch.from_pydict({"ip": ["192.0.2.7", "10.0.0.1", "192.0.2.7"], OFFSET: [0, 1, 2]})
     run = step(miss=miss).open(visible(batch.schema))
-    assert isinstance(run, Counting)
+    assert isinstance(run, CountingOperator)
 
     # when
     run(batch)
     run.preview(batch)
 
     # then
-    assert run.counts().sums == {"found": {"t": 2}, "missed": {"t": 1}}
+    assert run.measures().sums == {"found": {"t": 2}, "missed": {"t": 1}}
 
 
 @pytest.mark.parametrize(

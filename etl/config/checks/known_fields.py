@@ -95,7 +95,7 @@ def _common_fields(made: Built, compute: Callable[[Any], Schema]) -> Fields:
 
 def _deciding(component: Component, names: Iterable[str]) -> set[str]:
     """Attributes with errors on which the output fields may depend."""
-    return {name for name in names if not isinstance(component, Step) or component.gives_by((name,))}
+    return {name for name in names if not isinstance(component, Step) or component.fields_depend_on((name,))}
 
 
 def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
@@ -107,7 +107,7 @@ def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
 def _is_guess(component: Any, incoming: Schema, findings: Iterable[Finding], given: Schema) -> bool:
     """Whether an error may change the output fields: it is in an option that makes fields, and not in a key that is the field."""
     errors = [one for one in findings if one.severity == "error" and one.code not in ABOUT_FIELDS and one.path]
-    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names and component.gives_by(one.path)}
+    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names and component.fields_depend_on(one.path)}
     if not suspects:
         return False
     _, read = with_reads(component, lambda step: step.fields(incoming))

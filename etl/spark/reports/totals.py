@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etl.api import Counted
+from etl.api import SplitMeasures
 from etl.plan.model import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
@@ -159,8 +159,8 @@ class Totals:
             lost.made += counts.made
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
-                if walk.counted is not None:
-                    self.measured.setdefault(node.id, StepMeasures()).add(walk.counted)
+                if walk.measures is not None:
+                    self.measured.setdefault(node.id, StepMeasures()).add(walk.measures)
                 self.dead += counts.dead
         for name in branch.sinks:
             self._add_sink(name, walk.sink(), lost)
@@ -195,17 +195,17 @@ class _Walk:
 
     def __init__(self, receipt: Receipt) -> None:
         self._steps = enumerate(receipt.steps)
-        self._counted = receipt.counted
+        self._measures = receipt.measures
         self._sinks = iter(receipt.sinks)
         self.emitted = Counts()
         self.entered: defaultdict[str, Counts] = defaultdict(Counts)
         """Union → the counts of the paths that lead to it."""
-        self.counted: Counted | None = None
+        self.measures: SplitMeasures | None = None
         """The measures of the current step."""
 
     def step(self) -> Counts:
         index, counts = next(self._steps)
-        self.counted = self._counted.get(index)
+        self.measures = self._measures.get(index)
         return counts
 
     def sink(self) -> Delivered:
