@@ -9,7 +9,7 @@ from etl.finding.column_names import is_request, name_columns
 from etl.finding.header import Column, Header
 
 MESSAGE = "message"
-BLANKS = r"\s*"
+BLANKS_PATTERN = r"\s*"
 
 _SPECIAL = re.compile(r"([\\.^$|?*+()\[\]{}])")
 _LOGLEVEL = re.compile(
@@ -38,19 +38,21 @@ _PATTERNS = {
 """By the kind of a column; ``{0}`` is its name."""
 
 
-def escaped(text: str) -> str:
+def escape_literal(text: str) -> str:
     """Literal text in a pattern."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def header_pattern(header: Header) -> str:
+def make_header_pattern(header: Header) -> str:
     """The pattern of its lines up to the message."""
     names = name_columns(header.columns, header.after)
-    parts = "".join(_parts(header.columns, names, header.after))
-    return f"^{parts}{BLANKS if header.after else ''}{separator(header.after, flexible=True)}{BLANKS}"
+    parts = "".join(_make_parts(header.columns, names, header.after))
+    return (
+        f"^{parts}{BLANKS_PATTERN if header.after else ''}{make_separator_pattern(header.after, flexible=True)}{BLANKS_PATTERN}"
+    )
 
 
-def time_pattern(column: Column, name: str) -> str:
+def make_time_pattern(column: Column, name: str) -> str:
     """A time, by the library's names where they say the same."""
     if all(_ISO8601.fullmatch(value) for value in column.values):
         return f"%{{TIMESTAMP_ISO8601:{name}}}"
@@ -58,29 +60,33 @@ def time_pattern(column: Column, name: str) -> str:
     return f"(?<{name}>{column.form.named()})"
 
 
-def _parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:
+def _make_parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:
     for number, (column, name) in enumerate(zip(columns, names, strict=True)):
-        yield separator(column.before, column.padded) if column.before.strip() or not column.padded else column.blanks
+        yield (
+            make_separator_pattern(column.before, column.padded) if column.before.strip() or not column.padded else column.blanks
+        )
         glued = columns[number + 1].before == "" if number + 1 < len(columns) else bool(after)
-        yield _part(column, name, glued)
+        yield _make_part(column, name, glued)
 
 
-def separator(text: str, flexible: bool = False) -> str:
+def make_separator_pattern(text: str, flexible: bool = False) -> str:
     """What stands between columns; ``flexible``: with any number of blanks, for they differ."""
-    return "".join(_blank(part, flexible) if part.isspace() else escaped(part) for part in re.split(r"(\s+)", text))
+    return "".join(
+        _make_blank_pattern(part, flexible) if part.isspace() else escape_literal(part) for part in re.split(r"(\s+)", text)
+    )
 
 
-def _blank(text: str, flexible: bool) -> str:
+def _make_blank_pattern(text: str, flexible: bool) -> str:
     if set(text) != {" "}:
         return r"\s+"
     return " +" if flexible or len(text) > 1 else " "
 
 
-def _part(column: Column, name: str, glued: bool) -> str:
+def _make_part(column: Column, name: str, glued: bool) -> str:
     if column.kind == "dash" and not name:
-        return escaped(column.values[0]) if len(set(column.values)) == 1 else r"\S+"
+        return escape_literal(column.values[0]) if len(set(column.values)) == 1 else r"\S+"
     if column.form:
-        return time_pattern(column, name)
+        return make_time_pattern(column, name)
     if column.kind == "level" and glued and all(len(value) == 1 for value in column.values):
         return f"(?<{name}>[A-Z])"
     if column.kind == "level":

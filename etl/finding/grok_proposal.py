@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from etl.finding.column_names import name_columns
-from etl.finding.column_patterns import MESSAGE, header_pattern
+from etl.finding.column_patterns import MESSAGE, make_header_pattern
 from etl.finding.continuations import find_event_start, join_lines
 from etl.finding.header import Column, Header, find_header
 from etl.finding.template_patterns import message_pattern
@@ -92,7 +92,7 @@ class _Builder:
         columns = self._timed(header.columns, names)
         self._note_time_of_day(header.columns, names)
         header = Header(columns, header.lines, header.after, header.ends)
-        pattern = header_pattern(header)
+        pattern = make_header_pattern(header)
         messages = [(left[at], self.events[left[at]][end:]) for at, end in zip(header.lines, header.ends, strict=True)]
         if not any(text.strip() for _, text in messages):
             self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from etl.finding.column_names import REQUEST_LINE, all_look, unused
-from etl.finding.column_patterns import REQUEST_PATTERN, escaped
+from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
 from etl.finding.templates import VALUE_KINDS, Piece, Template
 from etl.finding.tokens import kind_of
 from etl.finding.value_names import value_name
@@ -69,7 +69,7 @@ def _port_of(keys: Sequence[str | None], at: int, names: Sequence[str]) -> str:
 
 
 def _literal(piece: Piece) -> str:
-    return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escaped(piece.text)
+    return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escape_literal(piece.text)
 
 
 def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:

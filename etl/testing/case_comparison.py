@@ -12,7 +12,7 @@ from etl.config.model import OptionPath
 from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
 from etl.testing.trial import LETTERS, Found, Outcome
 from etl.testing.values import is_equal
-from etl.testing.written import flow, scalar
+from etl.testing.yaml_writer import format_flow_mapping, format_scalar
 
 MAX_SHOWN_EVENTS = 5
 """Maximum number of events listed in a message."""
@@ -96,8 +96,8 @@ def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[s
     """The fields of two events that differ."""
     for name in dict.fromkeys([*expected, *found]):
         if not is_equal(expected.get(name), found.get(name)):
-            yield from (f"- {name}: {scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
-            yield from (f"+ {name}: {scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
+            yield from (f"- {name}: {format_scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
+            yield from (f"+ {name}: {format_scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
 
 
 def _contained(
@@ -106,7 +106,7 @@ def _contained(
     if any(likeness(event, row) == len(event) for row in rows):
         return
     likest = max(rows, key=lambda row: likeness(event, row), default=None)
-    lines = [f"- {flow(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
+    lines = [f"- {format_flow_mapping(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
     text = f"{name}: there is no such event" + ("" if likest is None else "; the one most like it")
     yield Difference(suite.location(path), text, tuple(lines))
 
@@ -118,7 +118,7 @@ def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
 
 def _shown(row: Mapping[str, Any], name: str) -> str:
     about = ("at", "code", "reason", "event")
-    return flow({key: row[key] for key in about if key in row} if name == LETTERS else row)
+    return format_flow_mapping({key: row[key] for key in about if key in row} if name == LETTERS else row)
 
 
 def _events(count: int, name: str) -> str:

@@ -11,8 +11,8 @@ import pytest
 from running import Engine, Etl
 
 from etl.api import ComponentError, EtlError
+from etl.cli.pipeline_files import choose_files, load_pipelines
 from etl.cli.progress import Progress
-from etl.cli.several import chosen_files, load_all
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
 from etl.running.messages import errors_named
@@ -35,19 +35,19 @@ def test_a_folder_means_its_pipelines_and_each_file_counts_once(tmp_path: Path) 
     (tmp_path / "p" / "one_test.yaml").write_text("pipeline: one.yaml\ntests: {}\n")
     (tmp_path / "p" / "rules.yaml").write_text("title: no pipeline\n")
 
-    assert chosen_files([tmp_path / "p", tmp_path / "p" / ".." / "p" / "two.yaml"]) == [one, two]
+    assert choose_files([tmp_path / "p", tmp_path / "p" / ".." / "p" / "two.yaml"]) == [one, two]
 
 
 def test_a_folder_without_pipelines_is_named(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError, match=f"no pipeline file in folder '{tmp_path}'"):
-        chosen_files([tmp_path])
+        choose_files([tmp_path])
 
 
 def test_the_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     files = [write(tmp_path, "one", BAD), write(tmp_path, "two"), write(tmp_path, "three", BAD)]
 
     with pytest.raises(ConfigError) as raised:
-        load_all(files, {}, ())
+        load_pipelines(files, {}, ())
 
     assert {Path(problem.file).stem for problem in raised.value.problems} == {"one", "three"}
 
@@ -56,7 +56,7 @@ def test_two_pipelines_of_one_name_are_named_with_their_files(tmp_path: Path) ->
     files = [write(tmp_path / "a", "ssh"), write(tmp_path / "b", "ssh")]
 
     with pytest.raises(click.UsageError, match=r"both .*a/ssh.yaml and .*b/ssh.yaml have 'ssh'"):
-        load_all(files, {}, ())
+        load_pipelines(files, {}, ())
 
 
 @pytest.mark.parametrize(
