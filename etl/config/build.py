@@ -43,7 +43,7 @@ def build(
     refused: dict[OptionPath, Refusal] = {}
     for part in layout.parts():
         for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
-            report.hide(secret, "***")
+            report.mask(secret, "***")
             _warn_of_secret(path, secret, report)
     for part in layout.parts():
         refused |= _refusals(_class(part, catalogue), part.options, part.path)
@@ -177,7 +177,7 @@ def _is_of_value(fault: Fault) -> bool:
 def _report_fault(fault: Fault, report: Report) -> None:
     if fault.key:
         location = report.location(fault.path)
-        report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)
+        report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)
     else:
         report.add(fault.path, fault.code, fault.message, fault.hint)
 

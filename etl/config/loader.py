@@ -109,7 +109,7 @@ def _inspect(
 ) -> Checked:
     report = Report(file, document)
     for flaw in document.flaws:
-        report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
     report.broken |= set(document.replaced_values)
     root = document.value
     if not isinstance(root, dict):

@@ -62,10 +62,10 @@ def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report
     findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
     given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
-        report.find(path, finding)
+        report.add_finding(path, finding)
     for finding in case_findings(made.component, incoming.schema):
         if all(problem.message != finding.message for problem in report.problems):  # only the first of several steps reports it
-            report.find(path, finding)
+            report.add_finding(path, finding)
     return _caused(given, path, incoming)
 
 
@@ -81,7 +81,7 @@ def _joined(
     inputs = {ref.name: known.get(meant.get(ref.name, ref.name), NOTHING_KNOWN) for ref in refs}
     if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
-            report.find((*path, "from"), finding)
+            report.add_finding((*path, "from"), finding)
     is_open = not inputs or any(fields.open for fields in inputs.values())
     causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
     possible = frozenset[str]().union(*(fields.possible for fields in inputs.values()))
@@ -104,7 +104,7 @@ def _ask(
         if (name := missed_field(finding)) and incoming.may_have(name):
             report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
         elif not consequence and not (incoming.open and finding.code == "no-fields"):
-            report.find(path, finding)
+            report.add_finding(path, finding)
     return found
 
 

@@ -43,7 +43,7 @@ def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> d
         key = next((key for key in part.options if key.lower() == "type"), "type")
         if key != "type" and "type" not in part.options:
             location = report.location((*part.path, key))
-            report.put(
+            report.add_at(
                 location.key or location.value, part.path, "unknown-option", f"has no option {key!r}", "did you mean 'type'?"
             )
             root = _renamed(root, (*part.path, key), "type", report)
@@ -67,7 +67,7 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
         wanted = wanted if wanted.meant else _meant_by_value(wanted, root, catalogue)
         if wanted.meant is not None and wanted.meant not in value_at(root, wanted.path[:-1]):
             location = report.location(fault.path)
-            report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
+            report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
             root = _renamed(root, fault.path, wanted.meant, report)
     return root
 
@@ -132,7 +132,7 @@ def _lifted(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any
     """`options: {path: x}` → `path: x`."""
     *owner, name = fault.path
     location, parent = report.location(fault.path), value_at(root, tuple(owner))
-    report.put(location.key or location.value, tuple(owner), fault.code, fault.message, fault.hint)
+    report.add_at(location.key or location.value, tuple(owner), fault.code, fault.message, fault.hint)
     for key in parent[name]:
         report.rename((*fault.path, key), (*owner, key))
     others = {key: value for key, value in parent.items() if key != name}
