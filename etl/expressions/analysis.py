@@ -192,7 +192,7 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
 def _evaluate(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluation:
     rows = Rows(columns, length)
     try:
-        return rows.outcome(run(rows))
+        return rows.finish(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
             return _fail_all(length, type_, str(error))

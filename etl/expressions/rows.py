@@ -39,28 +39,28 @@ class Rows:
         self.active: pa.BooleanArray | None = None
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
-    def only(self, mask: Any) -> Rows:
+    def narrow(self, mask: Any) -> Rows:
         """The same rows, of which those stay active for which ``mask`` is true."""
         narrowed = Rows(self.columns, self.length)
         narrowed.failures = self.failures
-        mask = self.mask(mask)
+        mask = self.to_mask(mask)
         narrowed.active = mask if self.active is None else pc.and_(self.active, mask)
         return narrowed
 
     def fail(self, mask: Any, reason: Any) -> None:
         """Mark rows as failed; ``reason`` is a text, a string array, or a function that returns one."""
-        mask = self.mask(mask)
+        mask = self.to_mask(mask)
         if self.active is not None:
             mask = pc.and_(mask, self.active)
         if mask.true_count:
             self.failures.append((mask, reason() if callable(reason) else reason))
 
-    def mask(self, value: Any) -> pa.BooleanArray:
+    def to_mask(self, value: Any) -> pa.BooleanArray:
         """A condition as a boolean array without nulls."""
         array = broadcast(value, self.length)
         return array if array.null_count == 0 else pc.fill_null(array, False)
 
-    def outcome(self, values: Any) -> Evaluation:
+    def finish(self, values: Any) -> Evaluation:
         """The result of an evaluation with these values; a row reports its first failure."""
         array = broadcast(values, self.length)
         if not self.failures:

@@ -2,9 +2,10 @@
 
 What such a step (`ArrowStep.opens_before_fork`) caches when it is opened is then in the shared memory of all workers; the
 step is also run on sample lines, which loads its kernels. The driver writes the steps to a file and the file's path to an
-environment variable; without the file, as on a cluster, each worker opens the steps itself. The zygote may open them before it has become
-Spark's daemon and is connected to the driver's log: log records are buffered until then, each with the pipeline of its step as
-``record.pipeline``.
+environment variable; without the file, as on a cluster, each worker opens the steps itself.
+
+The zygote may open them before it becomes Spark's daemon and is connected to the driver's log: log records are buffered until
+then, each with the pipeline of its step as ``record.pipeline``.
 """
 
 from __future__ import annotations

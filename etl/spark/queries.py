@@ -17,7 +17,7 @@ from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
-from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports, read_observed
 from etl.spark.splits import splits_source
 from etl.spark.state.folder import StateFolder
@@ -65,7 +65,7 @@ class Queries:
                 raise BatchNotStarted
             query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             rows = (run_segment(frame, segment, query, plan.parts) if plan.frame is not None else frame).collect()
-            with logs_named(self.plan.pipeline):  # Spark calls this in a thread of its own
+            with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 batches.complete(BatchId(query_id or plan.name, number), [Receipt.decode(bytes(row.receipt)) for row in rows])
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}

@@ -17,13 +17,13 @@ from etl.plan.model import Plan, QueryPlan, spark_nodes
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.commit.spool_drain import SpoolDrain
 from etl.spark.queries import BatchNotStarted, Queries
-from etl.spark.reports.errors import RunError, explained
-from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.errors import RunError, explain_error
+from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports
 from etl.spark.reports.totals import Totals
 from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
 from etl.spark.state.fingerprint import match_checkpoints
-from etl.spark.state.folder import StateFolder, locked
+from etl.spark.state.folder import StateFolder, lock_state
 from etl.spark.state.json_files import read_json
 from etl.spark.streams import StartLimiter, Streams
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-POLL = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two checks of the queries."""
 
-GATHER_EVERY = 5
+GATHER_INTERVAL = 5
 """Checks between two readings of Spark's reports; Spark keeps the reports of more micro-batches than that."""
 
 
@@ -92,7 +92,7 @@ class PipelineRun:
         """Lock the state folder, check that it fits the plan, repair the state of a killed run: all that needs no Spark."""
         self.state.prepare()
         with ExitStack() as stack:
-            stack.enter_context(locked(self.state))
+            stack.enter_context(lock_state(self.state))
             stack.enter_context(self._stoppable())
             self.plan, self.notes = match_checkpoints(self.plan, self.state)
             self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
@@ -130,11 +130,11 @@ class PipelineRun:
 
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        with logs_named(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
+        with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
                 self._record_drain_failures(drains)
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
         self._record_drain_failures(drains)
         self.waiting = commits.waiting()
         if self._failed:
@@ -166,11 +166,11 @@ class PipelineRun:
             if not (bounded_queries.is_alive() or streams.are_active):
                 break
             self._record_drain_failures(drains)
-            if (polls := polls + 1) % GATHER_EVERY == 0:
+            if (polls := polls + 1) % GATHER_INTERVAL == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
             queries.commits.tick()
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
         if self._failed:
             self.stop()
         for plan, query in streams:
@@ -223,7 +223,7 @@ class PipelineRun:
         while query.isActive:
             if not query.status["isTriggerActive"]:
                 query.stop()
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
         self._note_failure(plan, query)
         self._reports.gather(plan, query)
 
@@ -247,4 +247,4 @@ class PipelineRun:
             return
         staging = self.state.root / "staging" / self.id / plan.name
         steps = list(spark_nodes(plan.frame))
-        self._failed.append(explained(plan.name, error, staging, self.state.query(plan.name), steps))
+        self._failed.append(explain_error(plan.name, error, staging, self.state.query(plan.name), steps))

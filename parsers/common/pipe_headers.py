@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.columns.texts import Texts
 from parsers.common.escapes import resolve_escapes
 from parsers.common.pipe_header_kernel import LINE_BREAK, NO_HEADER, NO_TEXT, SHORT, cut_headers
-from parsers.pairs.value_columns import text_column
+from parsers.pairs.value_columns import make_text_column
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,7 @@ def read_headers(texts: Texts, magic: bytes, fields: int) -> Headers:
     for start, length, has_escapes in zip(starts, lengths, escaped, strict=True):
         field = texts._replace(address=start, length=length)
         there = np.where(length < 0, -1, every)
-        columns.append(text_column(resolve_escapes(field, every, _MEANINGS) if has_escapes else field, there))
+        columns.append(make_text_column(resolve_escapes(field, every, _MEANINGS) if has_escapes else field, there))
     return Headers(columns, starts[1], body, body_end, outcomes)
 
 

@@ -24,7 +24,7 @@ from parsers.json.lenient_tokens import (
     space_end,
 )
 from parsers.json.strict_tokens import WRONG, name_end, scalar_end, string_end
-from parsers.json.text_kernel import compact, unescaped
+from parsers.json.text_kernel import compact, unescape
 
 NULL, THERE, IN_PYTHON = np.uint8(0), np.uint8(1), np.uint8(2)
 """How a value ended: missing or null, written, or Python has to make the text."""
@@ -88,7 +88,7 @@ def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, ta
         if wanted and there and behind != WRONG:
             written = compact(at, behind, target)
     elif wanted:
-        behind, written = unescaped(at + ONE, end, target)
+        behind, written = unescape(at + ONE, end, target)
     else:
         behind = string_end(at + ONE, end)
     if wanted and there and behind != WRONG:

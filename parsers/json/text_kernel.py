@@ -16,10 +16,10 @@ from parsers.json.strict_tokens import WRONG
 _TWO = np.uint64(2)
 _SMALL_U = np.uint8(ord("u"))
 
-_PLAIN = np.zeros(256, np.uint8)
+_UNESCAPED = np.zeros(256, np.uint8)
 """What an escape of one letter stands for; 0: there is none."""
 for _letter, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
-    _PLAIN[_letter] = _meant
+    _UNESCAPED[_letter] = _meant
 
 
 @kernel_function
@@ -30,8 +30,8 @@ def _escape(at: Any, end: Any, target: Any) -> Any:
     byte = load_byte(at)
     at += ONE
     if byte != _SMALL_U:
-        store_byte(target, _PLAIN[byte])
-        return at if _PLAIN[byte] != 0 else WRONG, target + ONE
+        store_byte(target, _UNESCAPED[byte])
+        return at if _UNESCAPED[byte] != 0 else WRONG, target + ONE
     code, behind = read_escape(at - _TWO, end)
     if code < 0:
         return WRONG, target
@@ -39,7 +39,7 @@ def _escape(at: Any, end: Any, target: Any) -> Any:
 
 
 @kernel_function
-def unescaped(at: Any, end: Any, target: Any) -> Any:
+def unescape(at: Any, end: Any, target: Any) -> Any:
     """Write the characters of the string whose first is at ``at``; behind its quote (`WRONG`: it is none) and behind them.
 
     Nothing at ``end`` is read, and 16 bytes more than there are may be written.

@@ -32,7 +32,7 @@ from parsers.key_value.transforms import valid_texts
 from parsers.pairs.pair_buffer import PairBuffer
 from parsers.pairs.pair_columns import Pairs
 from parsers.pairs.separators import STEP_NONE
-from parsers.pairs.value_columns import text_column
+from parsers.pairs.value_columns import make_text_column
 
 if TYPE_CHECKING:
     from parsers.key_value.parser import KeyValue
@@ -139,7 +139,7 @@ def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
 
 def _joined(keys: Texts, parents: Array, inner: Texts) -> Texts:
     """``parent.key`` for each inner key."""
-    front, behind = text_column(keys, parents), text_column(inner, np.arange(len(inner.length)))
+    front, behind = make_text_column(keys, parents), make_text_column(inner, np.arange(len(inner.length)))
     return Texts.of(
         pc.binary_join_element_wise(valid_texts(materialize_array(front)), valid_texts(materialize_array(behind)), ".")
     )

@@ -19,7 +19,7 @@ from etl.api import format_type
 from etl.columns.texts import Texts, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.text_types import Read, item_type, reader
-from parsers.pairs.value_columns import list_column, rest_column, text_column
+from parsers.pairs.value_columns import make_list_column, make_rest_column, make_text_column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Repeats = Literal["array", "distinct", "first", "last"]
 """The values that count of a key that a row has several times."""
 
-Name: TypeAlias = Callable[[str], str | None]
+NameKey: TypeAlias = Callable[[str], str | None]
 """A key as it was written → the field it gives; None for one that is dropped."""
 
-KNOWN_KEYS = 65_536
+MAX_CACHED_KEYS = 65_536
 """Keys whose names are cached from batch to batch."""
 
 FIRST, LAST, ALL = range(3)
@@ -78,7 +78,7 @@ class PairColumns:
     repeats: Repeats
     """For ``array`` and ``distinct`` a field of one value takes the last, and the rest has arrays."""
 
-    name: Name
+    name: NameKey
     read: Callable[[pa.DataType], Read] = reader
     """How texts become values of a type."""
 
@@ -91,14 +91,14 @@ class PairColumns:
         def columns(pairs: Pairs, failures: Failures) -> dict[str, pa.Array]:
             slots, literals = keys.assign(pairs.keys)
             if self.repeats == "distinct":
-                slots[_repeated(pairs, slots)] = -1
-            assigned = _assigned(pairs, slots, [*modes, *[_MODES[self.repeats]] * len(literals)], len(modes))
+                slots[_find_repeated(pairs, slots)] = -1
+            assigned = _assign_pairs(pairs, slots, [*modes, *[_MODES[self.repeats]] * len(literals)], len(modes))
             found = {
-                field: _field_column(field, pairs, assigned, number, type_, reads[field], failures)
+                field: _make_field_column(field, pairs, assigned, number, type_, reads[field], failures)
                 for number, (field, type_) in enumerate(self.fields.items())
             }
             if self.rest is not None:
-                found[self.rest] = rest_column(pairs, assigned, literals, len(modes))
+                found[self.rest] = make_rest_column(pairs, assigned, literals, len(modes))
             return found
 
         return columns
@@ -125,13 +125,13 @@ def number_texts(texts: Texts) -> tuple[Array, Array]:
 def encode_texts(texts: Texts) -> tuple[Array, list[bytes]]:
     """The number of each text (int32), and the distinct texts by number."""
     numbers, first = number_texts(texts)
-    return numbers, materialize_array(text_column(texts, first)).cast(pa.binary()).to_pylist()
+    return numbers, materialize_array(make_text_column(texts, first)).cast(pa.binary()).to_pylist()
 
 
 class _KeySlots:
     """Assigns keys to slots: declared fields first, then the names of the rest in the order of their first key in a batch."""
 
-    def __init__(self, fields: list[str], name: Name, rest: bool) -> None:
+    def __init__(self, fields: list[str], name: NameKey, rest: bool) -> None:
         self._fields = {field: slot for slot, field in enumerate(fields)}
         self._name, self._rest = name, rest
         self._names: dict[bytes, str | None] = {}
@@ -141,7 +141,7 @@ class _KeySlots:
         import numpy as np
 
         numbers, texts = encode_texts(keys)
-        if len(self._names) > KNOWN_KEYS:
+        if len(self._names) > MAX_CACHED_KEYS:
             self._names.clear()
         slots = dict(self._fields)
         found = np.empty(len(texts), np.int32)
@@ -151,7 +151,7 @@ class _KeySlots:
                 found[number] = -1
             else:
                 found[number] = slots.setdefault(name, len(slots))
-        return found[numbers], [_literal(name) for name in list(slots)[len(self._fields) :]]
+        return found[numbers], [_to_json_key(name) for name in list(slots)[len(self._fields) :]]
 
     def _named(self, key: bytes) -> str | None:
         if key not in self._names:
@@ -159,11 +159,11 @@ class _KeySlots:
         return self._names[key]
 
 
-def _literal(name: str) -> bytes:
+def _to_json_key(name: str) -> bytes:
     return json.dumps(name, ensure_ascii=False).encode("utf-8", "replace") + b":"
 
 
-def _assigned(pairs: Pairs, slots: Array, modes: list[int], declared: int) -> AssignedPairs:
+def _assign_pairs(pairs: Pairs, slots: Array, modes: list[int], declared: int) -> AssignedPairs:
     import numpy as np
 
     from parsers.pairs.kernel import assign_pairs
@@ -175,7 +175,7 @@ def _assigned(pairs: Pairs, slots: Array, modes: list[int], declared: int) -> As
     return assigned
 
 
-def _repeated(pairs: Pairs, slots: Array) -> Array:
+def _find_repeated(pairs: Pairs, slots: Array) -> Array:
     """Which pairs (bool) have the slot and value of an earlier one in their row."""
     import numpy as np
 
@@ -190,13 +190,13 @@ def _repeated(pairs: Pairs, slots: Array) -> Array:
     return repeated
 
 
-def _field_column(
+def _make_field_column(
     field: str, pairs: Pairs, assigned: AssignedPairs, slot: int, type_: pa.DataType, read: Read, failures: Failures
 ) -> pa.Array:
     picks = assigned.picks[slot]
     if pa.types.is_list(type_):
-        return list_column(field, pairs, assigned, picks, type_, read, failures)
-    texts = text_column(pairs.values, picks)
+        return make_list_column(field, pairs, assigned, picks, type_, read, failures)
+    texts = make_text_column(pairs.values, picks)
     values, wrong = read(texts)
     if wrong is not None and wrong.any():
         failures.add(wrong, wrong_values(field, texts, wrong, format_type(type_)))

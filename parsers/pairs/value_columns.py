@@ -25,7 +25,7 @@ SLACK = 64
 """Bytes behind the output that a copy in blocks may overwrite."""
 
 
-def text_column(texts: Texts, picks: Array) -> pa.Array:
+def make_text_column(texts: Texts, picks: Array) -> pa.Array:
     """The texts with these numbers as string_view, null where a number is -1; copied where no one buffer has them."""
     import numpy as np
 
@@ -51,7 +51,7 @@ def _copied(texts: Texts, picks: Array) -> pa.Array:
     return make_span_views(starts, length.astype(np.int32), Texts(address, length, None, 0, texts.owner))
 
 
-def list_column(
+def make_list_column(
     field: str, pairs: Pairs, assigned: AssignedPairs, picks: Array, type_: pa.DataType, read: Read, failures: Failures
 ) -> pa.Array:
     """All values of a name in each row, null where there is none."""
@@ -61,7 +61,7 @@ def list_column(
 
     offsets, members = np.empty(len(picks) + 1, np.int32), np.empty(len(assigned.links), np.int64)
     count = int(list_members(picks, assigned.links, offsets, members))
-    texts = text_column(pairs.values, members[:count])
+    texts = make_text_column(pairs.values, members[:count])
     values, wrong = read(texts)
     if wrong is not None and wrong.any():
         _add_failures(field, texts, wrong, offsets, type_, failures)
@@ -85,7 +85,7 @@ def _add_failures(field: str, texts: pa.Array, wrong: Array, offsets: Array, typ
     failures.add(failed, pa.concat_arrays([reasons, pa.nulls(1, reasons.type)]).take(pa.array(spread)))
 
 
-def rest_column(pairs: Pairs, assigned: AssignedPairs, literals: list[bytes], declared: int) -> pa.Array:
+def make_rest_column(pairs: Pairs, assigned: AssignedPairs, literals: list[bytes], declared: int) -> pa.Array:
     """A JSON object for the pairs of slots from ``declared`` on; ``literals`` are their names, ``"name":``."""
     import numpy as np
 

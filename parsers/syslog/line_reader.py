@@ -19,7 +19,7 @@ from parsers.common.text_types import reader
 from parsers.common.view_values import replace_rows
 from parsers.grok.compiler import compile_pattern
 from parsers.syslog.line_patterns import CAPTURES, forms
-from parsers.syslog.priorities import priority_columns
+from parsers.syslog.priorities import make_priority_columns
 from parsers.syslog.structured_data import StructuredData, read_structured_data
 from parsers.syslog.times import time_reader
 
@@ -71,7 +71,7 @@ class LineReader:
         pattern, captured = self._scan(texts)
         failures = Failures(_rows_or_none(pattern < 0), _UNMATCHED[self._options.format == "rfc5424"])
         self._check_form(pattern, captured, failures)
-        columns = {field: captured[name] for name, field in FIELDS.items()} | priority_columns(
+        columns = {field: captured[name] for name, field in FIELDS.items()} | make_priority_columns(
             self._priorities(pattern, captured["priority"])
         )
         columns["timestamp"], wrong = self._read_times(captured["time"], captured["zone"])

@@ -16,7 +16,7 @@ SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "deb
 SEVERITY_BITS = 3
 
 
-def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
+def make_priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     """Decimal priorities up to 191, or null → priority, facility and severity, as numbers and names."""
     import numpy as np
 
@@ -31,12 +31,12 @@ def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     facility, severity = numbers >> SEVERITY_BITS, numbers & (1 << SEVERITY_BITS) - 1
     for part, codes, names in (("facility", facility, FACILITIES), ("severity", severity, SEVERITIES)):
         columns[f"log.syslog.{part}.code"] = pa.Array.from_buffers(pa.int64(), len(codes), [bits, pa.py_buffer(codes)])
-        columns[f"log.syslog.{part}.name"] = make_view_array(_views(names)[codes], valid, None)
+        columns[f"log.syslog.{part}.name"] = make_view_array(_make_views(names)[codes], valid, None)
     return columns
 
 
 @cache
-def _views(names: tuple[str, ...]) -> Any:
+def _make_views(names: tuple[str, ...]) -> Any:
     """uint32[names, 4]: views of names that all lie inside them."""
     import numpy as np
 

@@ -39,9 +39,9 @@ class Parameters:
         """A column for each declared parameter, null where it is missing or does not fit, and the rest."""
         rows = len(queries)
         pairs = _split_queries(materialize_array(queries).cast(pa.string()))
-        columns = {field: _column(pairs, name, type_, rows) for name, (field, type_) in self._declared.items()}
+        columns = {field: _make_column(pairs, name, type_, rows) for name, (field, type_) in self._declared.items()}
         if self._rest is not None:
-            columns[self._rest] = _rest(pairs, list(self._declared), rows)
+            columns[self._rest] = _make_rest(pairs, list(self._declared), rows)
         return columns
 
 
@@ -71,7 +71,7 @@ def decode_percent(texts: pa.StringArray, encoding: str = "percent") -> pa.Strin
     return text_reader("utf-8", "replace")(data).cast(pa.string())
 
 
-def _column(pairs: QueryPairs, name: str, type_: pa.DataType, rows: int) -> pa.Array:
+def _make_column(pairs: QueryPairs, name: str, type_: pa.DataType, rows: int) -> pa.Array:
     import numpy as np
 
     mine = np.flatnonzero(np.asarray(pc.equal(pairs.names, name)))
@@ -90,37 +90,37 @@ def _column(pairs: QueryPairs, name: str, type_: pa.DataType, rows: int) -> pa.A
 # ── The rest ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rest(pairs: QueryPairs, declared: list[str], rows: int) -> pa.StringArray:
+def _make_rest(pairs: QueryPairs, declared: list[str], rows: int) -> pa.StringArray:
     import numpy as np
 
     left = np.asarray(pc.invert(pc.is_in(pairs.names, pa.array(declared, pa.string()))))
     pairs = QueryPairs(pairs.row[left], pairs.names.filter(pa.array(left)), pairs.values.filter(pa.array(left)))
     counts = np.bincount(pairs.row, minlength=rows)
     ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    members = pc.binary_join_element_wise(_escaped(pairs.names), _escaped(pairs.values), '":"')
+    members = pc.binary_join_element_wise(_escape(pairs.names), _escape(pairs.values), '":"')
     members = pc.binary_join_element_wise('"', members, '"', "")
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), members), ",")
     texts = pc.if_else(pa.array(counts > 0), pc.binary_join_element_wise("{", joined, "}", ""), None)
-    return _replace_hard(texts, pairs, ends)
+    return _write_rare_rows(texts, pairs, ends)
 
 
-def _escaped(texts: pa.StringArray) -> pa.StringArray:
+def _escape(texts: pa.StringArray) -> pa.StringArray:
     return pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
 
 
-def _replace_hard(texts: pa.StringArray, pairs: QueryPairs, ends: Any) -> pa.StringArray:
+def _write_rare_rows(texts: pa.StringArray, pairs: QueryPairs, ends: Any) -> pa.StringArray:
     """Rows with control characters or a repeated name, which are rare, are written one by one."""
     import numpy as np
 
     odd = pc.or_(pc.match_substring_regex(pairs.names, _CONTROL), pc.match_substring_regex(pairs.values, _CONTROL))
-    hard = np.unique(np.concatenate((pairs.row[np.asarray(odd)], _repeated(pairs))))
+    hard = np.unique(np.concatenate((pairs.row[np.asarray(odd)], _find_repeated(pairs))))
     if not len(hard):
         return texts
-    written = [_object(pairs, int(ends[row]), int(ends[row + 1])) for row in hard]
+    written = [_write_object(pairs, int(ends[row]), int(ends[row + 1])) for row in hard]
     return replace_rows(texts, hard, pa.array(written, pa.string()))
 
 
-def _repeated(pairs: QueryPairs) -> Any:
+def _find_repeated(pairs: QueryPairs) -> Any:
     """Rows with a repeated name."""
     import numpy as np
 
@@ -129,7 +129,7 @@ def _repeated(pairs: QueryPairs) -> Any:
     return keys[1:][keys[1:] == keys[:-1]] // (len(names) + 1)
 
 
-def _object(pairs: QueryPairs, begin: int, end: int) -> str:
+def _write_object(pairs: QueryPairs, begin: int, end: int) -> str:
     members: dict[str, list[str]] = {}
     names, values = pairs.names.slice(begin, end - begin), pairs.values.slice(begin, end - begin)
     for name, value in zip(names.to_pylist(), values.to_pylist(), strict=True):

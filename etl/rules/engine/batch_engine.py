@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from etl.api import Schema
 from etl.rules.conditions.binding import bind
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.spark_sql import BindError
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, leaves
 from etl.rules.engine.bitsets import Bits
@@ -179,7 +179,7 @@ def _bind(condition: Condition, schema: Schema) -> Condition:
 
 def with_plain_texts(schema: Schema) -> Schema:
     """The schema with string for every type of text: conditions do not depend on how texts are stored."""
-    return pa.schema([(field.name, pa.string() if field.type in TEXTS else field.type) for field in schema])
+    return pa.schema([(field.name, pa.string() if field.type in TEXT_TYPES else field.type) for field in schema])
 
 
 def _distinct(numbers: Sequence[dict[Predicate, int]]) -> list[dict[Predicate, int]]:

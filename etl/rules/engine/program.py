@@ -15,7 +15,7 @@ from etl.rules.predicates.predicate import Predicate
 MIN_SHARE = 1e-7
 """The share of rows that is assumed for a predicate that held in no observed row."""
 
-FIRST_CHOSEN, CHOSEN_AGAIN = 512, 16
+FIRST_CHOICE_ROWS, CHOICE_FACTOR = 512, 16
 """Rows after which witnesses are chosen by what was observed, and the factor until they are chosen again."""
 
 
@@ -42,14 +42,14 @@ class Program:
         """``measured``: witnesses are chosen again by what is observed, not only once by a guess (or by ``share``)."""
         self.share: Any | None = share
         self._conditions, self._numbers, self._with_witnesses = conditions, numbers, witnesses
-        self._choose_at = FIRST_CHOSEN if measured else None
+        self._choose_at = FIRST_CHOICE_ROWS if measured else None
         self._held: Any = 0
         self.rows = 0
         steps: list[int] = []
         counts: list[int] = []
         first, deepest = [0], 1
         for condition, known in zip(conditions, numbers, strict=True):
-            deepest = max(deepest, _compile(condition, known, steps, counts))
+            deepest = max(deepest, _append_steps(condition, known, steps, counts))
             first.append(len(steps))
         self._steps, self._counts = np.array(steps or [0], np.int64), np.array(counts or [0], np.int64)
         self._first, self._stack = np.array(first, np.int64), np.zeros(deepest, np.uint64)
@@ -62,7 +62,7 @@ class Program:
         self._witness = np.array([predicate for one in lists for predicate in one] or [-1], np.int64)
 
     def _choose_witnesses(self, rule: int, share: Any | None) -> tuple[int, ...]:
-        found = choose_witness(self._conditions[rule], self._numbers[rule], share) if self._with_witnesses else None
+        found = choose_witnesses(self._conditions[rule], self._numbers[rule], share) if self._with_witnesses else None
         return (-1,) if found is None else tuple(dict.fromkeys(found[1]))
 
     def witnesses_of(self, rule: int) -> list[int]:
@@ -97,10 +97,10 @@ class Program:
         if self.rows >= self._choose_at:
             self.share = self._held / self.rows
             self._choose(self.share)
-            self._choose_at = CHOSEN_AGAIN * self.rows
+            self._choose_at = CHOICE_FACTOR * self.rows
 
 
-def choose_witness(
+def choose_witnesses(
     condition: Condition, numbers: dict[Predicate, int], share: Any | None
 ) -> tuple[float, tuple[int, ...]] | None:
     """Predicates of which one holds wherever the condition does, and the share of rows in which they may; None: no such."""
@@ -110,7 +110,7 @@ def choose_witness(
         number = numbers[condition.predicate]
         cost = condition.predicate.expected_share if share is None else max(float(share[number]), MIN_SHARE)
         return cost, (number,)
-    found = [choose_witness(part, numbers, share) for part in condition.parts]
+    found = [choose_witnesses(part, numbers, share) for part in condition.parts]
     known = [one for one in found if one is not None]
     if isinstance(condition, All):
         return min(known, key=lambda one: one[0], default=None)
@@ -119,7 +119,7 @@ def choose_witness(
     return sum(one[0] for one in known), tuple(number for one in known for number in one[1])
 
 
-def _compile(condition: Condition, numbers: dict[Predicate, int], steps: list[int], counts: list[int]) -> int:
+def _append_steps(condition: Condition, numbers: dict[Predicate, int], steps: list[int], counts: list[int]) -> int:
     """Append the steps of a condition. Returns the depth of the stack that they need."""
     if isinstance(condition, Leaf):
         steps.append(numbers[condition.predicate] * 2 + condition.negated)
@@ -127,7 +127,7 @@ def _compile(condition: Condition, numbers: dict[Predicate, int], steps: list[in
         return 1
     step, needed = AND if isinstance(condition, All) else OR, 1
     for place, part in enumerate(condition.parts):
-        needed = max(needed, _compile(part, numbers, steps, counts) + (place > 0))
+        needed = max(needed, _append_steps(part, numbers, steps, counts) + (place > 0))
         if place:
             steps.append(step)
             counts.append(2)

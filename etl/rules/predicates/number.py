@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, negate
 from etl.rules.predicates.predicate import ANY_FIELD, Predicate, SigmaBuilder, SqlBuilder
 from etl.rules.predicates.sql import Sql, quote_name
@@ -85,7 +85,7 @@ class Number(Predicate):
             return Leaf(self)
         if self.order == "=":
             return Leaf(Text(self.field, "equals", _written(self.value)))
-        if type_ not in TEXTS:
+        if type_ not in TEXT_TYPES:
             return FALSE
         where = f"try_cast({quote_name(self.field)} as double) {self.order} {float(self.value)!r}D"
         return Leaf(Sql(where, (self.field,)))

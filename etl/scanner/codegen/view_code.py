@@ -12,22 +12,22 @@ from etl.scanner.codegen.code_writer import BLOCK, BYTE, LONG, SIXTEEN, WORD, WO
 
 def emit_view_writer(module: Any) -> Any:
     """Emit a function ``(view, source, length, offset)`` that writes a text's view; ``source`` is valid if ``length`` > 0."""
-    function = _declare(module, "put_view", "alwaysinline")
+    function = _declare_function(module, "put_view", "alwaysinline")
     view, source, length, offset = function.args
     begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
     build = ir.IRBuilder(begin)
     something = build.icmp_unsigned("!=", length, WORD(0))
     build.cbranch(build.and_(something, emit_page_check(build, source)), fast, slow)
     build.position_at_end(fast)
-    _write(build, view, load(build, source, BLOCK), length, offset, _masks(module))
+    _emit_write(build, view, load(build, source, BLOCK), length, offset, _emit_masks(module))
     build.ret_void()
     build.position_at_end(slow)
-    build.call(_slow_writer(module), function.args)
+    build.call(_emit_slow_writer(module), function.args)
     build.ret_void()
     return function
 
 
-def _declare(module: Any, name: str, attribute: str) -> Any:
+def _declare_function(module: Any, name: str, attribute: str) -> Any:
     """A function internal to the module, with the arguments ``(view, source, length, offset)``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD]), name)
     function.linkage = "internal"
@@ -35,7 +35,7 @@ def _declare(module: Any, name: str, attribute: str) -> Any:
     return function
 
 
-def _masks(module: Any) -> Any:
+def _emit_masks(module: Any) -> Any:
     """A table of masks: for each length up to `INLINE`, the bytes of sixteen that belong to the view."""
     kind = ir.ArrayType(BLOCK, INLINE + 1)
     masks = ir.GlobalVariable(module, kind, module.get_unique_name("masks"))
@@ -44,7 +44,7 @@ def _masks(module: Any) -> Any:
     return masks
 
 
-def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: Any) -> None:
+def _emit_write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: Any) -> None:
     """Write the view from the sixteen bytes at a text's address; bytes after the text are masked out."""
     short = build.icmp_unsigned("<=", length, WORD(INLINE))
     kept = build.select(short, length, WORD(INLINE))
@@ -58,9 +58,9 @@ def _write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: An
     store(build, inside, view)
 
 
-def _slow_writer(module: Any) -> Any:
+def _emit_slow_writer(module: Any) -> Any:
     """The same for a text near the end of a page of memory: its bytes are first copied one by one."""
-    function = _declare(module, "put_view_gently", "noinline")
+    function = _declare_function(module, "put_view_near_page_end", "noinline")
     view, source, length, offset = function.args
     begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
     build = ir.IRBuilder(begin)
@@ -77,6 +77,6 @@ def _slow_writer(module: Any) -> Any:
     at.add_incoming(further, loop)
     build.cbranch(build.icmp_unsigned("<", further, count), loop, done)
     build.position_at_end(done)
-    _write(build, view, build.load(copy), length, offset, _masks(module))
+    _emit_write(build, view, build.load(copy), length, offset, _emit_masks(module))
     build.ret_void()
     return function
