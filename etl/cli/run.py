@@ -32,7 +32,7 @@ EXAMPLES = """
 \b
 Examples:
   etl run ssh.yaml                      follow, until Ctrl-C
-  etl run ssh.yaml --once               what is there now, then end
+  etl run ssh.yaml --once               the events that exist now, then end
   etl run a.yaml b.yaml                 two pipelines in one Spark session
   etl run pipelines                     every pipeline of a folder
   cat auth.log | etl run stdin.yaml     lines of a pipe
@@ -42,8 +42,10 @@ Examples:
 
 @click.command("run", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
-@click.option("--once", is_flag=True, help="Read what is there now, then end.")
-@click.option("--drain", is_flag=True, help="With --once: close all open windows at the end, as if no event were to come.")
+@click.option("--once", is_flag=True, help="Read the events that exist now, then end.")
+@click.option(
+    "--drain", is_flag=True, help="With --once: close all open windows at the end, as if no further event could arrive."
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N events were read.")
 @click.option(
     "--max-dead",
@@ -57,8 +59,8 @@ Examples:
 @add_config_options
 @click.option("--log-format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--require-healthy", is_flag=True, help="Fail when a source or sink is down, where a run would wait for it.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def command(
     paths: tuple[Path, ...],
     overrides: tuple[str, ...],
@@ -70,7 +72,7 @@ def command(
     quiet: bool,
     **rest: Any,
 ) -> None:
-    """Run pipelines: follow their sources, or read what is there with --once.
+    """Run pipelines: follow their sources, or with --once read the events that exist now.
 
     FILE is a pipeline file, a recipe, or a folder, of which all pipelines run. Several run in one Spark session, each with
     a state folder of its own: below --state, one named after each pipeline. When one fails, the others end after their
@@ -127,7 +129,7 @@ def run(
     began = time.monotonic()
     if not MASTER.fullmatch(request.master):
         raise click.UsageError(
-            f"{request.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
+            f"{request.master!r} is not a master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
         )
     service = RunService(pipelines, request, several=several, shared=shared)
     live = not (sys.stdout.isatty() and any(_writes_to_console(one) for one in service.runs))
@@ -150,7 +152,7 @@ def _stop_on_signals(service: RunService, progress: Progress) -> Iterator[None]:
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if received:
-            os._exit(128 + number)  # the JVM ends with our pipe; the next run repeats what was not committed
+            os._exit(128 + number)  # the JVM ends when our pipe closes; the next run repeats what was not committed
         received.append(number)
         progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
         service.stop()

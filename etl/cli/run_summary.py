@@ -57,7 +57,7 @@ def print_spooled(runs: Sequence[PipelineRun], progress: Progress, several: bool
     waiting = [
         f"{count(events)} events for sink {name!r}{f' of pipeline {one.plan.pipeline!r}' if several else ''}"
         for one in runs
-        for name, events in one.waiting.items()
+        for name, events in one.spooled.items()
     ]
     if waiting:
         text = f"{', '.join(waiting)} wait in the spool; nothing is lost: the next run delivers them"

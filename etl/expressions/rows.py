@@ -40,7 +40,7 @@ class Rows:
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
     def narrow(self, mask: Any) -> Rows:
-        """The same rows, of which those stay active for which ``mask`` is true."""
+        """Return the same rows with fewer active ones: those for which ``mask`` is true."""
         narrowed = Rows(self.columns, self.length)
         narrowed.failures = self.failures
         mask = self.to_mask(mask)
@@ -56,12 +56,12 @@ class Rows:
             self.failures.append((mask, reason() if callable(reason) else reason))
 
     def to_mask(self, value: Any) -> pa.BooleanArray:
-        """A condition as a boolean array without nulls."""
+        """Convert a condition to a boolean array without nulls; null is false."""
         array = broadcast(value, self.length)
         return array if array.null_count == 0 else pc.fill_null(array, False)
 
     def finish(self, values: Any) -> Evaluation:
-        """The result of an evaluation with these values; a row reports its first failure."""
+        """Return the result of an evaluation with these values; each failed row has the reason of its first failure."""
         array = broadcast(values, self.length)
         if not self.failures:
             return Evaluation(array)
@@ -83,10 +83,11 @@ def broadcast(value: Any, length: int) -> pa.Array:
 
 
 CODE = "expression-failed"
+"""The code of rejects for which an expression failed."""
 
 
 def merge_failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
-    """The rows in which one of several expressions failed, with the first reason of each; None if no row failed."""
+    """Return the rows in which any of several expressions failed, with the first reason of each; None if no row failed."""
     failed: pa.BooleanArray | None = None
     reasons: pa.StringArray | None = None
     for result in results:
@@ -98,5 +99,5 @@ def merge_failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.S
 
 
 def reject_rows(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
-    """The failed rows of a batch as rejects."""
+    """Return the failed rows of a batch as rejects."""
     return Rejects(batch.filter(failed), code, reasons.filter(failed))

@@ -13,7 +13,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan
 from etl.plan.planner import plan as planned
 from etl.spark.masters import cores, is_local
-from etl.spark.run import Mode, PipelineRun
+from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder
 
 SHARED = "file://"
@@ -51,7 +51,7 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
-    mode = Mode(
+    mode = RunMode(
         once=request.once and not closes,  # a pipe's events are complete when the pipe is closed
         drain=request.drain,
         limit=request.limit,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from etl.spark.run import Mode
+    from etl.spark.run import RunMode
 
 
 class BatchNotStarted(Exception):  # noqa: N818
@@ -47,7 +47,7 @@ class Queries:
     commits: SinkCommitters
     plan: Plan
     state: StateFolder
-    mode: Mode
+    mode: RunMode
     run_id: str
     reports: ProgressReports
     """Collects Spark's counts, and holds the run's totals."""

@@ -35,12 +35,12 @@ POLL_SECONDS = 0.1
 """Seconds between two checks of the queries."""
 
 GATHER_INTERVAL = 5
-"""Checks between two readings of Spark's reports; Spark keeps the reports of more micro-batches than that."""
+"""Number of checks between two readings of Spark's progress reports; Spark stores more reports than appear in that time."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mode:
-    """How much a run reads and when it ends; bytes and milliseconds are for one micro-batch."""
+class RunMode:
+    """How much a run reads, and when it ends. Bytes and milliseconds are limits of one micro-batch."""
 
     once: bool = False
     drain: bool = False
@@ -56,14 +56,14 @@ class PipelineRun:
 
     plan: Plan
     state: StateFolder
-    mode: Mode
+    mode: RunMode
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
     """Notes for the user about this run and the checkpoints of earlier ones."""
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
     """Source → the offset that earlier runs have committed; set by `prepared`."""
-    waiting: dict[str, int] = field(default_factory=dict)
+    spooled: dict[str, int] = field(default_factory=dict)
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
     """Limits how many queries start at the same time, over all pipelines of a command."""
@@ -136,7 +136,7 @@ class PipelineRun:
                 self._record_drain_failures(drains)
                 time.sleep(POLL_SECONDS)
         self._record_drain_failures(drains)
-        self.waiting = commits.waiting()
+        self.spooled = commits.count_spooled()
         if self._failed:
             raise self._failed[0]
 
@@ -177,7 +177,7 @@ class PipelineRun:
             self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
-        bounded_queries.join()  # such a query is one micro-batch
+        bounded_queries.join()  # it ends soon: a bounded query has only one micro-batch
 
     def _record_drain_failures(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
@@ -242,7 +242,7 @@ class PipelineRun:
             self._fail(plan, error)
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
-        """Record a failure, unless it is the way in which a waiting query ends when the run stops."""
+        """Record a failure, except the errors with which a query ends its backoff because the run stops."""
         if self._stop.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name

@@ -1,4 +1,4 @@
-"""Arrow values as plain values for YAML and JSON, and comparing them with expected values."""
+"""Converts Arrow values to plain values for YAML and JSON, and compares them with expected values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etl.testing.given_source import parse_instant
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Events as mappings of flat names to plain values; null fields are left out."""
+    """Return events as mappings of flat names to plain values, without null fields."""
     names = [name for name in batch.schema.names if name != OFFSET]
     columns = [[to_plain(value) for value in batch.column(name).to_pylist()] for name in names]
     found = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
@@ -24,7 +24,7 @@ def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def to_plain(value: Any) -> Any:
-    """A Python value of Arrow's → text, number, truth value, list or mapping. Times are ISO 8601, bytes base64."""
+    """Convert a Python value from Arrow to a text, number, boolean, list or mapping. Times are ISO 8601, bytes base64."""
     if isinstance(value, datetime):
         return _format_time(value)
     if isinstance(value, date):
@@ -42,13 +42,13 @@ def to_plain(value: Any) -> Any:
 
 
 def _format_time(value: datetime) -> str:
-    """``2026-11-20T06:25:03.004232Z``; a whole second without a fraction."""
+    """Return the time like ``2026-11-20T06:25:03.004232Z``; without the fraction if it is zero."""
     text = (value.astimezone(UTC) if value.tzinfo else value).replace(tzinfo=None).isoformat()
     return f"{text}Z" if value.tzinfo else text
 
 
 def is_equal(expected: Any, found: Any) -> bool:
-    """Whether an expected value equals the one found, both plain. Times may be in any zone; null may be left out."""
+    """Return whether an expected value equals the one found, both plain. Times may be in any zone; null equals a missing key."""
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
         return all(is_equal(expected.get(key), found.get(key)) for key in {*expected, *found})
     if isinstance(expected, list) and isinstance(found, list):

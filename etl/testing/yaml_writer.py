@@ -1,4 +1,4 @@
-"""Writing plain values as YAML: scalars without quotes where that is safe, an event on one line if it fits."""
+"""Writes plain values as YAML: scalars without quotes where that is safe, an event on one line if it fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INDICATORS = ("- ", "? ", "---", "...")
 
 
 def format_scalar(value: Any) -> str:
-    """A value on one line; mappings and lists in flow style."""
+    """Return a value on one line, with mappings and lists in flow style."""
     if isinstance(value, Mapping):
         return format_flow_mapping(value)
     if isinstance(value, list):
@@ -29,7 +29,7 @@ def format_scalar(value: Any) -> str:
 
 
 def format_flow_mapping(event: Mapping[str, Any]) -> str:
-    """``{user_name: root, source.ip: 192.0.2.1}``."""
+    """Return an event like ``{user_name: root, source.ip: 192.0.2.1}``."""
     return "{" + ", ".join(f"{_format_key(name)}: {format_scalar(value)}" for name, value in event.items()) + "}"
 
 

@@ -27,7 +27,7 @@ from etl.api import (
 from etl.columns.texts import filter_batch, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import equal_to
 from parsers.csv.record_pattern import REST, Dialect, escaped, plain
 from parsers.csv.record_scanner import record_scanner
@@ -109,7 +109,7 @@ class Csv(Parser):
         if name not in self.columns:
             hint = nearest(name, self.columns) or f"columns are {', '.join(filter(None, self.columns))}"
             yield Finding("unknown-field", f"no column is named {name!r}", ("fields", name), hint)
-        yield from check_type(name, type_, reader)
+        yield from check_type(name, type_, make_reader)
 
     def parsed(self) -> Schema:
         """The columns that have names, and ``rest``."""
@@ -135,7 +135,7 @@ class Csv(Parser):
         records = record_scanner(self._dialect, wanted, rest=self.rest is not None, short=self.short)
         columns = {name: number for number, name in enumerate(self.columns) if name}
         types = {name: parse_type(self.declared.get(name, "string")) for name in columns}
-        readers = {name: reader(type_) for name, type_ in types.items()}
+        readers = {name: make_reader(type_) for name, type_ in types.items()}
         reason, dialect = self._reason(), self._dialect
 
         def parse(text: pa.Array) -> Parsed:

@@ -65,7 +65,7 @@ _TABLES: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 @cache
-def decoder(encoding: str) -> Decode:
+def make_decoder(encoding: str) -> Decode:
     """How texts in an encoding become bytes."""
     from parsers.decode import kernel as decode_kernel
 

@@ -16,8 +16,8 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node, captures
-from parsers.decode.charsets import Invalid, codec, reader
-from parsers.decode.encodings import decoder, decompress
+from parsers.decode.charsets import Invalid, codec, make_charset_reader
+from parsers.decode.encodings import decompress, make_decoder
 
 
 class Decode(Parser):
@@ -99,7 +99,7 @@ class Decode(Parser):
         return lambda texts: Parsed({self._target: replace(texts)})
 
     def _whole(self) -> Callable[[pa.StringArray], Parsed]:
-        decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid)
+        decode, read = make_decoder(self.encoding), make_charset_reader(codec(self.charset), self.invalid)
 
         def parse(texts: pa.Array) -> Parsed:
             data, reasons = decode(texts)

@@ -15,7 +15,7 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import empty_where
 from parsers.dissect.scan_plan import FieldPiece, plan_scan
 from parsers.dissect.syntax import Dissection, Key, dissection
@@ -84,7 +84,9 @@ class Dissect(Parser):
                 hint = nearest(name, keys) or f"keys are {', '.join(keys)}"
                 yield Finding("unknown-field", f"the pattern has no key {name!r}", ("fields", name), hint)
         for name, type_ in self._types(found).items():
-            yield from check_type(name, format_type(type_), reader, ("fields", name) if name in self.declared else ("pattern",))
+            yield from check_type(
+                name, format_type(type_), make_reader, ("fields", name) if name in self.declared else ("pattern",)
+            )
 
     def parsed(self) -> Schema:
         """The keys in order, then declared names, then ``rest``."""
@@ -102,7 +104,7 @@ class Dissect(Parser):
         plan = plan_scan(found, self.append_separator)
         scanner = Scanner([plan.tree])
         types = self._types(found)
-        readers = {name: reader(type_) for name, type_ in types.items()}
+        readers = {name: make_reader(type_) for name, type_ in types.items()}
         named = [name for name in types if name not in plan.fields]
         trimmed = _trimmer(self.trim)
         reason = f"does not match {self.pattern!r}"

@@ -15,7 +15,7 @@ from etl.columns.texts import Texts, materialize_array, take_rows
 from etl.scanner.engines import find_invalid_utf8
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import replace_rows
 from parsers.grok.compiler import compile_pattern
 from parsers.syslog.line_patterns import CAPTURES, forms
@@ -63,7 +63,7 @@ class LineReader:
         self._options = options
         self._scan = _compile_scan(options)
         self._read_times = time_reader(options.timezone, now, options.year)
-        self._declared = {f.name: reader(f.type, options.timezone) for f in options.params()}
+        self._declared = {f.name: make_reader(f.type, options.timezone) for f in options.params()}
         self._wanted = options.parsed().names
 
     def parse(self, texts: pa.Array) -> Parsed:

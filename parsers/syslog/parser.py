@@ -146,12 +146,12 @@ class Syslog(Parser):
         yield from self._check_params()
 
     def _check_params(self) -> Iterable[Finding]:
-        from parsers.common.text_types import reader
+        from parsers.common.text_types import make_reader
 
         if self.declared and self.format == "rfc3164":
             yield Finding("no-structured-data", "lines of RFC 3164 have no structured data", ("fields",), "leave out fields")
         for name, type_text in self.declared.items():
-            yield from check_type(name, type_text, reader)
+            yield from check_type(name, type_text, make_reader)
         fixed = set(self.model_copy(update={"declared": {}, "rest": None}).parsed().names)
         taken = [(name, ("fields", name)) for name in self.declared] + ([(self.rest, ("rest",))] if self.rest else [])
         for name, path in taken:

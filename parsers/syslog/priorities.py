@@ -1,4 +1,4 @@
-"""Priorities → facility and severity, as numbers and names (RFC 5424, tables 1 and 2; names as in syslog.conf)."""
+"""Decodes priorities to facility and severity, as numbers and names (RFC 5424, tables 1 and 2; names as in syslog.conf)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEVERITY_BITS = 3
 
 
 def make_priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
-    """Decimal priorities up to 191, or null → priority, facility and severity, as numbers and names."""
+    """Return the columns of decimal priorities up to 191 (or null): priority, and facility and severity as codes and names."""
     import numpy as np
 
     from etl.columns.numbers import whole_numbers
@@ -37,7 +37,7 @@ def make_priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
 
 @cache
 def _make_views(names: tuple[str, ...]) -> Any:
-    """uint32[names, 4]: views of names that all lie inside them."""
+    """Return the views (uint32[names, 4]) of names of at most 12 bytes, which are inline in their views."""
     import numpy as np
 
     raw = b"".join(len(name).to_bytes(4, "little") + name.encode().ljust(12, b"\0") for name in names)

@@ -17,7 +17,7 @@ from etl.cli.run_summary import fail_for_dead_letters
 from etl.receipts import Counts, Rejected
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.planning import RunRequest
-from etl.spark.run import Mode, PipelineRun
+from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder
 
 GROK = installed().families["step"]["grok"].model_validate({"patterns": ["%{INT:n:int} %{IP:ip}", "%{INT:n:int} took %{IP:ip}"]})
@@ -26,7 +26,7 @@ AT = ("all[0] grok", "grok-failed")
 
 @pytest.fixture
 def one(tmp_path: Path) -> PipelineRun:
-    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), Mode())
+    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), RunMode())
 
 
 def add(one: PipelineRun, read: int, dead: int) -> None:

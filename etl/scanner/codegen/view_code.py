@@ -1,4 +1,4 @@
-"""Generates code that writes a capture as a view: `etl.columns.views.put_view` in a form without jumps."""
+"""Generates code that writes a capture as a view: the same as `etl.columns.views.put_view`, without branches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def emit_view_writer(module: Any) -> Any:
     view, source, length, offset = function.args
     begin, fast, slow = (function.append_basic_block(name) for name in ("begin", "fast", "slow"))
     build = ir.IRBuilder(begin)
-    something = build.icmp_unsigned("!=", length, WORD(0))
-    build.cbranch(build.and_(something, emit_page_check(build, source)), fast, slow)
+    is_not_empty = build.icmp_unsigned("!=", length, WORD(0))
+    build.cbranch(build.and_(is_not_empty, emit_page_check(build, source)), fast, slow)
     build.position_at_end(fast)
     _emit_write(build, view, load(build, source, BLOCK), length, offset, _emit_masks(module))
     build.ret_void()
@@ -28,7 +28,7 @@ def emit_view_writer(module: Any) -> Any:
 
 
 def _declare_function(module: Any, name: str, attribute: str) -> Any:
-    """A function internal to the module, with the arguments ``(view, source, length, offset)``."""
+    """Declare a function internal to the module, with the arguments ``(view, source, length, offset)``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG, LONG, WORD, WORD]), name)
     function.linkage = "internal"
     function.attributes.add(attribute)
@@ -36,7 +36,7 @@ def _declare_function(module: Any, name: str, attribute: str) -> Any:
 
 
 def _emit_masks(module: Any) -> Any:
-    """A table of masks: for each length up to `INLINE`, the bytes of sixteen that belong to the view."""
+    """Emit a table of masks: for each length up to `INLINE`, which of sixteen bytes belong to the text."""
     kind = ir.ArrayType(BLOCK, INLINE + 1)
     masks = ir.GlobalVariable(module, kind, module.get_unique_name("masks"))
     masks.global_constant, masks.linkage = True, "internal"
@@ -45,10 +45,10 @@ def _emit_masks(module: Any) -> Any:
 
 
 def _emit_write(build: Any, view: Any, text: Any, length: Any, offset: Any, masks: Any) -> None:
-    """Write the view from the sixteen bytes at a text's address; bytes after the text are masked out."""
+    """Emit the writing of a view from the sixteen bytes at a text's address; bytes after the text are masked out."""
     short = build.icmp_unsigned("<=", length, WORD(INLINE))
-    kept = build.select(short, length, WORD(INLINE))
-    inline = build.and_(text, build.load(build.gep(masks, [WORD(0), kept])))
+    mask_index = build.select(short, length, WORD(INLINE))
+    inline = build.and_(text, build.load(build.gep(masks, [WORD(0), mask_index])))
     moved = ir.Constant(ir.VectorType(WORD, SIXTEEN), [16] * 4 + list(range(INLINE)))  # four zeros, then the text
     inside = build.bitcast(build.shuffle_vector(inline, splat(0), moved), WORDS)
     last = build.extract_element(inside, WORD(3))
@@ -59,7 +59,7 @@ def _emit_write(build: Any, view: Any, text: Any, length: Any, offset: Any, mask
 
 
 def _emit_slow_writer(module: Any) -> Any:
-    """The same for a text near the end of a page of memory: its bytes are first copied one by one."""
+    """Emit the same function for a text near the end of a memory page: it copies the bytes one by one first."""
     function = _declare_function(module, "put_view_near_page_end", "noinline")
     view, source, length, offset = function.args
     begin, loop, done = (function.append_basic_block(name) for name in ("begin", "loop", "done"))
@@ -72,10 +72,10 @@ def _emit_slow_writer(module: Any) -> Any:
     at = build.phi(WORD)
     byte = load(build, build.add(source, build.zext(at, LONG)), BYTE)
     build.store(byte, build.gep(build.bitcast(copy, BYTE.as_pointer()), [at]))
-    further = build.add(at, WORD(1))
+    next_at = build.add(at, WORD(1))
     at.add_incoming(WORD(0), begin)
-    at.add_incoming(further, loop)
-    build.cbranch(build.icmp_unsigned("<", further, count), loop, done)
+    at.add_incoming(next_at, loop)
+    build.cbranch(build.icmp_unsigned("<", next_at, count), loop, done)
     build.position_at_end(done)
     _emit_write(build, view, build.load(copy), length, offset, _emit_masks(module))
     build.ret_void()

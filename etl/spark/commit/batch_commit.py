@@ -61,7 +61,7 @@ class SinkCommitters:
             for drain in drains:
                 drain.stop()
 
-    def waiting(self) -> dict[str, int]:
+    def count_spooled(self) -> dict[str, int]:
         """Sink → number of events in its spool, without empty ones."""
         return {name: events for name, end in self._ends.items() if (events := end.spool.pending_events)}
 
