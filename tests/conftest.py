@@ -130,7 +130,7 @@ def engine(shared_session: SharedSession, etl: Etl) -> Engine:
 
 @pytest.fixture(scope="session")
 def at_the_end_of_memory() -> Callable[[bytes], pa.Buffer]:
-    """Bytes (256 KiB at most) → a buffer of them, behind whose end no byte can be read: the process would end."""
+    """Bytes (256 KiB at most) → a buffer of them, after whose end no byte can be read: the process would end."""
     page, size = mmap.PAGESIZE, 256 << 10
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

@@ -35,7 +35,7 @@ def name_columns(columns: Sequence[Column], after: str) -> list[str]:
 
 
 def unused(name: str, taken: set[str]) -> str:
-    """The name, or with a number behind it."""
+    """The name, or with a number after it."""
     if name not in taken:
         return name
     plain = name.rpartition(".")[2] if "." in name else name
@@ -145,7 +145,7 @@ def _is_early(columns: Sequence[Column], number: int) -> bool:
 
 
 def _kinds_behind(columns: Sequence[Column], number: int) -> Iterator[str]:
-    """The kinds of the next two columns; what Spring puts behind a level and a process is taken for a level."""
+    """The kinds of the next two columns; what Spring puts after a level and a process is taken for a level."""
     for one in columns[number + 1 : number + 3]:
         yield "level" if is_level_letters(one) or (one.kind == "dash" and one.values[0] == "---") else one.kind
 

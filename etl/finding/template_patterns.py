@@ -62,7 +62,7 @@ def _time(values: Sequence[Piece], name: str) -> str:
 
 
 def _port_of(keys: Sequence[str | None], at: int, names: Sequence[str]) -> str:
-    """``source.port`` for a number behind ``source.ip`` and a colon."""
+    """``source.port`` for a number after ``source.ip`` and a colon."""
     if at < 2 or keys[at - 1] != ":" or keys[at - 2] != "<ip>" or not names:
         return ""
     return f"{names[-1].removesuffix('.ip')}.port" if names[-1].endswith(".ip") else f"{names[-1]}_port"
@@ -73,7 +73,7 @@ def _literal(piece: Piece) -> str:
 
 
 def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:
-    """The words behind a value, up to the next one."""
+    """The words after a value, up to the next one."""
     for key in keys[at + 1 : at + 4]:
         if key is None or key[0] == "<":
             return

@@ -171,7 +171,7 @@ class SegmentRun:
             return batch
         untimed = times.is_null()
         self.receipt.untimed += untimed.true_count
-        reason = f"{self._event_time.field} is null, and the window behind needs an event time"
+        reason = f"{self._event_time.field} is null, and a later window needs an event time"
         self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
         return batch.filter(pc.invert(untimed))
 

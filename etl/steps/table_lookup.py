@@ -56,7 +56,7 @@ class TableLookup:
         return Outcome(with_columns(batch, columns), rejects), number
 
     def _rows(self, table: MappedTable, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
-        """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
+        """How many rows count for each event (int64[n]), and all of those, one event's after the other's."""
         if self._step.several != "first":
             return table.find_all_rows(keys)
         rows = table.first_rows(table.find(keys))

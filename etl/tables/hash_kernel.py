@@ -138,7 +138,7 @@ def find_beginnings(address: Any, length: Any, sizes: Any, index: Any, rows: Any
 
 @kernel
 def find_endings(address: Any, length: Any, longest: Any, index: Any, rows: Any) -> None:
-    """int64[n]: the row of the longest key that each text ends with, where it begins at the text's beginning or at or behind a
+    """int64[n]: the row of the longest key that each text ends with, where it begins at the text's beginning or at or after a
     dot; no key has more than ``longest`` bytes."""
     for row in range(address.shape[0]):
         rows[row] = ABSENT

@@ -149,7 +149,7 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         staging_folder=lambda _: "",
     )
     for _ in SegmentRun(query.segment, name, context, plan.dead_letters).process(source.all()):
-        raise AssertionError("a segment without Spark behind it emits nothing")
+        raise AssertionError("a segment without Spark after it emits nothing")
 
 
 def read_captured_events(folder: Path, schema: Schema, ordered: bool) -> Found:

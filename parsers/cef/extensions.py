@@ -1,7 +1,7 @@
 r"""Columns of CEF events → the fields of their headers, and their extensions as pairs.
 
 A kernel cuts extensions into pairs: ``src=10.0.0.1 msg=values may hold blanks act=blocked``. A value ends in front of the next
-key: white space, a name, and ``=``. A name is letters, digits and ``_``, then perhaps parts behind dots (``ad.field``) and a
+key: white space, a name, and ``=``. A name is letters, digits and ``_``, then perhaps parts after dots (``ad.field``) and a
 number in brackets (``ad.field[0]``).
 """
 
@@ -43,7 +43,7 @@ _OPEN, _CLOSE = np.uint8(0x5B), np.uint8(0x5D)
 
 @kernel_function
 def _run_end(at: Any, end: Any, kind: Any) -> Any:
-    """Behind a run of bytes of a kind."""
+    """After a run of bytes of a kind."""
     while at < end and _KINDS[load_byte(at)] & kind != _ZERO:
         at += _ONE
     return at

@@ -42,7 +42,7 @@ class Csv(Parser):
 
     Columns get the names in ``names``, in their order (a column named ``""`` is skipped), or else those in ``header``, with
     ``_`` for what no field name may have. A value may stand in quotes, and
-    then hold delimiters, new lines and doubled quotes. Behind a closing quote only a delimiter may follow; a quote inside
+    then hold delimiters, new lines and doubled quotes. After a closing quote only a delimiter may follow; a quote inside
     an unquoted value is a character like others. An empty value is null, quoted or not.
 
     An event fails when it has more or fewer values than there are names (``rest`` takes more, ``short`` allows
@@ -78,7 +78,7 @@ class Csv(Parser):
     )
     quote: str = Field(default='"', max_length=1, description="The character around quoted values; empty when there is none.")
     escape: Literal["doubled", "backslash"] = Field(
-        default="doubled", description="How a quote is written inside quotes: twice, or behind a backslash."
+        default="doubled", description="How a quote is written inside quotes: twice, or after a backslash."
     )
     trim: bool = Field(default=False, description="Whether blanks and tabs around values are left out.")
     short: bool = Field(default=False, description="Whether there may be fewer values than names; the missing are null.")

@@ -113,7 +113,7 @@ _LETTERS = np.array(
     ],
     np.uint8,
 )
-"""Letters behind a backslash, and their bytes."""
+"""Letters after a backslash, and their bytes."""
 
 
 @kernel
@@ -187,4 +187,4 @@ def byte_array(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong
 
 
 _BEFORE, _FIRST, _NEXT, _INSIDE, _BEHIND, _CLOSED = range(6)
-"""Where a byte array is: before its bracket, before the first number, before a further one, in one, behind one, at its end."""
+"""Where a byte array is: before its bracket, before the first number, before a further one, in one, after one, at its end."""

@@ -31,8 +31,8 @@ class Dissect(Parser):
     - ``%{}``, ``%{?name}``: skipped.
     - ``%{+name}``: appended to ``name``, with the delimiter in front of it (or ``append_separator``) between;
       ``%{+name/2}`` says the order.
-    - ``%{name->}``: the delimiter behind it may be repeated, as where columns are padded with blanks.
-    - ``%{name#4}``: as many characters, whatever they are; no text need stand behind it. The text behind it must be there.
+    - ``%{name->}``: the delimiter after it may be repeated, as where columns are padded with blanks.
+    - ``%{name#4}``: as many characters, whatever they are; no text has to follow it. If one does, it must be there.
     - ``%{name|int}``: a value of a Spark SQL type, or Filebeat's ``ip``, which stays a text; blanks around it are cut, an
       empty one is null, one that does not fit fails the event.
     - ``%{*key} %{&key}`` (or ``%{?key}``, or ``%{key}``, which stays a field): the first holds the name of the field that

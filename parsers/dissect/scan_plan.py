@@ -84,7 +84,7 @@ def _joint(key: Key) -> str:
 
 
 def _run(run: list[Key], capture: str | None) -> list[Node]:
-    """The keys of a run and the text behind the last."""
+    """The keys of a run and the text after the last."""
     inner = [node for key, _ in pairwise(run) for node in _closed([_value(key)], _literal(key.after))]
     last = run[-1]
     if not last.after:
@@ -100,7 +100,7 @@ def _captured(parts: list[Node], capture: str | None) -> Node:
 
 
 def _value(key: Key) -> Node:
-    """A key's text: so many characters, all that is left, or what stands in front of the text behind the key."""
+    """A key's text: so many characters, all that is left, or what stands in front of the text after the key."""
     if key.length is not None:
         return Repeat(_ANYTHING, key.length, key.length)
     return _upto(key.after) if key.after else Repeat(_ANYTHING, 0, None)

@@ -83,7 +83,7 @@ class ArrowReader:
     def read(self, texts: pa.StringArray) -> tuple[pa.RecordBatch | None, int | None]:
         """One object a text → flat batch; or None when a text is refused, and its row, if the reader names it.
 
-        Every text begins with ``{`` and ends with ``}``, none holds NUL. No text can then run into the next (behind
+        Every text begins with ``{`` and ends with ``}``, none holds NUL. No text can then run into the next (after
         a brace that closes a member, a brace that opens is an error), so each gives at least one object: as many
         objects as texts means one each.
         """

@@ -1,6 +1,6 @@
 """The kernel that cuts texts into pairs: ``key=value key="quoted value" alone``.
 
-It moves forward only. Bytes that it reads without result (behind a quote that nothing closes) count against a budget, so that
+It moves forward only. Bytes that it reads without result (after a quote that nothing closes) count against a budget, so that
 the time is in proportion to the length of the text.
 """
 
@@ -53,7 +53,7 @@ class PairSyntax(NamedTuple):
     """Blanks may stand around the separator of key and value."""
 
     escapes: bool
-    """A backslash in quotes keeps the character behind it."""
+    """A backslash in quotes keeps the character after it."""
 
     keeps_empty: bool
     alone: Any

@@ -1,4 +1,4 @@
-"""What CEF and LEEF share: a header between bars, pairs behind it, and how both write times."""
+"""What CEF and LEEF share: a header between bars, pairs after it, and how both write times."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class TimePattern:
         return r"(?i)^\s*" + "".join(_regex_parts(self.elements)) + r"\s*$"
 
     def layouts(self) -> list[list[tuple[Element, int, int]]]:
-        """Fixed layouts: element, first byte, byte behind the last. Empty when there are too many or none."""
+        """Fixed layouts: element, first byte, byte after the last. Empty when there are too many or none."""
         sections = sorted({section for element in self.elements for section in element.optional})
         layouts: list[list[tuple[Element, int, int]]] = []
         for present in product((True, False), repeat=len(sections)):

@@ -41,7 +41,7 @@ class W3c(Parser):
     writes ``+`` for a blank in header values; ``plus`` says whether it becomes one again.
 
     Lines that begin with ``#`` are dropped and counted as filtered, but for a ``#Fields:`` line that names other fields
-    than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines behind it fail or are misread.
+    than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines after it fail or are misread.
     A line fails when it has more or fewer values than there are fields, or a value that is no number or time where it
     must be.
 

@@ -105,7 +105,7 @@ def _parts(text: str, timestamp: str, offset: int) -> Iterator[Part]:
         at = found.end()
         flags = found["flags"] or ""
         mine = "+Q" in flags or (quoted and "-Q" not in flags)
-        if found["name"] == "o":  # it writes nothing, the blank behind it neither
+        if found["name"] == "o":  # it writes nothing, the blank after it neither
             quoted = mine
             at += len(text[at:]) - len(re.sub(r"^\\? ", "", text[at:]))
             continue

@@ -92,7 +92,7 @@ class NodeReader:
         return found
 
     def _merged(self, node: Node, path: OptionPath, depth: int) -> list[Entry]:
-        """Entries behind ``<<``, the first of a key counting."""
+        """Entries after ``<<``, the first of a key counting."""
         entries: list[Entry] = []
         for key, value in node.value:
             if key.tag != _MERGE:
