@@ -45,7 +45,7 @@ def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
             found = find_matches(sample, chosen, doing)
         if not found:
             raise EtlError(nothing_reads(sample))
-        one = _chosen(found, chosen)
+        one = _choose(found, chosen)
         if fields:
             _print_fields(one, sample)
         else:
@@ -60,7 +60,7 @@ def nothing_reads(sample: Sample) -> str:
     )
 
 
-def _chosen(found: Sequence[Match], name: str | None) -> Match:
+def _choose(found: Sequence[Match], name: str | None) -> Match:
     names = [one.candidate.name for one in found]
     if name is None:
         return found[0]

@@ -61,14 +61,14 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
 
         problems = check(files, load_environment(env_file), as_command)
     if connect and not any(problem.severity == "error" for problem in problems):
-        problems = _connected(files, problems, load_environment(env_file))
+        problems = _probe_files(files, problems, load_environment(env_file))
     _PRINTERS[style](problems)
     click.echo(summary(len(files), problems), err=True)
     if any(strict or problem.severity == "error" for problem in problems):
         click.get_current_context().exit(1)
 
 
-def _connected(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
+def _probe_files(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
     """The problems with the findings of the pipelines' probes."""
     from etl.cli.connect import probe_pipeline
     from etl.config.loader import inspect, is_test_file

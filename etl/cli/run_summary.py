@@ -9,7 +9,7 @@ from etl.cli.dead_letter_share import summarize_dead_letters
 from etl.cli.progress import Progress
 from etl.cli.summary import format_summary
 from etl.running.dead_letter_share import DeadLetterShare
-from etl.running.messages import count, errors_named
+from etl.running.messages import count, name_errors
 from etl.running.nothing_to_read import silent_sources
 from etl.running.planning import RunRequest
 from etl.spark.run import PipelineRun
@@ -45,7 +45,7 @@ def fail_for_dead_letters(
     """Raises EtlError when more events became dead letters than ``--max-dead`` allows."""
     for one, share in zip(runs, shares, strict=True):
         if share.exceeded:
-            with errors_named(one.plan.pipeline, several):
+            with name_errors(one.plan.pipeline, several):
                 raise EtlError(
                     f"{share.description}, more than --max-dead {request.max_dead:g} allows; the next run continues after them: "
                     "correct the pipeline, and read them again with another --state or from the dead letters"

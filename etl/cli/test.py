@@ -65,7 +65,7 @@ def command(
     files = test_files(paths)
     suites, problems = _suites(files, load_environment(env_file), overrides)
     print_text(problems, err=True)
-    selected = [(suite, case) for suite in suites for case in suite.cases if _selected(case, wanted)]
+    selected = [(suite, case) for suite in suites for case in suite.cases if _is_selected(case, wanted)]
     broken = any(problem.severity == "error" for problem in problems)
     if not selected and not broken:
         raise click.UsageError(_nothing(wanted, suites))
@@ -115,7 +115,7 @@ def _suites(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[s
     return [one.suite for one in checked if one.suite], list(dict.fromkeys(problems))
 
 
-def _selected(case: Case, wanted: Sequence[str]) -> bool:
+def _is_selected(case: Case, wanted: Sequence[str]) -> bool:
     return not wanted or any(part.lower() in case.name.lower() for part in wanted)
 
 

@@ -162,7 +162,7 @@ def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], re
         is_consequence = not refusal.own_words and report.broken_below(
             path
         )  # such as a list that is empty without its wrong items
-        if not (_covered(path, reported) or report.is_broken(path) or is_consequence):
+        if not (_is_covered(path, reported) or report.is_broken(path) or is_consequence):
             if report.extend_hint(path, refusal.message, None):
                 report.broken.add(path)
             else:
@@ -182,5 +182,5 @@ def _report_fault(fault: Fault, report: Report) -> None:
         report.add(fault.path, fault.code, fault.message, fault.hint)
 
 
-def _covered(path: OptionPath, reported: set[OptionPath]) -> bool:
+def _is_covered(path: OptionPath, reported: set[OptionPath]) -> bool:
     return any(path[: len(other)] == other or other[: len(path)] == path for other in reported)

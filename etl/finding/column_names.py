@@ -28,13 +28,13 @@ def name_columns(columns: Sequence[Column], after: str) -> list[str]:
     taken: set[str] = set()
     names: list[str] = []
     for number in range(len(columns)):
-        wanted = _wanted(columns, number, after, best, taken)
-        names.append(unused(wanted, taken) if wanted else "")
+        wanted = _choose_name(columns, number, after, best, taken)
+        names.append(make_unique(wanted, taken) if wanted else "")
         taken.add(names[-1])
     return names
 
 
-def unused(name: str, taken: set[str]) -> str:
+def make_unique(name: str, taken: set[str]) -> str:
     """The name, or with a number after it."""
     if name not in taken:
         return name
@@ -52,7 +52,7 @@ def is_request(column: Column) -> bool:
     return column.kind == "quote" and all_look(column.values, REQUEST_LINE)
 
 
-def _wanted(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
+def _choose_name(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
     column = columns[number]
     if column.form:
         return _time_name(column, best, taken)

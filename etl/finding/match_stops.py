@@ -42,9 +42,9 @@ class Grok:
     def __init__(self, pattern: str, options: Mapping[str, Any]) -> None:
         self._options = options
         self.pattern = pattern
-        self.parser = self._made(pattern)
+        self.parser = self._make_parser(pattern)
 
-    def _made(self, pattern: str) -> Parser:
+    def _make_parser(self, pattern: str) -> Parser:
         options = {**self._options, "patterns": [pattern]}
         found = installed().families["step"]["grok"].model_validate(options)
         assert isinstance(found, Parser)
@@ -74,7 +74,7 @@ class Grok:
         ``sure``: so many parts are known to match. By halving: a line that matches a beginning of the pattern matches
         every shorter one. A part that names a definition is then searched in the same way.
         """
-        matched = self._halved(parts, sure, lines)
+        matched = self._bisect(parts, sure, lines)
         for count in sorted({count for count, _ in matched.values()}):
             stopped = {number: column for number, (most, column) in matched.items() if most == count}
             stop = "".join(parts[:count]), next_part(parts[count:]), within
@@ -85,7 +85,7 @@ class Grok:
             for choice in inner if left and len(within) < MAX_DEPTH else ():
                 self._search([*parts[:count], *choice], count, left, (*within, name) if name else within, found)
 
-    def _halved(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
+    def _bisect(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
         """Line → the number of parts that it matches, and the column after them."""
         found = dict.fromkeys(lines, (sure, 0))
         todo = [(sure, len(parts), list(lines))]
@@ -116,7 +116,7 @@ class Grok:
 
     def _columns(self, beginning: str, lines: Sequence[str]) -> list[int | None]:
         """The column after the match of a prefix of the pattern; None without a match."""
-        parser = self._made(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
+        parser = self._make_parser(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
         if any(finding.severity == "error" for finding in parser.check(_LINES)):
             return [None] * len(lines)  # not a valid pattern, for example without the group of a back-reference
         read: Callable[[pa.Array], Parsed] = parser.compile()

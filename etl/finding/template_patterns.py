@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from etl.finding.column_names import REQUEST_LINE, all_look, unused
+from etl.finding.column_names import REQUEST_LINE, all_look, make_unique
 from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
 from etl.finding.templates import VALUE_KINDS, Piece, Template
 from etl.finding.tokens import kind_of
@@ -44,7 +44,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
                 used.update(_REQUEST_FIELDS)
                 continue
             port = _port_of(template.keys, at, names) if kind == "int" else ""
-            name = unused(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
+            name = make_unique(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
             used.add(name)
             names.append(name)
             parts.append(_time(values, name) if kind == "time" else _PATTERNS[kind].format(name))

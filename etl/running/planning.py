@@ -48,7 +48,7 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     ``several``: it is one of several pipelines of the run. Raises PlanError.
     """
     state = StateFolder.of(pipeline.name, request.state and _state_folder(pipeline.name, request.state, several))
-    pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
+    pipeline = replace(pipeline, sources={name: _set_paths(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
     mode = RunMode(
@@ -80,7 +80,7 @@ def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
     return str(below if several or StateFolder(below).has_run else root)
 
 
-def _placed(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
+def _set_paths(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
     return source.with_folder(str(state.received(name))) if isinstance(source, ReceivingSource) else source
 
 

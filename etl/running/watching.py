@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import EtlError
 from etl.running.dead_letter_share import DeadLetterShare
-from etl.running.messages import Message, OnMessage, errors_named
+from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics import MetricsFile
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.jvm.process import EXIT_SECONDS, jvm_status
@@ -56,7 +56,7 @@ class RunWatch:
         for run, error in failures[1:]:
             self.on_message(Message("failed", f"error: {error}", "error", run.plan.pipeline))
         for run, error in failures[:1]:
-            with errors_named(run.plan.pipeline, self.several):
+            with name_errors(run.plan.pipeline, self.several):
                 raise error
 
     def _watch(self, threads: Sequence[threading.Thread]) -> None:

@@ -158,13 +158,13 @@ class SegmentRun:
         """Collect events for Spark, without string views. With a watermark, events without event time are rejected."""
         assert self._emits is not None
         if self._event_time is not None:
-            batch = self._timed(self._event_time.with_arrival_time(batch))
+            batch = self._check_times(self._event_time.with_arrival_time(batch))
             self._event_time.observe(batch)
         self.receipt.emitted += batch.num_rows
         if batch.num_rows:
             self._emitted_batches.append(batch.select([*self._emits.names, OFFSET]))
 
-    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _check_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         assert self._event_time is not None
         times = batch.column(self._event_time.field)
         if not times.null_count:

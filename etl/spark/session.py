@@ -71,7 +71,7 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         python = fast_start.python_program(is_local(master), compiled)
     os.environ["PYSPARK_PYTHON"] = python
     try:
-        session = _started(name, master, {**fast_start.settings(python), **options}, log)
+        session = _start(name, master, {**fast_start.settings(python), **options}, log)
     except EtlError:
         raise
     except Exception as error:
@@ -94,7 +94,7 @@ def _check_user_name() -> None:
         ) from None
 
 
-def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
+def _start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     home = java_home()
     os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
     fast_options = fast_start.prepare_environment()

@@ -67,7 +67,7 @@ class SelectStatement:
         """Return the SELECT over another table, with hidden columns. Rows that meet the condition ``heartbeat`` always pass."""
         columns = ", ".join([self.projections, *hidden_columns])
         where = f"({self.where}\n) or {heartbeat}" if self.where and heartbeat else self.where
-        alias = self.table if self._renamed else f"as events {self.table}"
+        alias = self.table if self._has_alias else f"as events {self.table}"
         return f"select {columns} from {table} {alias}" + (f" where {where}" if where else "")
 
     @property
@@ -76,7 +76,7 @@ class SelectStatement:
         return str(self._source.alias or "events")
 
     @property
-    def _renamed(self) -> bool:
+    def _has_alias(self) -> bool:
         return bool(self._source.alias)
 
     @property
@@ -88,7 +88,7 @@ def read_select(query: str) -> SelectStatement | list[Finding]:
     """Parse and check."""
     from sqlglot import exp
 
-    tree = _parsed(query)
+    tree = _parse(query)
     if isinstance(tree, Finding):
         return [tree]
     if tree.key in _SETS:
@@ -115,7 +115,7 @@ def _from(tree: Any) -> Any:
     return tree.args.get("from_") or tree.args.get("from")
 
 
-def _parsed(query: str) -> Any:
+def _parse(query: str) -> Any:
     import sqlglot
     from sqlglot.errors import SqlglotError
 

@@ -22,7 +22,7 @@ TAG = np.uint64(0xFFFF)
 
 
 @kernel_function
-def mixed(value: Any) -> Any:
+def mix(value: Any) -> Any:
     """Mix the bits of a number: each result bit depends on all bits (Stafford's variant 13 of MurmurHash3's finalizer)."""
     value = (value ^ (value >> np.uint64(30))) * _SECOND
     value = (value ^ (value >> np.uint64(27))) * _THIRD
@@ -40,7 +40,7 @@ def hash_texts(address: Any, length: Any, hashes: Any) -> None:
 def hash_numbers(numbers: Any, hashes: Any) -> None:
     """uint64[n]: of each whole number."""
     for row in range(numbers.shape[0]):
-        hashes[row] = mixed(np.uint64(numbers[row]) + _FIRST)
+        hashes[row] = mix(np.uint64(numbers[row]) + _FIRST)
 
 
 @kernel
@@ -59,7 +59,7 @@ def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, b
     prefetches the keys.
     """
     for row in range(numbers.shape[0]):
-        begins[row] = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
+        begins[row] = mix(np.uint64(numbers[row]) + _FIRST) >> shift
     for row in range(numbers.shape[0]):
         bucket = np.uint64(begins[row])
         rows[row] = np.int64(firsts[bucket + _ONE]) if valid[row] else np.int64(0)

@@ -63,13 +63,15 @@ def with_letter_fields(found: Found, expected: Expected) -> Found:
 def _differences_of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
-        yield Difference(suite.location(expected.path), text, _listed(found.rows, name))
+        yield Difference(suite.location(expected.path), text, _list_rows(found.rows, name))
     if expected.events is not None:
         wanted, came = comparable_rows(expected, found)
         for pair in find_unequal_pairs(wanted, came, found.ordered):
             yield _pair(suite, name, expected, pair, wanted, came)
     for at, event in enumerate(expected.contains):
-        yield from _contained(suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows)
+        yield from _find_contained(
+            suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows
+        )
 
 
 def _pair(
@@ -100,7 +102,7 @@ def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[s
             yield from (f"+ {name}: {format_scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
 
 
-def _contained(
+def _find_contained(
     suite: Suite, name: str, path: OptionPath, event: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[Difference]:
     if any(likeness(event, row) == len(event) for row in rows):
@@ -111,7 +113,7 @@ def _contained(
     yield Difference(suite.location(path), text, tuple(lines))
 
 
-def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+def _list_rows(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
     more = [f"  … {len(rows) - MAX_SHOWN_EVENTS} more"] if len(rows) > MAX_SHOWN_EVENTS else []
     return (*(f"+ {_shown(row, name)}" for row in rows[:MAX_SHOWN_EVENTS]), *more)
 

@@ -183,10 +183,10 @@ def use_labels(pairs: Pairs) -> tuple[Pairs, Array]:
     wrong[row[values[~found]]] = True
     for several in (slots[labels], np.sort(slots[values])):
         wrong[several[1:][several[1:] == several[:-1]] // (len(LABELLED) + 1)] = True
-    return _renamed(pairs, values[found], labels[at[found]]), wrong
+    return _rename_labels(pairs, values[found], labels[at[found]]), wrong
 
 
-def _renamed(pairs: Pairs, values: Array, labels: Array) -> Pairs:
+def _rename_labels(pairs: Pairs, values: Array, labels: Array) -> Pairs:
     """The pairs ``values`` get the values of ``labels`` as keys; the pairs ``labels`` are removed."""
     address, length = pairs.keys.address.copy(), pairs.keys.length.copy()
     address[values], length[values] = pairs.values.address[labels], pairs.values.length[labels]

@@ -143,7 +143,7 @@ class Csv(Parser):
             failures = Failures(unmatched, reason)
             found: dict[str, pa.Array] = {}
             for name, number in columns.items():
-                texts = _unescaped(captures, number, dialect)
+                texts = _unescape(captures, number, dialect)
                 found[name], wrong = readers[name](texts)
                 if wrong is not None:
                     failures.add(wrong, wrong_values(name, texts, wrong, format_type(types[name])))
@@ -171,16 +171,16 @@ class Csv(Parser):
         return f"is not a record of {count}{more} values with {self.delimiter!r} between"
 
 
-def _unescaped(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) -> pa.Array:
+def _unescape(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) -> pa.Array:
     """A column's values; views, unless some had to be rewritten."""
     texts, written = captures[plain(column)], captures.get(escaped(column))
     if written is None or written.null_count == len(written):
         return texts
-    real = _replaced(materialize_array(written).cast(pa.string()), dialect)
+    real = _replace_quotes(materialize_array(written).cast(pa.string()), dialect)
     return pc.coalesce(real, materialize_array(texts).cast(pa.string()))
 
 
-def _replaced(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
+def _replace_quotes(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
     if dialect.backslash:
         return pc.replace_substring_regex(texts, r"(?s)\\(.)", r"\1")
     return pc.replace_substring(texts, dialect.quote * 2, dialect.quote)

@@ -112,7 +112,7 @@ class Dissect(Parser):
         def parse(text: pa.Array) -> Parsed:
             scan = scanner.scan(text)
             captures = {name: trimmed(empty_where(column, scan.pattern >= 0)) for name, column in scan.captures.items()}
-            columns = {name: _joined(captures, pieces) for name, pieces in plan.fields.items()}
+            columns = {name: _join(captures, pieces) for name, pieces in plan.fields.items()}
             if plan.references:
                 columns |= self._referenced(captures, plan.references, named)
             failures = Failures(scan.unmatched, reason)
@@ -130,7 +130,7 @@ class Dissect(Parser):
     ) -> dict[str, pa.Array]:
         from parsers.dissect.references import reference_columns
 
-        pairs = [(_plain(_joined(captures, pieces)), _plain(captures[value])) for pieces, value in references]
+        pairs = [(_plain(_join(captures, pieces)), _plain(captures[value])) for pieces, value in references]
         return reference_columns(pairs, named, self.rest)
 
     @property
@@ -162,7 +162,7 @@ def _fields(keys: Sequence[Key]) -> dict[str, Key]:
     return found
 
 
-def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> pa.Array:
+def _join(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> pa.Array:
     """Pieces as one text; a single one stays a view."""
     if len(pieces) == 1:
         return captures[pieces[0].capture]

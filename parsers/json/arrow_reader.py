@@ -61,9 +61,9 @@ class ArrowReader:
             yield batch
             return
         for start in range(0, len(texts), PIECE_ROWS):
-            yield from self._isolated(texts.slice(start, PIECE_ROWS), refused[start : start + PIECE_ROWS])
+            yield from self._isolate(texts.slice(start, PIECE_ROWS), refused[start : start + PIECE_ROWS])
 
-    def _isolated(self, texts: pa.StringArray, refused: Bools) -> Iterator[pa.RecordBatch]:
+    def _isolate(self, texts: pa.StringArray, refused: Bools) -> Iterator[pa.RecordBatch]:
         """Cut around the row that the reader names in its error, or in the middle where it names none."""
         todo = [(0, len(texts))]
         misses = 0

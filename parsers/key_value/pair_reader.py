@@ -118,11 +118,11 @@ def _read_values(pairs: Pairs, cut: Callable[[Texts], Pairs]) -> Pairs:
         inner = cut(pairs.values)
         if not len(inner.keys.length):
             break
-        pairs = _merged(pairs, inner)
+        pairs = _merge(pairs, inner)
     return pairs
 
 
-def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
+def _merge(pairs: Pairs, inner: Pairs) -> Pairs:
     many = np.diff(inner.bounds)
     parents = np.repeat(np.arange(len(many)), many)
     starts = np.concatenate([[0], np.cumsum(np.maximum(many, 1))])
@@ -132,12 +132,12 @@ def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
     order[starts[parents] + np.arange(len(parents)) - inner.bounds[parents]] = len(many) + np.arange(len(parents))
     return Pairs(
         starts[pairs.bounds],
-        _chosen(pairs.keys, _joined(pairs.keys, parents, inner.keys), order),
-        _chosen(pairs.values, inner.values, order),
+        _choose(pairs.keys, _join(pairs.keys, parents, inner.keys), order),
+        _choose(pairs.values, inner.values, order),
     )
 
 
-def _joined(keys: Texts, parents: Array, inner: Texts) -> Texts:
+def _join(keys: Texts, parents: Array, inner: Texts) -> Texts:
     """``parent.key`` for each inner key."""
     front, behind = make_text_column(keys, parents), make_text_column(inner, np.arange(len(inner.length)))
     return Texts.of(
@@ -145,7 +145,7 @@ def _joined(keys: Texts, parents: Array, inner: Texts) -> Texts:
     )
 
 
-def _chosen(texts: Texts, others: Texts, order: Array) -> Texts:
+def _choose(texts: Texts, others: Texts, order: Array) -> Texts:
     """The texts of both, in this order of numbers; they may lie in any buffer."""
     address = np.concatenate([texts.address, others.address])[order]
     length = np.concatenate([texts.length, others.length])[order]

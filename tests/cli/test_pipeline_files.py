@@ -15,7 +15,7 @@ from etl.cli.pipeline_files import choose_files, load_pipelines
 from etl.cli.progress import Progress
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
-from etl.running.messages import errors_named
+from etl.running.messages import name_errors
 from etl.running.planning import _state_folder
 from etl.spark.reports.totals import Totals
 
@@ -85,9 +85,9 @@ def test_several_pipelines_do_not_take_the_state_folder_of_one(tmp_path: Path) -
 
 
 def test_an_error_begins_with_its_pipeline_where_there_are_several() -> None:
-    with pytest.raises(ComponentError, match=r"^pipeline 'ssh': it is down$"), errors_named("ssh", several=True):
+    with pytest.raises(ComponentError, match=r"^pipeline 'ssh': it is down$"), name_errors("ssh", several=True):
         raise ComponentError("it is down")
-    with pytest.raises(ComponentError, match=r"^it is down$"), errors_named("ssh", several=False):
+    with pytest.raises(ComponentError, match=r"^it is down$"), name_errors("ssh", several=False):
         raise ComponentError("it is down")
 
 

@@ -32,7 +32,7 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
     known: dict[str, _Upstream] = {}
     for name in order:
         stream = layout.streams[name]
-        upstream = _joined([known.get(ref.name, _Upstream()) for ref in stream.inputs])
+        upstream = _join_inputs([known.get(ref.name, _Upstream()) for ref in stream.inputs])
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:
@@ -47,7 +47,7 @@ def _not_in_time(step: Step) -> frozenset[str]:
     return frozenset(names)
 
 
-def _joined(inputs: Sequence[_Upstream]) -> _Upstream:
+def _join_inputs(inputs: Sequence[_Upstream]) -> _Upstream:
     stateful = next((one.stateful for one in inputs if one.stateful), None)
     others = frozenset[str]().union(*(one.others for one in inputs))
     return _Upstream(stateful, next((one.ending for one in inputs if one.ending), None), others)

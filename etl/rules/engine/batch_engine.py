@@ -133,7 +133,7 @@ class Engine:
 
     def _run(self, batch: pa.RecordBatch) -> Matches:
         columns = {name: Column(batch.column(name)) for name, _ in self._types}
-        self._bits = bits = self._bits.cleared(batch.num_rows)
+        self._bits = bits = self._bits.clear(batch.num_rows)
         self._costs.start()
         for group, evaluator in enumerate(self._evaluators):
             evaluator.evaluate(batch, columns, bits)
