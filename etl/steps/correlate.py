@@ -92,7 +92,7 @@ class Correlate(RuleSources):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """What the step `rules` says of them, unknown fields, correlations that cannot be decided, none at all."""
+        """Find what `rules` finds, unknown fields, correlations that cannot be evaluated, and a set without correlations."""
         found = [finding for finding in self.rule_findings(incoming) if finding.code != "bad-rule"]
         yield from found
         yield from self._check_fields(incoming)

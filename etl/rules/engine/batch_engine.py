@@ -173,7 +173,7 @@ def _bind(condition: Condition, schema: Schema) -> Condition:
     try:
         return bind(condition, schema)
     except BindError as error:
-        log.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
+        log.warning("a rule cannot be evaluated on these events, and matches none: %s", error)
         return FALSE
 
 

@@ -20,7 +20,11 @@ MAX_LOGGED_NAMES = 100
 
 @dataclass
 class SinkTotals:
-    """Totals of one sink: ``incoming`` events on the branches to it, ``made`` added there by steps, ``accepted`` by the sink."""
+    """Numbers of events of one sink.
+
+    ``incoming`` events entered the branches that lead to it. Steps on these branches added ``made`` events (such as `unnest`),
+    removed ``filtered`` and rejected ``dead``. The sink accepted ``accepted``.
+    """
 
     incoming: int = 0
     made: int = 0
@@ -34,7 +38,7 @@ class SinkTotals:
 
     @property
     def balanced(self) -> bool:
-        """Whether the invariant holds."""
+        """Whether every event is accounted for."""
         return self.incoming + self.made == self.accepted + self.filtered + self.dead + self.spooled
 
 
