@@ -18,23 +18,17 @@ MAX_LOGGED_NAMES = 100
 """Maximum number of names of a step's measure in a log line; the metrics file has all."""
 
 
-@dataclass
-class SinkTotals:
+@dataclass(slots=True)
+class SinkTotals(Delivered):
     """Numbers of events of one sink.
 
     ``incoming`` events entered the branches that lead to it. Steps on these branches added ``made`` events (such as `unnest`),
-    removed ``filtered`` and rejected ``dead``. The sink accepted ``accepted``.
+    removed ``filtered`` and rejected some of ``dead``, the sink the others. The sink accepted ``accepted``. ``spooled`` are
+    events added to the spool minus those delivered from it; negative if it held events of an earlier run.
     """
 
-    incoming: int = 0
     made: int = 0
     filtered: int = 0
-    dead: int = 0
-    accepted: int = 0
-    spooled: int = 0
-    """Events added to the spool minus those delivered from it; negative if it held events of an earlier run."""
-    retries: int = 0
-    flushes: dict[str, int] = field(default_factory=dict)
 
     @property
     def balanced(self) -> bool:
@@ -83,9 +77,7 @@ class Totals:
     def drained(self, sink: str, delivered: Delivered, events: int) -> None:
         """Count ``events`` that left a sink's spool, with the result of their delivery."""
         with self._lock:
-            total = self.sinks.setdefault(sink, SinkTotals())
-            total.spooled -= events
-            self._add_delivered(total, delivered)
+            self._add_sink(sink, replace(delivered, spooled=-events), Counts())
 
     def put_back(self, waiting: Mapping[str, int]) -> None:
         """Correct the counts of sinks: these events, counted as delivered, wait in the spool."""
@@ -177,21 +169,12 @@ class Totals:
             walk.emitted.add(replace(lost, left=left))
 
     def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
+        """``lost`` counts the path to the sink, as in `_add_branch`; the sink's own incoming events are what is left of it."""
         total = self.sinks.setdefault(name, SinkTotals())
-        total.incoming += lost.incoming
+        total.add(replace(delivered, incoming=lost.incoming, dead=delivered.dead + lost.dead))
         total.made += lost.made
         total.filtered += lost.filtered
-        total.dead += lost.dead
-        total.spooled += delivered.spooled
-        self._add_delivered(total, delivered)
-
-    def _add_delivered(self, total: SinkTotals, delivered: Delivered) -> None:
-        total.accepted += delivered.accepted
-        total.dead += delivered.dead
-        total.retries += delivered.retries
         self.dead += delivered.dead
-        for reason, times in delivered.flushes.items():
-            total.flushes[reason] = total.flushes.get(reason, 0) + times
 
 
 class _Walk:
