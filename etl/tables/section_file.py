@@ -21,7 +21,7 @@ from etl.tables.hash_kernel import hash_texts
 
 _ALIGNED = 64
 _NAME = b"sluice-table "
-_MAGIC = _NAME + b"5\n"
+_MAGIC = _NAME + b"6\n"
 """The first line; the number is that of the format, which includes what the arrays depend on: the hash of texts
 (`byte_runs.hash_bytes`), and the tables of literals (`literal_tables`) with the hashes of their keys. Runs build a file of
 another format again."""

@@ -137,7 +137,7 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
     [
         (lambda data: data[:-200], "is incomplete: remove it"),
         (lambda data: data.replace(b'{"', b"{}", 1), "is damaged: remove it"),
-        (lambda data: data.replace(b"sluice-table 5", b"sluice-table 4", 1), "is a table file of another format: remove it"),
+        (lambda data: data.replace(b"sluice-table ", b"sluice-table 9", 1), "is a table file of another format: remove it"),
         (lambda data: b"PAR1" + data, "is no table file: remove it"),
     ],
 )
