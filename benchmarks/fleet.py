@@ -138,7 +138,7 @@ def _numbers(name: str) -> Edit:
 
 
 def _argument(name: str, behind_program: bool) -> Edit:
-    """A further argument, behind the program or at the end."""
+    """A further argument, after the program or at the end."""
 
     def edit(event: Event, chance: random.Random) -> None:
         text = event.get(name) or ""

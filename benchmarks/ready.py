@@ -18,7 +18,7 @@ ABOUT = (
     "one row, then a batch of 2,000. *Cold* begins with an empty cache folder; *cached* is the next process with that folder. "
     "Importing numba (`etl.columns.kernels`) and what numba sets up at the first kernel of a process are rows of their own: "
     "Spark's worker daemon does both before it forks workers (`etl.scanner.warm_up`), so the target is for a process that has "
-    "them behind it. Wall clock."
+    "them after it. Wall clock."
 )
 LIMIT_SECONDS = 0.1
 PIPELINES = {"w1": "four fields", "apache": "COMBINEDAPACHELOG", "sshd": "five sshd events"}

@@ -166,7 +166,7 @@ def through(file: Path, steps: Sequence[ArrowStep]) -> Run:
 
 
 def speed(run: Run, times: int = TIMES) -> float:
-    """Events a CPU second of this process: the best of some runs behind a first one."""
+    """Events a CPU second of this process: the best of some runs after a first one."""
     run()
     found = []
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""W1 with a filter that keeps one line in a hundred and a window behind it."""
+"""W1 with a filter that keeps one line in a hundred and a window after it."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ FIXED_SCHEMAS: dict[str, Schema] = {
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 """Formats that need a path."""
 
-READ_WITH_SCHEMA = ("parquet", "orc", "json", "avro", "xml")
-"""File formats that take columns by the names of the given schema."""
+FORMATS_WITH_SCHEMA = ("parquet", "orc", "json", "avro", "xml")
+"""File formats that select columns by the names in the given schema."""
 
 ENDLESS_FORMATS = ("rate", "rate-micro-batch", "socket")
 """Formats that can only stream."""
@@ -57,7 +57,9 @@ def _hide_secrets(options: object) -> object:
     if not isinstance(options, Mapping):
         return options
     return {
-        name: SecretStr(_option_text(value)) if isinstance(value, str | int | float) and _is_secret(str(name), value) else value
+        name: SecretStr(_to_option_text(value))
+        if isinstance(value, str | int | float) and _is_secret(str(name), value)
+        else value
         for name, value in options.items()
     }
 
@@ -66,7 +68,7 @@ def _is_secret(name: str, value: object) -> bool:
     return bool(_SECRET_NAME.search(name) or (isinstance(value, str) and _SECRET_VALUE.search(value)))
 
 
-def _option_text(value: object) -> str:
+def _to_option_text(value: object) -> str:
     """Return an option as Spark reads it."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
@@ -146,7 +148,7 @@ class SparkSource(FrameSource):
             yield Finding("field-conflict", str(error), ("fields",))
         for name, text in (self.declared or {}).items() if self.format == "csv" else ():
             if pa.types.is_nested(parse_type(text)):
-                yield Finding("wrong-type", f"a column of csv is a single value, and no {text}", ("fields", name))
+                yield Finding("wrong-type", f"a column of csv is a single value, not {text}", ("fields", name))
 
     def fields(self) -> Schema:
         """Return the declared fields, or those of the format or its files; empty if they are unknown."""
@@ -161,7 +163,7 @@ class SparkSource(FrameSource):
     def load(self, session: SparkSession) -> DataFrame:
         """Return the declared columns, structs nested."""
         reader: DataFrameReader | DataStreamReader = session.readStream if self.follow else session.read
-        reader = reader.format(self.format).options(**{name: _option_text(value) for name, value in self.options.items()})
+        reader = reader.format(self.format).options(**{name: _to_option_text(value) for name, value in self.options.items()})
         if schema := self._read_schema():
             reader = reader.schema(schema)
         if self.format == "csv" and self._has_header:
@@ -171,18 +173,18 @@ class SparkSource(FrameSource):
 
     @property
     def _has_header(self) -> bool:
-        return any(name.lower() == "header" and _option_text(value).lower() == "true" for name, value in self.options.items())
+        return any(name.lower() == "header" and _to_option_text(value).lower() == "true" for name, value in self.options.items())
 
     def _read_schema(self) -> str | None:
         """Return DDL for formats that accept it. A CSV file with a header has its own names, unless it is followed."""
-        if self.format in READ_WITH_SCHEMA or (self.format == "csv" and (self.follow or not self._has_header)):
+        if self.format in FORMATS_WITH_SCHEMA or (self.format == "csv" and (self.follow or not self._has_header)):
             fields = self.fields() if self.format == "csv" else nested_schema(self.fields())
-            return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in fields)
+            return ", ".join(f"`{field.name}` {_to_ddl(field.type)}" for field in fields)
         return None
 
 
 def _select_columns(schema: Schema, flat: bool) -> list[Column]:
-    """Cast leaves to their types, and build structs of them again. ``flat``: the format has names with dots, and no structs."""
+    """Return columns, cast to their types and gathered into structs. ``flat``: the format has dotted names instead of structs."""
     tree: dict[str, Any] = {}
     for field in schema:
         *parents, last = field.name.split(".")
@@ -199,17 +201,17 @@ def _build_column(path: tuple[str, ...], node: Any, flat: bool) -> Column:
     if isinstance(node, dict):
         return F.struct(*(_build_column((*path, name), child, flat) for name, child in node.items())).alias(path[-1])
     name = f"`{'.'.join(path)}`" if flat else ".".join(f"`{part}`" for part in path)
-    return F.col(name).cast(_ddl(node)).alias(path[-1])
+    return F.col(name).cast(_to_ddl(node)).alias(path[-1])
 
 
-def _ddl(type_: pa.DataType) -> str:
+def _to_ddl(type_: pa.DataType) -> str:
     """Like `format_type`, with the names of members quoted, because they may contain ``@`` or ``-``."""
     if pa.types.is_struct(type_):
-        return "struct<" + ", ".join(f"`{member.name}`: {_ddl(member.type)}" for member in type_) + ">"
+        return "struct<" + ", ".join(f"`{member.name}`: {_to_ddl(member.type)}" for member in type_) + ">"
     if pa.types.is_list(type_):
-        return f"array<{_ddl(type_.value_type)}>"
+        return f"array<{_to_ddl(type_.value_type)}>"
     if pa.types.is_map(type_):
-        return f"map<{_ddl(type_.key_type)}, {_ddl(type_.item_type)}>"
+        return f"map<{_to_ddl(type_.key_type)}, {_to_ddl(type_.item_type)}>"
     return format_type(type_)
 
 

@@ -27,7 +27,7 @@ from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
 from etl.contract.state import ALWAYS, NEVER, OPTIONAL, PANE, AfterRun, Clock, Operator, PaneSpan, PartRows, StatefulStep
-from etl.contract.steps import ArrowStep, Counted, Counting, Outcome, Rejects, SparkStep, Step
+from etl.contract.steps import ArrowStep, CountingOperator, Outcome, Rejects, SparkStep, SplitMeasures, Step
 from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
     HIDDEN,
@@ -70,8 +70,7 @@ __all__ = [
     "Committer",
     "Component",
     "ComponentError",
-    "Counted",
-    "Counting",
+    "CountingOperator",
     "Duration",
     "Entry",
     "EtlError",
@@ -107,6 +106,7 @@ __all__ = [
     "SparkStep",
     "Split",
     "SplitLostError",
+    "SplitMeasures",
     "Spooling",
     "Staged",
     "StatefulStep",

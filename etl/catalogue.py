@@ -72,7 +72,7 @@ class Members(Mapping[str, type[Component]]):
     def __getitem__(self, name: str) -> type[Component]:
         found = self._listed[name]
         if isinstance(found, Entry):
-            found = self._listed[name] = _imported(found)
+            found = self._listed[name] = _import_class(found)
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -120,7 +120,7 @@ def _family(listed: type[Component] | Entry) -> Family:
     return listed.family if isinstance(listed, Entry) else family_of(listed)
 
 
-def _imported(entry: Entry) -> type[Component]:
+def _import_class(entry: Entry) -> type[Component]:
     module, _, name = entry.address.partition(":")
     try:
         return getattr(import_module(module), name)

@@ -49,7 +49,7 @@ class FileSearch:
             for base in self._folders_below(folder, at):
                 yield from self._files(base) if is_last else self._matches(base, parts, at + 1)
         elif has_magic(part):
-            for path in self._named(folder, part, folders_only=not is_last):
+            for path in self._find_matching(folder, part, folders_only=not is_last):
                 yield from [path] if is_last else self._matches(path, parts, at + 1)
         else:
             path = os.path.join(folder, _ESCAPED.sub(r"\1", part))
@@ -58,7 +58,7 @@ class FileSearch:
             elif os.path.lexists(path):
                 yield path
 
-    def _named(self, folder: str, part: str, folders_only: bool) -> Iterator[str]:
+    def _find_matching(self, folder: str, part: str, folders_only: bool) -> Iterator[str]:
         """Entries of a folder whose names match one part of the pattern."""
         matches = re.compile(translate(part)).match
         for entry in self._entries(folder):

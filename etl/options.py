@@ -51,7 +51,7 @@ def _iso_length(text: str) -> str | None:
 def _with_unit(text: object, names: Mapping[str, str]) -> str | None:
     """``write 10m`` for ``10 minutes``."""
     if isinstance(text, int) and not isinstance(text, bool) and names is _UNIT_NAMES:
-        return f"write the unit behind it, such as {text}s or {text}m"
+        return f"write the unit after it, such as {text}s or {text}m"
     if isinstance(text, str) and names is _UNIT_NAMES and (iso := _iso_length(text.strip())):
         return f"write {iso}"
     if isinstance(text, str) and names is _SIZE_NAMES and re.fullmatch(r"\d{1,3}([_,]\d{3})+", text):

@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.api import Counted, Staged
+from etl.api import SplitMeasures, Staged
 
 OTHERS = "(others)"
 """The name for the sum of small amounts of a measure."""
@@ -112,7 +112,7 @@ class Receipt:
     read: Counts = field(default_factory=Counts)
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)
-    counted: dict[int, Counted] = field(default_factory=dict)
+    measures: dict[int, SplitMeasures] = field(default_factory=dict)
     """Further counts of steps, by their index in ``steps``."""
     sinks: list[Delivered] = field(default_factory=list)
     rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)

@@ -61,7 +61,7 @@ def page(component: type[Component]) -> Page:
     )
 
 
-def grouped(catalogue: Catalogue) -> Mapping[str, list[type[Component]]]:
+def group_components(catalogue: Catalogue) -> Mapping[str, list[type[Component]]]:
     """``sources``, ``steps``, ``parsers``, ``sinks`` and ``tables`` → their components by name."""
     groups: dict[str, list[type[Component]]] = {plural: [] for plural in _PLURALS.values()}
     for family in FAMILIES:
@@ -99,7 +99,7 @@ def problems_page() -> str:
 def pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     """Relative path → text, of the whole reference."""
     index = [_GENERATED, "# Reference", "", "- [Problems](problems.md)", ""]
-    for plural, components in grouped(catalogue).items():
+    for plural, components in group_components(catalogue).items():
         index += [f"## {plural.capitalize()}", ""]
         for component in components:
             path = f"{plural}/{type_name(component)}.md"

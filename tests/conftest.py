@@ -43,12 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
-            return 1 if names <= BROKERS else 0
-        return 2 if item.path in runs else 3 if item.path in long else 4
+            return (2 if "rocketmq_acl" in names else 1) if names <= BROKERS else 0
+        return 3 if item.path in runs else 4 if item.path in long else 5
 
     for item in items:
-        file = str(item.path.relative_to(ROOT))
-        add_to_group(item, {0: "servers", 1: "brokers"}.get(order(item), file))
+        shared = ("servers", "brokers", "brokers")[order(item) : order(item) + 1]
+        add_to_group(item, *shared or (str(item.path.relative_to(ROOT)),))
     items.sort(key=order)
 
 
@@ -130,7 +130,7 @@ def engine(shared_session: SharedSession, etl: Etl) -> Engine:
 
 @pytest.fixture(scope="session")
 def at_the_end_of_memory() -> Callable[[bytes], pa.Buffer]:
-    """Bytes (256 KiB at most) → a buffer of them, behind whose end no byte can be read: the process would end."""
+    """Bytes (256 KiB at most) → a buffer of them, after whose end no byte can be read: the process would end."""
     page, size = mmap.PAGESIZE, 256 << 10
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

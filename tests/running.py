@@ -101,7 +101,7 @@ class Engine:
 
     def service(self, pipeline: str | Path, env_file: Path | None = None, **asked: Any) -> Running:
         """A pipeline, as text or in a file, that is ready to run; ``asked``: more of its `RunRequest`."""
-        from etl.cli.configured import environment
+        from etl.cli.config_options import load_environment
         from etl.config.loader import load
         from etl.running.planning import RunRequest
         from etl.running.service import RunService
@@ -109,7 +109,7 @@ class Engine:
         wait_for_orphans(self.etl.folder)
         request = RunRequest(**{"state": str(self.etl.folder / "state"), "master": self.shared.master} | asked)
         path = pipeline if isinstance(pipeline, Path) else self.etl.pipeline(pipeline)
-        one = load(path, environment(str(env_file) if env_file else None))
+        one = load(path, load_environment(str(env_file) if env_file else None))
         return Running(RunService([one], request, shared=self.shared))
 
     @contextmanager
@@ -151,10 +151,10 @@ class Running:
     @property
     def said(self) -> str:
         """The text of its messages, and the summary of its totals."""
-        from etl.cli.summary import summary
+        from etl.cli.summary import format_summary
 
         one = self.service.runs[0]
-        return "\n".join([*(message.text for message in self.messages), *summary(one.plan, one.totals), ""])
+        return "\n".join([*(message.text for message in self.messages), *format_summary(one.plan, one.totals), ""])
 
     def says(self, text: str) -> None:
         """Wait until it reports a text; fails when the run ends before."""

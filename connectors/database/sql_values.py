@@ -81,7 +81,7 @@ def _time_to_text(column: pa.Array) -> pa.Array:
     return column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us")).cast(pa.string())
 
 
-def _unchanged(column: pa.Array) -> pa.Array:
+def _return_unchanged(column: pa.Array) -> pa.Array:
     return column
 
 
@@ -97,7 +97,7 @@ _SIMPLE = (
         lambda t: pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t) or t == pa.binary_view(),
         lambda column: column.cast(pa.binary()),
     ),
-    (lambda _: True, _unchanged),
+    (lambda _: True, _return_unchanged),
 )
 
 

@@ -1,4 +1,4 @@
-"""Events → bodies of the bulk API: an action and a document each, written by the JSON kernel in one pass."""
+"""Encodes events as bodies of the bulk API: an action and a document for each, written by the JSON kernel in one pass."""
 
 from __future__ import annotations
 

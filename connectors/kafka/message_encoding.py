@@ -1,4 +1,4 @@
-"""Events → the arguments of the client's ``produce``: topic, value, key, time and headers of each message.
+"""Encodes events as arguments of the client's ``produce``: topic, value, key, time and headers of each message.
 
 JSON values are written by the JSON kernel for the whole batch and split at newlines; JSON text contains none.
 """
@@ -71,15 +71,15 @@ class MessageEncoding:
         """Return which events have a key."""
         return self._keys(batch).is_valid() if self.key else pa.repeat(pa.scalar(False), batch.num_rows)
 
-    def messages(self, batch: pa.RecordBatch, topics: pa.DictionaryArray) -> EncodedMessages:
+    def encode(self, batch: pa.RecordBatch, topics: pa.DictionaryArray) -> EncodedMessages:
         """Encode all events of a batch."""
         millis = self._millis(batch) if self.time_field else None
         keys = self._keys(batch).to_pylist() if self.key else None
         names = topics.dictionary.to_pylist()
         if len(names) == 1:
             return EncodedMessages([names[0]] * len(batch), self._values(batch), keys, millis, self._headers(batch))
-        each = [names[code] for code in topics.indices.to_pylist()]
-        return EncodedMessages(each, self._values(batch), keys, millis, self._headers(batch))
+        topic_of_row = [names[code] for code in topics.indices.to_pylist()]
+        return EncodedMessages(topic_of_row, self._values(batch), keys, millis, self._headers(batch))
 
     def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
         if self.value_field is not None:
@@ -104,8 +104,8 @@ class MessageEncoding:
             return texts[0]
         joined = pc.binary_join_element_wise(*texts, _SEPARATOR, null_handling="replace", null_replacement="")
         empty = _SEPARATOR * (len(texts) - 1)
-        nothing = pc.and_(pc.equal(joined, empty), _all_null(texts))
-        return pc.if_else(nothing, pa.scalar(None, pa.string()), joined)
+        is_null = pc.and_(pc.equal(joined, empty), _all_null(texts))
+        return pc.if_else(is_null, pa.scalar(None, pa.string()), joined)
 
     def _millis(self, batch: pa.RecordBatch) -> list[int]:
         assert self.time_field is not None
@@ -130,7 +130,7 @@ def _lengths(values: pa.Array) -> NDArray[np.int64]:
 
 
 def _all_null(columns: Sequence[pa.Array]) -> pa.Array:
-    nothing = columns[0].is_null()
+    is_null = columns[0].is_null()
     for column in columns[1:]:
-        nothing = pc.and_(nothing, column.is_null())
-    return nothing
+        is_null = pc.and_(is_null, column.is_null())
+    return is_null

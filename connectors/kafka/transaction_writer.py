@@ -112,12 +112,12 @@ class TransactionWriter:
         """Send a batch. SplitLostError: the transaction is broken, and with it everything sent before."""
         assert self._client is not None
         try:
-            failed = BatchSender(self._client).send(self.encoding.messages(sendable.batch, sendable.topics))
+            failed = BatchSender(self._client).send(self.encoding.encode(sendable.batch, sendable.topics))
         except OSError as lost:
             raise SplitLostError(str(lost)) from lost
         for error in failed.values():
             if error.name() in MESSAGE_ERRORS:
-                raise rejected_by_broker(self.settings, error)
+                raise make_rejection_error(self.settings, error)
             found = to_exception(self.settings.servers, error)
             raise SplitLostError(str(found)) if isinstance(found, OSError) else found
 
@@ -131,7 +131,7 @@ class TransactionWriter:
         client.call(client.raw.commit_transaction)
 
 
-def rejected_by_broker(settings: ClientSettings, error: KafkaError) -> ComponentError:
+def make_rejection_error(settings: ClientSettings, error: KafkaError) -> ComponentError:
     """Return the error for a message that brokers reject, which fails the whole transaction."""
     return ComponentError(
         f"{describe_error(settings.servers, error)}: the topic rejects a message for a reason that is not in its configuration, "

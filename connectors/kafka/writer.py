@@ -41,7 +41,7 @@ class KafkaWriter:
         size = min_batch_bytes(one.max_bytes for one in sendable.limits.values())
         try:
             failed = BatchSender(_cached_producer(self.settings, self.conf, size)).send(
-                self.encoding.messages(sendable.batch, sendable.topics)
+                self.encoding.encode(sendable.batch, sendable.topics)
             )
         except OSError:
             _cached_producer.cache_clear()

@@ -21,17 +21,17 @@ _MAX_PENDING = 4
 """Maximum number of requests in flight."""
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """Rows of a batch for one request to one queue."""
 
     queue: Queue
     rows: Array
 
 
-class Outcome(NamedTuple):
-    """Outcome of a part."""
+class SendResult(NamedTuple):
+    """The result of sending a part of a batch."""
 
-    part: Part
+    part: BatchPart
     cause: str = ""
     """Why it was not stored; empty if it was."""
 
@@ -48,7 +48,7 @@ class Sender:
     def __init__(self, cluster: Cluster, group: str) -> None:
         self._cluster, self._group = cluster, group
         self._open: dict[str, Connection] = {}
-        self._pending: dict[Queue, tuple[Part, Connection, int]] = {}
+        self._pending: dict[Queue, tuple[BatchPart, Connection, int]] = {}
 
     def close(self) -> None:
         """Close all connections."""
@@ -56,22 +56,22 @@ class Sender:
         while self._open:
             self._open.popitem()[1].close()
 
-    def send(self, parts: list[Part], messages: EncodedMessages) -> Iterator[Outcome]:
+    def send(self, parts: list[BatchPart], messages: EncodedMessages) -> Iterator[SendResult]:
         """Send all parts; after a failed part, later ones of its queue are not sent. Raises ComponentError."""
-        failed: dict[Queue, Outcome] = {}
+        failed: dict[Queue, SendResult] = {}
         for part in parts:
             while part.queue in self._pending or len(self._pending) >= _MAX_PENDING:
                 yield self._receive(part.queue if part.queue in self._pending else next(iter(self._pending)), failed)
             before = failed.get(part.queue)
             if before is not None:
-                yield Outcome(part, before.cause, is_skipped=before.is_permanent)
+                yield SendResult(part, before.cause, is_skipped=before.is_permanent)
             elif problem := self._send_part(part, messages):
-                failed[part.queue] = Outcome(part, problem)
+                failed[part.queue] = SendResult(part, problem)
                 yield failed[part.queue]
         while self._pending:
             yield self._receive(next(iter(self._pending)), failed)
 
-    def _send_part(self, part: Part, messages: EncodedMessages) -> str:
+    def _send_part(self, part: BatchPart, messages: EncodedMessages) -> str:
         try:
             connection = self._connection(part.queue)
             body = messages.concatenate(part.rows)
@@ -81,7 +81,7 @@ class Sender:
             return str(error)
         return ""
 
-    def _receive(self, queue: Queue, failed: dict[Queue, Outcome]) -> Outcome:
+    def _receive(self, queue: Queue, failed: dict[Queue, SendResult]) -> SendResult:
         part, connection, number = self._pending.pop(queue)
         outcome = self._outcome(part, connection, number)
         if outcome.cause:
@@ -89,20 +89,20 @@ class Sender:
             self._cluster.invalidate_routes()
         return outcome
 
-    def _outcome(self, part: Part, connection: Connection, number: int) -> Outcome:
+    def _outcome(self, part: BatchPart, connection: Connection, number: int) -> SendResult:
         try:
             answer = connection.receive(number)
         except OSError as error:
             self._close_connection(part.queue)
-            return Outcome(part, str(error))
+            return SendResult(part, str(error))
         except ValueError:  # closed after an error of an earlier answer
-            return Outcome(part, f"rocketmq {connection.address}: the connection was lost")
+            return SendResult(part, f"rocketmq {connection.address}: the connection was lost")
         if answer.code in (SUCCESS, SLAVE_NOT_AVAILABLE):
-            return Outcome(part)
+            return SendResult(part)
         problem, is_permanent = to_exception(f"rocketmq {connection.address}", answer), is_illegal(answer)
         if not (is_permanent or isinstance(problem, OSError)):
             raise problem
-        return Outcome(part, str(problem), is_permanent)
+        return SendResult(part, str(problem), is_permanent)
 
     def _connection(self, queue: Queue) -> Connection:
         known = self._open.get(queue.broker)

@@ -84,7 +84,7 @@ class MessageEncoding:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Field → property."""
 
-    def messages(self, batch: pa.RecordBatch) -> EncodedMessages:
+    def encode(self, batch: pa.RecordBatch) -> EncodedMessages:
         """Encode the events of a batch."""
         from etl.columns.texts import Texts
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.rocketmq.batch_sender import Outcome, Part, Sender
+from connectors.rocketmq.batch_sender import BatchPart, Sender, SendResult
 from connectors.rocketmq.message_encoding import MAX_PROPERTIES_BYTES, EncodedMessages, MessageEncoding
 from connectors.rocketmq.protocol.cluster import Cluster
 from connectors.rocketmq.protocol.routes import Queue
@@ -39,13 +39,13 @@ class TopicWriter:
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the encoded bytes of each message."""
-        return pa.array(self._encoding.messages(batch).sizes)
+        return pa.array(self._encoding.encode(batch).sizes)
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Send the events of a batch; the result names rows that were not stored."""
         import numpy as np
 
-        messages = self._encoding.messages(batch)
+        messages = self._encoding.encode(batch)
         rejected, good = _reject_unsendable(batch, messages)
         queues = self._cluster.find_route(self._topic).writable
         if not queues:
@@ -71,20 +71,20 @@ class TopicWriter:
         """Close connections; events already stored stay."""
         self._sender.close()
 
-    def _parts(self, batch: pa.RecordBatch, sizes: Array, rows: Array, queues: tuple[Queue, ...]) -> Iterator[Part]:
+    def _parts(self, batch: pa.RecordBatch, sizes: Array, rows: Array, queues: tuple[Queue, ...]) -> Iterator[BatchPart]:
         """Divide rows into requests: to all queues in turn, or to the queue of each row's key."""
         import numpy as np
 
         if self._queue_field is None:
             for part in _cut_to_requests(rows, sizes):
-                yield Part(self._next_queue(queues), part)
+                yield BatchPart(self._next_queue(queues), part)
             return
         chosen = _choose_queues(batch.column(self._queue_field), len(queues), queues.index(self._next_queue(queues)))[rows]
         order = np.argsort(chosen, kind="stable")
         bounds = np.searchsorted(chosen[order], np.arange(len(queues) + 1))
         for number, queue in enumerate(queues):
             for part in _cut_to_requests(rows[order[bounds[number] : bounds[number + 1]]], sizes):
-                yield Part(queue, part)
+                yield BatchPart(queue, part)
 
     def _next_queue(self, queues: tuple[Queue, ...]) -> Queue:
         self._turn += 1
@@ -116,7 +116,7 @@ def _cut_to_requests(rows: Array, sizes: Array) -> Iterator[Array]:
         first, base = last, int(ends[last - 1])
 
 
-def _parts_to_resend(outcome: Outcome) -> list[Part]:
+def _parts_to_resend(outcome: SendResult) -> list[BatchPart]:
     """Return parts to send at once: halves of a permanently refused request, to find the refused event, and parts that were
     skipped.
     """
@@ -149,5 +149,5 @@ def _reject_unsendable(batch: pa.RecordBatch, messages: EncodedMessages) -> tupl
     return rejected, np.flatnonzero(left)
 
 
-def _reject_refused(batch: pa.RecordBatch, outcome: Outcome) -> Rejects:
+def _reject_refused(batch: pa.RecordBatch, outcome: SendResult) -> Rejects:
     return Rejects(batch.take(pa.array(outcome.part.rows)), "rocketmq-rejected", outcome.cause)

@@ -1,4 +1,4 @@
-"""Stream connections: received bytes are split into messages as they arrive."""
+"""TCP, TLS and Unix stream connections: splits received bytes into messages as they arrive."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Connection:
         return False
 
     def serve(self, builder: BlockBuilder) -> bool:
-        """Read available bytes; returns False at the end of the stream, as OSError also means."""
+        """Read the available bytes. Returns False at the end of the stream; an OSError also ends it."""
         data = self._receive()
         if data:
             self._add_frames(self._framer.feed(data), builder)
@@ -91,16 +91,16 @@ class TlsConnection(Connection):
             if self._handshake_began is not None:
                 self._tls.do_handshake()
                 self._handshake_began, self._selector_events = None, EVENT_READ
-            return b"".join(self._records())
+            return b"".join(self._receive_records())
         except ssl.SSLWantReadError:
             self._selector_events = EVENT_READ
         except ssl.SSLWantWriteError:
             self._selector_events = EVENT_READ | EVENT_WRITE
         return b""
 
-    def _records(self) -> list[bytes]:
-        """Read some complete TLS records. None may remain in this process's buffer, because no selector event would announce
-        it.
+    def _receive_records(self) -> list[bytes]:
+        """Read up to about `CHUNK_BYTES` of complete TLS records. Each call takes a whole record, because the selector would not
+        report the rest of one in OpenSSL's buffer.
         """
         records: list[bytes] = []
         while len(records) * _TLS_RECORD < CHUNK_BYTES and not self._is_ended:

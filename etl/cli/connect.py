@@ -43,12 +43,12 @@ class _ProbeThread(threading.Thread):
         self.findings = _run_probe(self.probe)
 
 
-def probed(
+def probe_pipeline(
     pipeline: Pipeline, env: Mapping[str, str], overrides: Sequence[str] = (), seconds: float = LIMIT_SECONDS
 ) -> list[Problem]:
     """Findings of the tables, sources and sinks of a checked pipeline about their systems, in file order. Writes nothing."""
     report = Report(pipeline.file, read(Path(pipeline.file).read_bytes()))
-    threads = [_ProbeThread(path, probe) for path, probe in _probes(pipeline, _layout(report, env, overrides), report)]
+    threads = [_ProbeThread(path, probe) for path, probe in _collect_probes(pipeline, _lay_out(report, env, overrides), report)]
     for one in threads:
         one.start()
     end = time.monotonic() + seconds
@@ -56,11 +56,11 @@ def probed(
         one.join(max(0.0, end - time.monotonic()))
         late = [Finding("no-answer", f"no answer within {seconds:g} s")]
         for finding in late if one.findings is None else one.findings:
-            report.find(one.path, finding)
+            report.add_finding(one.path, finding)
     return report.sorted()
 
 
-def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) -> Layout:
+def _lay_out(report: Report, env: Mapping[str, str], overrides: Sequence[str]) -> Layout:
     """The parts of the file, with the values of this run."""
     root = report.document.value
     assert isinstance(root, dict)
@@ -69,15 +69,15 @@ def _layout(report: Report, env: Mapping[str, str], overrides: Sequence[str]) ->
     return lay_out(root, report)
 
 
-def _probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[OptionPath, Probe]]:
+def _collect_probes(pipeline: Pipeline, layout: Layout, report: Report) -> Iterator[tuple[OptionPath, Probe]]:
     """Every part with its probe; secrets in its options are masked in the report."""
-    for part, component, probe in _parts(pipeline, layout):
+    for part, component, probe in _collect_parts(pipeline, layout):
         for _, secret in secrets(type(component), part.options):
-            report.hide(secret, "***")
+            report.mask(secret, "***")
         yield part.path, probe
 
 
-def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink | LookupTable, Probe]]:
+def _collect_parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | Sink | LookupTable, Probe]]:
     fields = schemas_of(pipeline)
     for name, table in pipeline.tables.items():
         yield layout.tables[name], table, table.probe
@@ -87,12 +87,12 @@ def _parts(pipeline: Pipeline, layout: Layout) -> Iterator[tuple[Part, Source | 
     for name, output in pipeline.sinks.items():
         if name in layout.sinks:  # one that the file does not have is the console
             incoming = merge([fields[feed] for feed in output.inputs])
-            yield layout.sinks[name].part, output.sink, _of_sink(output.sink, incoming)
+            yield layout.sinks[name].part, output.sink, _make_sink_probe(output.sink, incoming)
     if pipeline.dead_letters is not None and layout.dead_letters is not None:
-        yield layout.dead_letters, pipeline.dead_letters, _of_sink(pipeline.dead_letters, SCHEMA)
+        yield layout.dead_letters, pipeline.dead_letters, _make_sink_probe(pipeline.dead_letters, SCHEMA)
 
 
-def _of_sink(sink: Sink, fields: Schema) -> Probe:
+def _make_sink_probe(sink: Sink, fields: Schema) -> Probe:
     return lambda: sink.probe(fields)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from etl.cli.configured import PipelineFile, configured, environment
+from etl.cli.config_options import PipelineFile, add_config_options, load_environment
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
@@ -23,10 +23,10 @@ Examples:
 
 @click.command("explain", epilog=EXAMPLES)
 @click.argument("file", type=PipelineFile())
-@configured
+@add_config_options
 @click.option("--state", metavar="DIR", help="The state folder the run would have.")
 def command(file: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Show the queries and segments of a pipeline, which steps run on Arrow, and what each sink guarantees."""
-    pipeline = load(file, environment(env_file), overrides)
+    pipeline = load(file, load_environment(env_file), overrides)
     for line in explained(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA)):
         click.echo(line)

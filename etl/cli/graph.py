@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from etl.cli.configured import PipelineFile, configured, environment
+from etl.cli.config_options import PipelineFile, add_config_options, load_environment
 from etl.config import Pipeline, load
 
 
 @click.command()
 @click.argument("file", type=PipelineFile(exists=True, dir_okay=False))
-@configured
+@add_config_options
 @click.option("--format", "style", type=click.Choice(["text", "mermaid"]), default="text", help="What to draw.")
 def command(file: Path, style: str, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Draw a pipeline: sources, streams with their steps, sinks.
@@ -23,7 +23,7 @@ def command(file: Path, style: str, overrides: tuple[str, ...], env_file: str | 
       etl graph ssh.yaml
       etl graph ssh.yaml --format mermaid
     """
-    pipeline = load(file, environment(env_file), overrides)
+    pipeline = load(file, load_environment(env_file), overrides)
     click.echo("\n".join(tree(pipeline) if style == "text" else mermaid(pipeline)))
 
 

@@ -14,7 +14,7 @@ from etl.finding.grok_proposal import describe_patterns
 from etl.finding.match import Match
 from etl.finding.sample import MAX_LINES, Sample, open_sample
 from etl.finding.search import ENOUGH, find_matches
-from etl.testing.written import flow
+from etl.testing.yaml_writer import format_flow_mapping
 
 EXAMPLES = """
 \b
@@ -45,7 +45,7 @@ def command(file: Path, fields: bool, chosen: str | None, lines: int) -> None:
             found = find_matches(sample, chosen, doing)
         if not found:
             raise EtlError(nothing_reads(sample))
-        one = _chosen(found, chosen)
+        one = _choose(found, chosen)
         if fields:
             _print_fields(one, sample)
         else:
@@ -60,7 +60,7 @@ def nothing_reads(sample: Sample) -> str:
     )
 
 
-def _chosen(found: Sequence[Match], name: str | None) -> Match:
+def _choose(found: Sequence[Match], name: str | None) -> Match:
     names = [one.candidate.name for one in found]
     if name is None:
         return found[0]
@@ -84,7 +84,7 @@ def _print_table(found: Sequence[Match], best: Match, sample: Sample) -> None:
     _print_unread(best)
     click.echo(f"\nan event, by {best.candidate.name}:")
     for name, value in best.example().items():
-        click.echo(f"  {flow({name: value})[1:-1]}")
+        click.echo(f"  {format_flow_mapping({name: value})[1:-1]}")
     click.echo(f"\nnext: etl init --for {sample.origin}", err=True)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from etl.cli.configured import PipelineFile, environment
+from etl.cli.config_options import PipelineFile, load_environment
 from etl.lean import defer
 
 if TYPE_CHECKING:
@@ -59,23 +59,23 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
             defer("pyarrow.compute")
         from etl.config import check
 
-        problems = check(files, environment(env_file), as_command)
+        problems = check(files, load_environment(env_file), as_command)
     if connect and not any(problem.severity == "error" for problem in problems):
-        problems = _connected(files, problems, environment(env_file))
+        problems = _probe_files(files, problems, load_environment(env_file))
     _PRINTERS[style](problems)
     click.echo(summary(len(files), problems), err=True)
     if any(strict or problem.severity == "error" for problem in problems):
         click.get_current_context().exit(1)
 
 
-def _connected(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
+def _probe_files(files: Iterable[Path], problems: Iterable[Problem], env: Mapping[str, str]) -> list[Problem]:
     """The problems with the findings of the pipelines' probes."""
-    from etl.cli.connect import probed
+    from etl.cli.connect import probe_pipeline
     from etl.config.loader import inspect, is_test_file
     from etl.config.problems import in_file_order
 
     pipelines = [inspect(file, env).pipeline for file in files if not is_test_file(file)]
-    return in_file_order([*problems, *(found for one in pipelines if one for found in probed(one, env))])
+    return in_file_order([*problems, *(found for one in pipelines if one for found in probe_pipeline(one, env))])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import click
 from etl.api import Component, nearest
 from etl.catalogue import installed, type_name
 from etl.config.schema import summary
-from etl.reference import grouped
+from etl.reference import group_components
 
 _WHAT = ("sources", "steps", "parsers", "sinks", "tables", "patterns")
 
@@ -33,7 +33,7 @@ def command(what: str | None, text: str) -> None:
 
 
 def _components(what: str | None, text: str) -> list[str]:
-    chosen = {name: found for name, found in grouped(installed()).items() if what in (None, name)}
+    chosen = {name: found for name, found in group_components(installed()).items() if what in (None, name)}
     groups = {name: [c for c in found if text.lower() in type_name(c)] for name, found in chosen.items()}
     names = [type_name(c) for found in groups.values() for c in found]
     if text and not names:
@@ -41,10 +41,10 @@ def _components(what: str | None, text: str) -> list[str]:
     width = max(map(len, names), default=0)
     if what is not None:
         return [_line(component, width) for component in groups[what]]
-    return [line for name, found in groups.items() for line in (click.style(name, bold=True), *_indented(found, width), "")]
+    return [line for name, found in groups.items() for line in (click.style(name, bold=True), *_indent(found, width), "")]
 
 
-def _indented(found: list[type[Component]], width: int) -> list[str]:
+def _indent(found: list[type[Component]], width: int) -> list[str]:
     return [f"  {_line(component, width)}" for component in found]
 
 

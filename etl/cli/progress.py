@@ -95,8 +95,8 @@ class Progress:
         if self.several:
             busiest = sorted(now, key=lambda name: -rates[name])[:LIVE_LINES]
             width = max(len(name) for name in busiest)
-            lines = [_styled(now[name], rates[name], f"{name:<{width}}  ") for name in now if name in busiest]
-        return Group(*lines, _styled(whole, sum(rates.values()), f"all {len(now)} pipelines  " if self.several else ""))
+            lines = [_format_styled(now[name], rates[name], f"{name:<{width}}  ") for name in now if name in busiest]
+        return Group(*lines, _format_styled(whole, sum(rates.values()), f"all {len(now)} pipelines  " if self.several else ""))
 
     def _due(self) -> bool:
         now = time.monotonic()
@@ -111,7 +111,7 @@ class Progress:
             return  # nothing has changed
         self._shown[pipeline] = now
         values = {**vars(snapshot), "events_per_second": round(rate)}
-        self.say("progress", f"{_plain(snapshot, rate)}", pipeline=pipeline, **values)
+        self.say("progress", f"{_format_plain(snapshot, rate)}", pipeline=pipeline, **values)
 
     def report(self, message: Message) -> None:
         """A message of the run."""
@@ -156,14 +156,14 @@ class Progress:
         return live
 
 
-def _plain(snapshot: Snapshot, rate: float) -> str:
+def _format_plain(snapshot: Snapshot, rate: float) -> str:
     return (
         f"{count(snapshot.read)} events in, {count(snapshot.delivered)} out, {count(snapshot.dead)} dead, "
         f"{count(rate)} events/s, lag {snapshot.lag_seconds:.1f} s"
     )
 
 
-def _styled(snapshot: Snapshot, rate: float, name: str = "") -> Any:
+def _format_styled(snapshot: Snapshot, rate: float, name: str = "") -> Any:
     from rich.text import Text
 
     line = Text(name, no_wrap=True, overflow="ellipsis")

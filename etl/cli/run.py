@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import click
 
 from etl.api import NOTICE
-from etl.cli.configured import PipelineFile, configured, environment
-from etl.cli.dead_share import Share
-from etl.cli.endings import fail_for_dead_letters, print_dead_letters, print_totals, report_spooled
+from etl.cli.config_options import PipelineFile, add_config_options, load_environment
+from etl.cli.dead_letter_share import ShareType
+from etl.cli.pipeline_files import choose_files, load_pipelines
 from etl.cli.progress import Progress
-from etl.cli.several import chosen_files, load_all
+from etl.cli.run_summary import fail_for_dead_letters, print_dead_letters, print_spooled, print_totals
 from etl.config.model import Pipeline
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
@@ -32,7 +32,7 @@ EXAMPLES = """
 \b
 Examples:
   etl run ssh.yaml                      follow, until Ctrl-C
-  etl run ssh.yaml --once               what is there now, then end
+  etl run ssh.yaml --once               the events that exist now, then end
   etl run a.yaml b.yaml                 two pipelines in one Spark session
   etl run pipelines                     every pipeline of a folder
   cat auth.log | etl run stdin.yaml     lines of a pipe
@@ -42,23 +42,25 @@ Examples:
 
 @click.command("run", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
-@click.option("--once", is_flag=True, help="Read what is there now, then end.")
-@click.option("--drain", is_flag=True, help="With --once: close all open windows at the end, as if no event were to come.")
+@click.option("--once", is_flag=True, help="Read the events that exist now, then end.")
+@click.option(
+    "--drain", is_flag=True, help="With --once: close all open windows at the end, as if no further event could arrive."
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N events were read.")
 @click.option(
     "--max-dead",
-    type=Share(),
+    type=ShareType(),
     metavar="SHARE",
     help="End with exit code 1 when more than this share of the events become dead letters: 0.1, or 10%.",
 )
 @click.option("--state", metavar="DIR", help="Checkpoints and dead letters; default $ETL_STATE or ~/.local/state/sluice.")
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
-@configured
+@add_config_options
 @click.option("--log-format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--require-healthy", is_flag=True, help="Fail when a source or sink is down, where a run would wait for it.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def command(
     paths: tuple[Path, ...],
     overrides: tuple[str, ...],
@@ -70,7 +72,7 @@ def command(
     quiet: bool,
     **rest: Any,
 ) -> None:
-    """Run pipelines: follow their sources, or read what is there with --once.
+    """Run pipelines: follow their sources, or with --once read the events that exist now.
 
     FILE is a pipeline file, a recipe, or a folder, of which all pipelines run. Several run in one Spark session, each with
     a state folder of its own: below --state, one named after each pipeline. When one fails, the others end after their
@@ -79,10 +81,10 @@ def command(
     SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.
     """
-    request = RunRequest(settings=_settings(conf), log_level=logging.INFO if verbose else NOTICE, **rest)
+    request = RunRequest(settings=_parse_settings(conf), log_level=logging.INFO if verbose else NOTICE, **rest)
     if request.drain and not request.once:
         raise click.UsageError("--drain goes with --once")
-    pipelines = load_all(chosen_files(paths), environment(env_file), overrides)
+    pipelines = load_pipelines(choose_files(paths), load_environment(env_file), overrides)
     if require_healthy:
         _require_healthy(pipelines, env_file, overrides)
     several = len(pipelines) > 1 or any(path.is_dir() for path in paths)
@@ -100,15 +102,15 @@ class Output(NamedTuple):
 
 def _require_healthy(pipelines: Sequence[Pipeline], env_file: str | None, overrides: Sequence[str]) -> None:
     """Raise ConfigError with the findings of the pipelines' probes."""
-    from etl.cli.connect import probed
+    from etl.cli.connect import probe_pipeline
     from etl.config.problems import ConfigError
 
-    problems = [found for one in pipelines for found in probed(one, environment(env_file), overrides)]
+    problems = [found for one in pipelines for found in probe_pipeline(one, load_environment(env_file), overrides)]
     if any(problem.severity == "error" for problem in problems):
         raise ConfigError(problems)
 
 
-def _settings(pairs: Sequence[str]) -> dict[str, str]:
+def _parse_settings(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise click.UsageError(f"--conf takes NAME=VALUE, not {pair!r}")
@@ -127,30 +129,30 @@ def run(
     began = time.monotonic()
     if not MASTER.fullmatch(request.master):
         raise click.UsageError(
-            f"{request.master!r} is no master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
+            f"{request.master!r} is not a master; masters are local, local[2], local[*], spark://host:7077, yarn, k8s://…"
         )
     service = RunService(pipelines, request, several=several, shared=shared)
-    live = not (sys.stdout.isatty() and any(_prints(one) for one in service.runs))
+    live = not (sys.stdout.isatty() and any(_writes_to_console(one) for one in service.runs))
     progress = Progress(output.form, output.quiet, live, several=several)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        stack.enter_context(_stopped_by_signals(service, progress))
+        stack.enter_context(_stop_on_signals(service, progress))
         service.work(progress.report, progress.show)
 
     print_totals(service.runs, progress, time.monotonic() - began, output.verbose)
     print_dead_letters(service.runs, service.shares, progress)
-    report_spooled(service.runs, progress, several)
+    print_spooled(service.runs, progress, several)
     fail_for_dead_letters(service.runs, service.shares, request, several)
 
 
 @contextmanager
-def _stopped_by_signals(service: RunService, progress: Progress) -> Iterator[None]:
+def _stop_on_signals(service: RunService, progress: Progress) -> Iterator[None]:
     """Stop the run after the micro-batch on the first SIGINT or SIGTERM, and end the process on the second."""
     received: list[int] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if received:
-            os._exit(128 + number)  # the JVM ends with our pipe; the next run repeats what was not committed
+            os._exit(128 + number)  # the JVM ends when our pipe closes; the next run repeats what was not committed
         received.append(number)
         progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
         service.stop()
@@ -163,5 +165,5 @@ def _stopped_by_signals(service: RunService, progress: Progress) -> Iterator[Non
             signal.signal(number, handler)
 
 
-def _prints(one: PipelineRun) -> bool:
+def _writes_to_console(one: PipelineRun) -> bool:
     return any(output.sink.type == "console" for query in one.plan.queries for output in query.segment.outputs.values())

@@ -25,13 +25,13 @@ def command(tests: bool) -> None:
       # yaml-language-server: $schema=pipeline.schema.json
       etl schema --tests > tests.schema.json
     """
-    click.echo(_written(file_schema()) if tests else text())
+    click.echo(_format_schema(file_schema()) if tests else text())
 
 
 def text() -> str:
     """The schema of pipelines as it is committed, without the last newline."""
-    return _written(pipeline_schema(installed()))
+    return _format_schema(pipeline_schema(installed()))
 
 
-def _written(schema: Mapping[str, Any]) -> str:
+def _format_schema(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False)

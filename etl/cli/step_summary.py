@@ -42,14 +42,14 @@ def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
         yield f"    {_of(state['left_out'], 'rule')} left out: `etl rules check` says why"
     if state.get("refused"):
         yield f"    {_of(state['refused'], 'changed file')} refused, rules as before: {state['refused_because']}"
-    yield from _matched(measured, whole)
+    yield from _format_matches(measured, whole)
     shares = [(name, share) for name, share in _shares(measured).items() if share >= SLOW and name != OTHERS]
     if shares:
         slowest = sorted(shares, key=lambda one: -one[1])[:MAX_SLOW_RULES]
         yield "    slowest: " + ", ".join(f"{name} {share:.0%} of the time" for name, share in slowest)
 
 
-def _matched(measured: StepMeasures, whole: float) -> Iterator[str]:
+def _format_matches(measured: StepMeasures, whole: float) -> Iterator[str]:
     top = measured.most("matches", MAX_RULES)
     if not top:
         return

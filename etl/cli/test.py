@@ -10,7 +10,7 @@ import click
 
 from etl.api import nearest
 from etl.cli.activity import activity
-from etl.cli.configured import configured, environment, nearest_file
+from etl.cli.config_options import add_config_options, load_environment, nearest_file
 from etl.cli.lint import TESTS, pipeline_files, print_text
 from etl.config.cases.case import Case
 from etl.config.cases.case_file import Suite, inspect_tests
@@ -22,7 +22,7 @@ from etl.testing.edits import Edit
 from etl.testing.on_spark import session
 from etl.testing.results import Result, result
 from etl.testing.trial import LETTERS, Found, OnSpark, wants_spark
-from etl.testing.written import flow
+from etl.testing.yaml_writer import format_flow_mapping
 
 MAX_SHOWN = 50
 """Maximum number of events of one output that a test without expectations prints."""
@@ -48,7 +48,7 @@ Examples:
 @click.option("-k", "wanted", multiple=True, metavar="NAME", help="Only tests whose name contains NAME; may be repeated.")
 @click.option("--junit", "report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write results as XML.")
 @click.option("--update", "updates", is_flag=True, help="Write what comes out into the files as what is expected.")
-@configured
+@add_config_options
 def command(
     paths: Sequence[str],
     wanted: Sequence[str],
@@ -63,9 +63,9 @@ def command(
     at what a window or another step of Spark's gives. A test that expects nothing prints what comes out.
     """
     files = test_files(paths)
-    suites, problems = _suites(files, environment(env_file), overrides)
+    suites, problems = _suites(files, load_environment(env_file), overrides)
     print_text(problems, err=True)
-    selected = [(suite, case) for suite in suites for case in suite.cases if _selected(case, wanted)]
+    selected = [(suite, case) for suite in suites for case in suite.cases if _is_selected(case, wanted)]
     broken = any(problem.severity == "error" for problem in problems)
     if not selected and not broken:
         raise click.UsageError(_nothing(wanted, suites))
@@ -115,7 +115,7 @@ def _suites(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[s
     return [one.suite for one in checked if one.suite], list(dict.fromkeys(problems))
 
 
-def _selected(case: Case, wanted: Sequence[str]) -> bool:
+def _is_selected(case: Case, wanted: Sequence[str]) -> bool:
     return not wanted or any(part.lower() in case.name.lower() for part in wanted)
 
 
@@ -173,7 +173,7 @@ def _print_events(name: str, found: Found) -> None:
         return
     click.echo(f"        {name}: {len(found.rows)}")
     for row in found.rows[:MAX_SHOWN]:
-        click.echo(f"          - {flow(row)}")
+        click.echo(f"          - {format_flow_mapping(row)}")
     if len(found.rows) > MAX_SHOWN:
         click.echo(f"          … {len(found.rows) - MAX_SHOWN:,} more")
 

@@ -43,7 +43,7 @@ def build(
     refused: dict[OptionPath, Refusal] = {}
     for part in layout.parts():
         for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
-            report.hide(secret, "***")
+            report.mask(secret, "***")
             _warn_of_secret(path, secret, report)
     for part in layout.parts():
         refused |= _refusals(_class(part, catalogue), part.options, part.path)
@@ -162,7 +162,7 @@ def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], re
         is_consequence = not refusal.own_words and report.broken_below(
             path
         )  # such as a list that is empty without its wrong items
-        if not (_covered(path, reported) or report.is_broken(path) or is_consequence):
+        if not (_is_covered(path, reported) or report.is_broken(path) or is_consequence):
             if report.extend_hint(path, refusal.message, None):
                 report.broken.add(path)
             else:
@@ -177,10 +177,10 @@ def _is_of_value(fault: Fault) -> bool:
 def _report_fault(fault: Fault, report: Report) -> None:
     if fault.key:
         location = report.location(fault.path)
-        report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)
+        report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)
     else:
         report.add(fault.path, fault.code, fault.message, fault.hint)
 
 
-def _covered(path: OptionPath, reported: set[OptionPath]) -> bool:
+def _is_covered(path: OptionPath, reported: set[OptionPath]) -> bool:
     return any(path[: len(other)] == other or other[: len(path)] == path for other in reported)

@@ -57,7 +57,7 @@ _NETWORK = {
     "cycle": "Streams feed each other in a circle; events would go round for ever.",
     "unused-source": "No sink is reached by the source: it would not be read. A warning.",
     "unused-stream": "No sink is reached by the stream: it would not be computed. A warning.",
-    "state-order": "A step that keeps state stands where Spark does not start it, such as `window` behind `correlate`.",
+    "state-order": "A step that keeps state stands where Spark does not start it, such as `window` after `correlate`.",
     "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same place, or one into the folder of "
     "the other: they would spoil each other's output.",
     "reads-own-output": "A sink writes what a source of the same pipeline reads, or pipelines of one command feed each other in "
@@ -160,7 +160,7 @@ _COMPONENTS = {
     "unbounded-indices": "A field in the index of an `elasticsearch` sink makes an index for each of its values, and "
     "`max_indices` does not say how many there may be.",
     "skipped-folder": "`--connect` found folders under the path that cannot be listed, or links to folders that are searched "
-    "under another name. Files behind the first are not read; files behind the second are read once.",
+    "under another name. Files after the first are not read; files after the second are read once.",
     "unknown-topic": "`--connect` did not find the topic that is named.",
     "missing-password": "A user is given, and no password.",
     "filter-conflict": "A broker of RocketMQ chooses messages by tags or by a condition, not by both.",

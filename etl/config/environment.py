@@ -48,7 +48,7 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -
             return "${"
         given = env.get(name)
         if given or (given is not None and found["default"] is None and found["message"] is None):
-            report.hide(given, f"${{{name}}}")
+            report.mask(given, f"${{{name}}}")
             return given
         if found["default"] is not None:
             report.defaulted.add(path)
@@ -64,7 +64,7 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -
 
 def _fail(report: Report, path: OptionPath, found: re.Match[str], code: str, message: str, hint: str) -> None:
     location = location_at(report.document, report.location(path), found.start())
-    report.put(location, path, code, message, hint)
+    report.add_at(location, path, code, message, hint)
     report.broken.add(path)
 
 

@@ -26,7 +26,7 @@ from etl.config.model import OptionPath, Output, Pipeline, RunOptions, Stream, Y
 from etl.config.nested_values import as_mapping
 from etl.config.options.faults import coerce, faults, validator
 from etl.config.options.home_paths import with_home_folders
-from etl.config.options.repair import repaired, used_components
+from etl.config.options.repair import repair, used_components
 from etl.config.options.variants import Built
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
@@ -109,7 +109,7 @@ def _inspect(
 ) -> Checked:
     report = Report(file, document)
     for flaw in document.flaws:
-        report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
     report.broken |= set(document.replaced_values)
     root = document.value
     if not isinstance(root, dict):
@@ -126,7 +126,7 @@ def _inspect(
 
 def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeline | None:
     """Check forms, types, schema, construction, names, fields and targets in turn: each check reports, and the next continues."""
-    root = repaired(root, catalogue, report)
+    root = repair(root, catalogue, report)
     layout = lay_out(root, report)
     check_types(layout, catalogue, report)
     used = used_components(layout, catalogue)

@@ -61,7 +61,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A whole file. ``streams`` are in an order in which each comes behind its inputs."""
+    """A whole file. ``streams`` are in an order in which each comes after its inputs."""
 
     name: str
     sources: Mapping[str, Source | FrameSource]

@@ -29,7 +29,7 @@ def override(root: dict[str, Any], overrides: Iterable[str], report: Report) -> 
     for text in overrides:
         found = _OVERRIDE.fullmatch(text)
         if not found:
-            report.put(
+            report.add_at(
                 (1, 1), (), "bad-override", f"--set takes path=value, not {text!r}", "such as sources.auth.path=/tmp/x.log"
             )
             continue
@@ -57,12 +57,12 @@ def _put(root: dict[str, Any], dotted: str, value: Any, report: Report) -> None:
         if not isinstance(child, (dict, list)):
             names = [str(name) for name in node] if isinstance(node, dict) else [f"0 to {len(node) - 1}"]
             hint = nearest(part, names) or f"here are: {', '.join(names)}"
-            report.put((1, 1), path, "bad-override", f"--set {dotted}: there is no {part!r}", hint)
+            report.add_at((1, 1), path, "bad-override", f"--set {dotted}: there is no {part!r}", hint)
             return
         path, node = (*path, step), child
     last: str | int = int(parts[-1]) if isinstance(node, list) and parts[-1].isdigit() else parts[-1]
     if isinstance(node, list) and not (isinstance(last, int) and last < len(node)):
-        report.put((1, 1), path, "bad-override", f"--set {dotted}: the list has no item {last!r}")
+        report.add_at((1, 1), path, "bad-override", f"--set {dotted}: the list has no item {last!r}")
         return
     node[last] = value
     path = (*path, last)

@@ -60,7 +60,7 @@ def pipeline_schema(catalogue: Catalogue) -> Json:
 def option_schemas(component: type[Component]) -> Mapping[str, Json]:
     """Option → its JSON schema, with `$ref` to nothing outside: what a reference page needs."""
     schema = component.model_json_schema(schema_generator=_Untitled)
-    return {name: _inlined(option, schema.get("$defs", {})) for name, option in schema["properties"].items() if name != "type"}
+    return {name: _inline(option, schema.get("$defs", {})) for name, option in schema["properties"].items() if name != "type"}
 
 
 class _Untitled(GenerateJsonSchema):
@@ -109,17 +109,17 @@ def _top_level() -> Json:
         "source": {"description": "Short form: the one source.", **_ref("source")},
         "steps": {"description": "Short form: what is done to its events.", **_ref("steps")},
         "sink": {"description": "Short form: where they go; the console by default.", **_ref("last")},
-        "sources": _named("source", "Where events come from, by name.", minProperties=1),
-        "streams": _named("stream", "Steps in front of each other, by name."),
-        "sinks": _named("output", "Where events go, by name; the console by default."),
-        "tables": _named("table", "What steps look up, by name."),
+        "sources": _make_definition("source", "Where events come from, by name.", minProperties=1),
+        "streams": _make_definition("stream", "Steps in front of each other, by name."),
+        "sinks": _make_definition("output", "Where events go, by name; the console by default."),
+        "tables": _make_definition("table", "What steps look up, by name."),
         "dead_letters": {"description": "Where rejected events go; files under the state folder by default.", **_ref("last")},
         "run": {"description": "How the pipeline runs.", **_ref("RunOptions")},
         "tests": _ref("tests"),
     }
 
 
-def _named(definition: str, description: str, **more: object) -> Json:
+def _make_definition(definition: str, description: str, **more: object) -> Json:
     return {"type": "object", "description": description, "additionalProperties": _ref(definition), **more}
 
 
@@ -147,7 +147,7 @@ def _definitions(catalogue: Catalogue) -> Json:
     defs: Json = generated["$defs"]
     for family in FAMILIES:
         for name, component in catalogue.families[family].items():
-            defs[f"{family}.{name}"] = _component(family, name, component, _resolved(refs[component, "validation"], defs))
+            defs[f"{family}.{name}"] = _component(family, name, component, _resolve(refs[component, "validation"], defs))
     used_once = {refs[model, mode]["$ref"].rpartition("/")[2] for model, mode in models if model is not RunOptions}
     shared = {name: schema for name, schema in defs.items() if name not in used_once}
     for schema in shared.values():
@@ -164,7 +164,7 @@ def _close_keys(schema: Any) -> None:
         schema.setdefault("additionalProperties", False)
 
 
-def _resolved(ref: Mapping[str, Any], defs: Json) -> Json:
+def _resolve(ref: Mapping[str, Any], defs: Json) -> Json:
     return defs[ref["$ref"].rpartition("/")[2]]
 
 
@@ -187,13 +187,13 @@ def summary(component: type[Component]) -> str:
     return (inspect.getdoc(component) or "").partition("\n")[0]
 
 
-def _inlined(schema: Any, defs: Mapping[str, Any]) -> Any:
+def _inline(schema: Any, defs: Mapping[str, Any]) -> Any:
     if isinstance(schema, list):
-        return [_inlined(item, defs) for item in schema]
+        return [_inline(item, defs) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         name = schema["$ref"].rpartition("/")[2]
-        return {**_inlined(defs[name], {other: of for other, of in defs.items() if other != name}), **rest}
-    return {key: _inlined(value, defs) for key, value in schema.items()}
+        return {**_inline(defs[name], {other: of for other, of in defs.items() if other != name}), **rest}
+    return {key: _inline(value, defs) for key, value in schema.items()}

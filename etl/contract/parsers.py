@@ -81,16 +81,16 @@ class Parser(ArrowStep):
             if self.on_error == "keep":
                 return Outcome(with_columns(batch, self._kept(text, parsed, failed)))
             if failed is None:
-                return Outcome(self._merged(batch, parsed.columns))
+                return Outcome(self._merge(batch, parsed.columns))
             if self.on_error == "dead_letter":
                 reasons = parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons.filter(failed)
                 rejects = (Rejects(filter_batch(batch, failed), f"{self.type}-failed", reasons),)
             good = pc.invert(failed)
-            return Outcome(filter_batch(self._merged(batch, parsed.columns), good), rejects)
+            return Outcome(filter_batch(self._merge(batch, parsed.columns), good), rejects)
 
         return run
 
-    def _merged(self, batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    def _merge(self, batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         if not self.keep_field and self.field not in columns:
             batch = batch.drop_columns([self.field])
         return with_columns(batch, columns)

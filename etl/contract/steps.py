@@ -39,52 +39,52 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Measures of a step for one split, in addition to its events. Sent to the driver with each split: at most a few kB."""
+class SplitMeasures:
+    """What a step measured during one split. Sent to the driver with each split: at most a few kB."""
 
     sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Measure (``matches``) → name (a rule's) → amount; amounts are added up over splits."""
+    """Measure, such as ``matches`` → name, such as a rule's → amount; the driver adds up the amounts of all splits."""
     state: Mapping[str, str | float] = field(default_factory=dict)
-    """Current values, such as a version; the last split's value is used."""
+    """Current values, such as a version; of several splits the driver uses the last one's."""
 
 
 @runtime_checkable
-class Counting(Protocol):
-    """What `ArrowStep.open` may return instead of a function: an operator that also counts, over one split."""
+class CountingOperator(Protocol):
+    """A function of batches that also counts, over one split; `ArrowStep.open` may return one."""
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
         """Process a batch and count."""
 
     def preview(self, batch: pa.RecordBatch) -> Outcome:
-        """Process a batch without counting, for events that are also processed by a call."""
+        """Process a batch without counting, because a call also processes its events."""
 
-    def counts(self) -> Counted:
-        """The measures; called once, at the end of the split."""
+    def measures(self) -> SplitMeasures:
+        """Return what was counted; called once, at the end of the split."""
 
 
 class Step(Component):
-    """One thing done to the events of a stream."""
+    """One operation on the events of a stream."""
 
     stateful: ClassVar[bool] = False
-    """True when Spark keeps state between micro-batches for this step, or for one of its parts."""
+    """True if Spark keeps state between micro-batches for this step, or for one of the steps that it consists of."""
 
     ends_state: ClassVar[bool] = False
-    """True when Spark lets no step that keeps state follow it."""
+    """True if Spark does not allow a stateful step after this one."""
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Findings about this step with these incoming fields: unknown fields, wrong types, bad patterns, which lane and why."""
+        """Find problems of this step with these incoming fields: unknown fields, wrong types, bad patterns, a slow lane."""
         return ()
 
     def fields(self, incoming: Schema) -> Schema:
-        """The fields of the output. Never raises: where `check` has errors, the result is a best guess."""
+        """Return the fields of the output. Never raises: if `check` finds errors, the result is a best guess."""
         raise NotImplementedError
 
-    def gives_by(self, path: Sequence[str | int]) -> bool:
+    def fields_depend_on(self, path: Sequence[str | int]) -> bool:
         """Whether the output fields may change when the option at this path, which has an error, is corrected."""
         return True
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
-        """The steps that it consists of, in order, for these incoming fields; most consist of themselves."""
+        """Return the steps that it is executed as, in order, for these incoming fields; most steps are one."""
         return (self,)
 
     def named_tables(self) -> Mapping[tuple[str | int, ...], str]:
@@ -100,27 +100,27 @@ class ArrowStep(Step):
     """A row-wise step on record batches, run inside the task that read them."""
 
     takes_views: ClassVar[bool] = False
-    """True when it reads text columns of type ``string_view`` too; any other step gets ordinary strings."""
+    """True if it also accepts text columns of type ``string_view``; other steps get ordinary strings."""
 
-    remembers: ClassVar[bool] = False
-    """True when opening takes long and is cached in the process: the step is then opened before workers are forked. It must not
-    start threads or hold connections."""
+    opens_before_fork: ClassVar[bool] = False
+    """True if the step is opened before workers are forked, because opening takes long and its result is cached in the process.
+    Opening must not start threads or hold connections."""
 
     def spark_reason(self, incoming: Schema) -> str | None:
-        """Why these options cannot run on Arrow, or None. A step that can give a reason is a `SparkStep` too."""
+        """Return why these options cannot run on Arrow, or None. A step that can return a reason is also a `SparkStep`."""
         return None
 
-    def multiplies(self) -> bool:
-        """Whether one event may become several, which follow each other and have the same ``_offset``."""
+    def may_multiply_events(self) -> bool:
+        """Return whether one event may become several, which follow each other and have the same ``_offset``."""
         return False
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """Lines for `etl explain` on how it runs with these incoming fields."""
+        """Return lines for `etl explain` about how it runs with these incoming fields."""
         return ()
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """Compile once a task. The function keeps ``_offset`` and any other column it does not know; one that counts is
-        `Counting`."""
+        """Return the function that processes batches; called once a task. It keeps ``_offset`` and other columns that it does not
+        know. A function that counts is a `CountingOperator`."""
         raise NotImplementedError
 
 
@@ -140,7 +140,7 @@ class SparkStep(Step):
         return None
 
     def reach(self) -> timedelta:
-        """The longest time from the latest event to the end of an open window of this step."""
+        """Return the longest time from the latest event to the end of an open window of this step."""
         return timedelta(0)
 
     def output_mode(self) -> Literal["append", "update"]:
@@ -148,9 +148,9 @@ class SparkStep(Step):
         return "append"
 
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        """Spark SQL that Spark computes for it, by the path of its option: Spark's error quotes it when a value fails."""
+        """Return the Spark SQL in its options, by path. An error of Spark quotes the expression; this finds the option."""
         return {}
 
     def apply(self, events: DataFrame) -> DataFrame:
-        """events → events. The watermark of `event_time` is already set."""
+        """Return the DataFrame of the output. The watermark of `event_time` is already set."""
         raise NotImplementedError

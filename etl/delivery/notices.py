@@ -113,7 +113,7 @@ def ordinal(number: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """83 → ``1 min``; below a minute in seconds, below ten with a digit behind the point."""
+    """83 → ``1 min``; below a minute in seconds, below ten with a digit after the point."""
     for size, unit in _UNITS:
         if seconds >= size:
             number = int(seconds // size)

@@ -152,7 +152,7 @@ class SinkSpool:
             items = tuple(_from_json(self.folder, each) for each in data["items"])
             return SpoolEntry(number, BatchId(data["query"], data["batch"]), items)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged(path, error) from error
+            raise self._make_damage_error(path, error) from error
 
     def _ledger(self) -> dict[str, Any]:
         path = self.folder / "ledger.json"
@@ -160,16 +160,16 @@ class SinkSpool:
             return {"id": uuid.uuid4().hex, "next": 0, "taken": {}}
         known = self._read(path)
         if not isinstance(known, dict) or not {"id", "next", "taken"} <= known.keys():
-            raise self._damaged(path, "it is no ledger")
+            raise self._make_damage_error(path, "it is no ledger")
         return known
 
     def _read(self, path: Path) -> Any:
         try:
             return json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise self._damaged(path, error) from error
+            raise self._make_damage_error(path, error) from error
 
-    def _damaged(self, path: Path, why: object) -> ComponentError:
+    def _make_damage_error(self, path: Path, why: object) -> ComponentError:
         return ComponentError(
             f"{path} cannot be read ({why}); restore it from a backup, or remove {self.folder}: its events are lost then"
         )

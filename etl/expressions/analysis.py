@@ -127,7 +127,7 @@ def _bind_cached(text: str, known: _HashedSchema) -> tuple[Analysis, BoundNode]:
     try:
         tree = parse(text)
     except BadExpressionError as error:
-        return _broken(text, error.finding())
+        return _make_broken(text, error.finding())
     return _analyse_tree(tree, known.schema, text)
 
 
@@ -172,12 +172,12 @@ def _analyse_tree(tree: Any, schema: Schema, text: str) -> tuple[Analysis, Bound
     except EnoughError:
         bound = BoundNode(pa.null(), reason="it has too many mistakes")
     except RecursionError:
-        return _broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
+        return _make_broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
     return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, _apply_edits(text, binder.edits)), bound
 
 
-def _broken(text: str, finding: Finding) -> tuple[Analysis, BoundNode]:
+def _make_broken(text: str, finding: Finding) -> tuple[Analysis, BoundNode]:
     return Analysis(pa.null(), (finding,), frozenset(), finding.message, text), BoundNode(pa.null(), reason=finding.message)
 
 
@@ -192,7 +192,7 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
 def _evaluate(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluation:
     rows = Rows(columns, length)
     try:
-        return rows.outcome(run(rows))
+        return rows.finish(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
             return _fail_all(length, type_, str(error))

@@ -22,7 +22,7 @@ from etl.expressions.nodes import NODES
 from etl.expressions.signatures import lookup
 from etl.expressions.signatures.spark_names import CODE_RUNNERS
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
-from etl.expressions.signatures.struct_types import STRUCTS, struct_type
+from etl.expressions.signatures.struct_types import STRUCT_FUNCTIONS, find_struct_type
 from etl.expressions.tree import start
 from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
 
@@ -161,8 +161,8 @@ class Binder:
             return b.spark_only(f"{name}() has no Arrow form")
         type_ = self.check_signature(node, args, lambda: lookup.result_type(name, args))
         function = FUNCTIONS.get(name)
-        if type_ == NULL and name in STRUCTS:
-            type_ = struct_type(name, node, args)
+        if type_ == NULL and name in STRUCT_FUNCTIONS:
+            type_ = find_struct_type(name, node, args)
         if type_ is None or function is None:
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
         if len(args) < function.least and name not in SPARK_FUNCTIONS:

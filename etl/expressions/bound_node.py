@@ -96,7 +96,7 @@ def _bind_call(
         for evaluate, narrow in zip(runs, later, strict=True):
             values.append(evaluate(inside))
             if narrow:  # Spark evaluates no further arguments after a null one, so errors of later ones do not count
-                inside = inside.only(pc.is_valid(values[-1]))
+                inside = inside.narrow(pc.is_valid(values[-1]))
         return call(rows, values[::-1] if backwards else values)
 
     return BoundNode(type_, run, fails=fails)

@@ -35,7 +35,7 @@ def _connect(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> BoundNo
     def run(rows: Rows) -> Any:
         value = runs[0](rows)
         for evaluate, narrow in zip(runs[1:], fails[1:], strict=True):
-            value = kernel(value, evaluate(rows.only(undecided(value)) if narrow else rows))
+            value = kernel(value, evaluate(rows.narrow(undecided(value)) if narrow else rows))
         return value
 
     return b.lazily(BOOLEAN, run, *parts)
@@ -110,9 +110,9 @@ def case(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default: 
             assert condition.run is not None
             assert result.run is not None
             mask = condition.run(left)
-            masks.append(rows.mask(mask))
-            chosen.append(result.run(left.only(mask) if careful else rows))
-            left = left.only(pc.invert(masks[-1])) if careful else rows
+            masks.append(rows.to_mask(mask))
+            chosen.append(result.run(left.narrow(mask) if careful else rows))
+            left = left.narrow(pc.invert(masks[-1])) if careful else rows
         assert results[-1].run is not None
         chosen.append(results[-1].run(left))
         return pc.case_when(pc.make_struct(*masks, field_names=[str(n) for n in range(len(masks))]), *chosen)
@@ -133,7 +133,7 @@ def coalesce(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode:
             assert part.run is not None
             values.append(part.run(left))
             if careful:
-                left = left.only(pc.is_null(values[-1]))
+                left = left.narrow(pc.is_null(values[-1]))
         return pc.coalesce(*values)
 
     return b.lazily(type_, run, *parts)

@@ -57,7 +57,7 @@ def _dot(binder: Binder, node: Node) -> BoundNode:
         return binder.column(node)
     method = hints.method_hint(node, SPARK_FUNCTIONS)
     if method:
-        raise MisuseError("a function is not called behind a dot", "bad-expression", method)
+        raise MisuseError("a function is not called after a dot", "bad-expression", method)
     return binder.foreign(node)
 
 

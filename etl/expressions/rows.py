@@ -39,29 +39,29 @@ class Rows:
         self.active: pa.BooleanArray | None = None
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
-    def only(self, mask: Any) -> Rows:
-        """The same rows, of which those stay active for which ``mask`` is true."""
+    def narrow(self, mask: Any) -> Rows:
+        """Return the same rows with fewer active ones: those for which ``mask`` is true."""
         narrowed = Rows(self.columns, self.length)
         narrowed.failures = self.failures
-        mask = self.mask(mask)
+        mask = self.to_mask(mask)
         narrowed.active = mask if self.active is None else pc.and_(self.active, mask)
         return narrowed
 
     def fail(self, mask: Any, reason: Any) -> None:
         """Mark rows as failed; ``reason`` is a text, a string array, or a function that returns one."""
-        mask = self.mask(mask)
+        mask = self.to_mask(mask)
         if self.active is not None:
             mask = pc.and_(mask, self.active)
         if mask.true_count:
             self.failures.append((mask, reason() if callable(reason) else reason))
 
-    def mask(self, value: Any) -> pa.BooleanArray:
-        """A condition as a boolean array without nulls."""
+    def to_mask(self, value: Any) -> pa.BooleanArray:
+        """Convert a condition to a boolean array without nulls; null is false."""
         array = broadcast(value, self.length)
         return array if array.null_count == 0 else pc.fill_null(array, False)
 
-    def outcome(self, values: Any) -> Evaluation:
-        """The result of an evaluation with these values; a row reports its first failure."""
+    def finish(self, values: Any) -> Evaluation:
+        """Return the result of an evaluation with these values; each failed row has the reason of its first failure."""
         array = broadcast(values, self.length)
         if not self.failures:
             return Evaluation(array)
@@ -83,10 +83,11 @@ def broadcast(value: Any, length: int) -> pa.Array:
 
 
 CODE = "expression-failed"
+"""The code of rejects for which an expression failed."""
 
 
 def merge_failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.StringArray] | None:
-    """The rows in which one of several expressions failed, with the first reason of each; None if no row failed."""
+    """Return the rows in which any of several expressions failed, with the first reason of each; None if no row failed."""
     failed: pa.BooleanArray | None = None
     reasons: pa.StringArray | None = None
     for result in results:
@@ -98,5 +99,5 @@ def merge_failures(results: Iterable[Evaluation]) -> tuple[pa.BooleanArray, pa.S
 
 
 def reject_rows(batch: pa.RecordBatch, failed: pa.BooleanArray, reasons: pa.StringArray, code: str = CODE) -> Rejects:
-    """The failed rows of a batch as rejects."""
+    """Return the failed rows of a batch as rejects."""
     return Rejects(batch.filter(failed), code, reasons.filter(failed))

@@ -90,7 +90,7 @@ def _not(here: TokenContext) -> _Finding:
     if here.kind(1) == "EQ":
         return _no_operator("! =", "write <> or !=")
     if here.is_name(-1) and here.kind(1) == "L_PAREN" and here.touches():
-        return "'!' does not stand behind a function's name", f"write {here.value(-1)}(…)"
+        return "'!' does not stand after a function's name", f"write {here.value(-1)}(…)"
     return None
 
 

@@ -28,14 +28,14 @@ def name_columns(columns: Sequence[Column], after: str) -> list[str]:
     taken: set[str] = set()
     names: list[str] = []
     for number in range(len(columns)):
-        wanted = _wanted(columns, number, after, best, taken)
-        names.append(unused(wanted, taken) if wanted else "")
+        wanted = _choose_name(columns, number, after, best, taken)
+        names.append(make_unique(wanted, taken) if wanted else "")
         taken.add(names[-1])
     return names
 
 
-def unused(name: str, taken: set[str]) -> str:
-    """The name, or with a number behind it."""
+def make_unique(name: str, taken: set[str]) -> str:
+    """The name, or with a number after it."""
     if name not in taken:
         return name
     plain = name.rpartition(".")[2] if "." in name else name
@@ -52,7 +52,7 @@ def is_request(column: Column) -> bool:
     return column.kind == "quote" and all_look(column.values, REQUEST_LINE)
 
 
-def _wanted(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
+def _choose_name(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
     column = columns[number]
     if column.form:
         return _time_name(column, best, taken)
@@ -145,7 +145,7 @@ def _is_early(columns: Sequence[Column], number: int) -> bool:
 
 
 def _kinds_behind(columns: Sequence[Column], number: int) -> Iterator[str]:
-    """The kinds of the next two columns; what Spring puts behind a level and a process is taken for a level."""
+    """The kinds of the next two columns; what Spring puts after a level and a process is taken for a level."""
     for one in columns[number + 1 : number + 3]:
         yield "level" if is_level_letters(one) or (one.kind == "dash" and one.values[0] == "---") else one.kind
 

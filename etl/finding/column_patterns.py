@@ -1,4 +1,4 @@
-"""A header as a grok pattern."""
+"""Makes a grok pattern of the header that the lines of a log have in front of their messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from etl.finding.column_names import is_request, name_columns
 from etl.finding.header import Column, Header
 
 MESSAGE = "message"
-BLANKS = r"\s*"
+BLANKS_PATTERN = r"\s*"
 
 _SPECIAL = re.compile(r"([\\.^$|?*+()\[\]{}])")
 _LOGLEVEL = re.compile(
@@ -35,53 +35,59 @@ _PATTERNS = {
     "component": r"(?<{0}>[^\s\[\]:]+(?: \(\S+\))?)\[%{{INT:process.pid:int}}\](?: \([^)]*\))?",
     "name": r"(?<{0}>.+?)",
 }
-"""By the kind of a column; ``{0}`` is its name."""
+"""Kind of a column → pattern; ``{0}`` is the column's name."""
 
 
-def escaped(text: str) -> str:
-    """Literal text in a pattern."""
+def escape_literal(text: str) -> str:
+    """Return a pattern that matches the text itself."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def header_pattern(header: Header) -> str:
-    """The pattern of its lines up to the message."""
+def make_header_pattern(header: Header) -> str:
+    """Return the pattern of the header's lines up to the message."""
     names = name_columns(header.columns, header.after)
-    parts = "".join(_parts(header.columns, names, header.after))
-    return f"^{parts}{BLANKS if header.after else ''}{separator(header.after, flexible=True)}{BLANKS}"
+    parts = "".join(_make_parts(header.columns, names, header.after))
+    return (
+        f"^{parts}{BLANKS_PATTERN if header.after else ''}{make_separator_pattern(header.after, flexible=True)}{BLANKS_PATTERN}"
+    )
 
 
-def time_pattern(column: Column, name: str) -> str:
-    """A time, by the library's names where they say the same."""
+def make_time_pattern(column: Column, name: str) -> str:
+    """Return the pattern of a column of times: the library's ``TIMESTAMP_ISO8601`` if it fits all, else an expression."""
     if all(_ISO8601.fullmatch(value) for value in column.values):
         return f"%{{TIMESTAMP_ISO8601:{name}}}"
     assert column.form
     return f"(?<{name}>{column.form.named()})"
 
 
-def _parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:
+def _make_parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:
     for number, (column, name) in enumerate(zip(columns, names, strict=True)):
-        yield separator(column.before, column.padded) if column.before.strip() or not column.padded else column.blanks
-        glued = columns[number + 1].before == "" if number + 1 < len(columns) else bool(after)
-        yield _part(column, name, glued)
+        yield (
+            make_separator_pattern(column.before, column.padded) if column.before.strip() or not column.padded else column.blanks
+        )
+        has_no_separator = columns[number + 1].before == "" if number + 1 < len(columns) else bool(after)
+        yield _make_part(column, name, has_no_separator)
 
 
-def separator(text: str, flexible: bool = False) -> str:
-    """What stands between columns; ``flexible``: with any number of blanks, for they differ."""
-    return "".join(_blank(part, flexible) if part.isspace() else escaped(part) for part in re.split(r"(\s+)", text))
+def make_separator_pattern(text: str, flexible: bool = False) -> str:
+    """Return the pattern of the text between two columns; ``flexible``: with any number of spaces, because lines differ."""
+    return "".join(
+        _make_blank_pattern(part, flexible) if part.isspace() else escape_literal(part) for part in re.split(r"(\s+)", text)
+    )
 
 
-def _blank(text: str, flexible: bool) -> str:
+def _make_blank_pattern(text: str, flexible: bool) -> str:
     if set(text) != {" "}:
         return r"\s+"
     return " +" if flexible or len(text) > 1 else " "
 
 
-def _part(column: Column, name: str, glued: bool) -> str:
+def _make_part(column: Column, name: str, has_no_separator: bool) -> str:
     if column.kind == "dash" and not name:
-        return escaped(column.values[0]) if len(set(column.values)) == 1 else r"\S+"
+        return escape_literal(column.values[0]) if len(set(column.values)) == 1 else r"\S+"
     if column.form:
-        return time_pattern(column, name)
-    if column.kind == "level" and glued and all(len(value) == 1 for value in column.values):
+        return make_time_pattern(column, name)
+    if column.kind == "level" and has_no_separator and all(len(value) == 1 for value in column.values):
         return f"(?<{name}>[A-Z])"
     if column.kind == "level":
         known = all(_LOGLEVEL.fullmatch(value) for value in column.values)
@@ -90,10 +96,10 @@ def _part(column: Column, name: str, glued: bool) -> str:
         return REQUEST_PATTERN
     if column.kind == "component" and not all("[" in value for value in column.values):
         return rf"(?<{name}>[^\s\[\]:]+)(?:\[%{{INT:process.pid:int}}\])?"
-    made = _PATTERNS.get(column.kind)
-    if made:
-        return made.format(name)
-    mark = next((mark for mark in "|;" if mark in column.before), None)
-    if mark:
-        return f"(?<{name}>[^{mark}]*?)"
-    return rf"(?<{name}>\S+?)" if glued else f"%{{NOTSPACE:{name}}}"
+    pattern = _PATTERNS.get(column.kind)
+    if pattern:
+        return pattern.format(name)
+    delimiter = next((character for character in "|;" if character in column.before), None)
+    if delimiter:
+        return f"(?<{name}>[^{delimiter}]*?)"
+    return rf"(?<{name}>\S+?)" if has_no_separator else f"%{{NOTSPACE:{name}}}"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from etl.finding.column_patterns import escaped
+from etl.finding.column_patterns import escape_literal
 from etl.finding.times import TimeForm
 from etl.finding.tokens import tokenize
 
@@ -30,7 +30,7 @@ def find_event_start(lines: Sequence[str]) -> str | None:
     shapes = Counter(shape for line in lines if (shape := _time_shape(line)))
     if shapes:
         form, before = shapes.most_common(1)[0][0]
-        pattern = rf"^{escaped(before)}{form.looks}"
+        pattern = rf"^{escape_literal(before)}{form.looks}"
         return pattern if _is_start(re.compile(pattern), lines) else None
     return r"^\S" if _is_indented(lines) else None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.finding.column_names import unused
+from etl.finding.column_names import make_unique
 from etl.finding.time_formats import choose_format
 from etl.finding.times import TimeForm, time_at
 from etl.finding.tokens import kind_of
@@ -88,7 +88,7 @@ def _table(lines: Sequence[str], delimiter: str) -> CsvTable | None:
     if any(_is_prose(column, lines, delimiter) for column in cells) or not any(column.kind != "text" for column in columns):
         return None
     trim = any(cell[:1].isspace() for column in cells for cell in column)
-    return _named(delimiter, columns, trim)
+    return _name_columns(delimiter, columns, trim)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _is_prose(cells: Sequence[str], lines: Sequence[str], delimiter: str) -> boo
     return long > PROSE * len(cells) and not all(f'{delimiter}"' in line or line.startswith('"') for line in lines)
 
 
-def _named(delimiter: str, columns: Sequence[_Column], trim: bool) -> CsvTable:
+def _name_columns(delimiter: str, columns: Sequence[_Column], trim: bool) -> CsvTable:
     times = [(column.form.score, -number) for number, column in enumerate(columns) if column.form]
     timestamp = -max(times)[1] if times else -1
     is_request = any(column.kind == "method" for column in columns)
@@ -153,7 +153,7 @@ def _named(delimiter: str, columns: Sequence[_Column], trim: bool) -> CsvTable:
         kind = column.kind if column.kind != "status" or is_request else "int"
         choices = ("timestamp",) if number == timestamp else ("time",) if column.form else _NAMES.get(kind, ())
         wanted = next((name for name in choices if name not in names), f"column{number + 1}")
-        names.append(unused(wanted, set(names)))
+        names.append(make_unique(wanted, set(names)))
         if type_ := "int" if kind == "status" else _TYPES.get(kind):
             types[names[-1]] = type_
     form = columns[timestamp].form if times else None

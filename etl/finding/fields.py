@@ -89,13 +89,13 @@ def _type(value: Any) -> str:
 def fields_block(fields: Iterable[FoundField], indent: str = "", comments: bool = True) -> Iterator[str]:
     """``fields:`` to paste, a line each."""
     yield f"{indent}fields:"
-    lines = [(f"{indent}  {field.name}: {_quoted(field.type)}", field.nulls) for field in fields]
+    lines = [(f"{indent}  {field.name}: {_quote(field.type)}", field.nulls) for field in fields]
     width = max((len(text) for text, _ in lines), default=0)
     for text, nulls in lines:
         yield f"{text:<{width}}  # {percent(nulls)} null" if comments else text
 
 
-def _quoted(type_: str) -> str:
+def _quote(type_: str) -> str:
     return f'"{type_}"' if "," in type_ or ":" in type_ else type_
 
 

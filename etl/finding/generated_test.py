@@ -13,7 +13,7 @@ from etl.finding.sample import Sample
 from etl.plan.model import Plan
 from etl.testing import update
 from etl.testing.trial import run_case
-from etl.testing.written import scalar
+from etl.testing.yaml_writer import format_scalar
 
 NAME = "lines of the sample"
 MAX_LINES = 3
@@ -32,7 +32,7 @@ def add_test(text: str, match: Match, sample: Sample) -> str:
     tests = [f"tests:\n  {NAME}:\n"]
     if _knows_no_year(match):
         tests.append(f"    now: {datetime.now(UTC):%Y-%m-%dT%H:%MZ}  # for dates without a year\n")
-    tests += ["    input:\n", *(f"      - {scalar(line)}\n" for line in lines)]
+    tests += ["    input:\n", *(f"      - {format_scalar(line)}\n" for line in lines)]
     return _with_expected_events(text, text + "".join(tests))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from etl.finding.column_names import name_columns
-from etl.finding.column_patterns import MESSAGE, header_pattern
+from etl.finding.column_patterns import MESSAGE, make_header_pattern
 from etl.finding.continuations import find_event_start, join_lines
 from etl.finding.header import Column, Header, find_header
 from etl.finding.template_patterns import message_pattern
@@ -89,10 +89,10 @@ class _Builder:
 
     def _add_header(self, header: Header, left: Sequence[int]) -> None:
         names = name_columns(header.columns, header.after)
-        columns = self._timed(header.columns, names)
+        columns = self._set_times(header.columns, names)
         self._note_time_of_day(header.columns, names)
         header = Header(columns, header.lines, header.after, header.ends)
-        pattern = header_pattern(header)
+        pattern = make_header_pattern(header)
         messages = [(left[at], self.events[left[at]][end:]) for at, end in zip(header.lines, header.ends, strict=True)]
         if not any(text.strip() for _, text in messages):
             self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))
@@ -100,7 +100,7 @@ class _Builder:
         least = max(MIN_LINES + 1, int(MIN_MESSAGE_SHARE * len(self.events)))
         chosen = [one for one in find_templates(messages) if len(one.lines) >= least and _is_worth(one)][:MAX_MESSAGES]
         taken = {name for names in _FIELD.findall(pattern) for name in names if name}
-        beginning = self._named(pattern) if chosen else pattern
+        beginning = self._add_name(pattern) if chosen else pattern
         for one in chosen:
             text, _ = message_pattern(one, taken | {MESSAGE})
             self.patterns.append(Pattern(rf"{beginning}(?<{MESSAGE}>{text})\s*\z", len(one.lines), self.events[one.lines[0]]))
@@ -109,13 +109,13 @@ class _Builder:
         example = self.events[rest[0]] if rest else ""
         self.patterns.append(Pattern(f"{beginning}%{{GREEDYDATA:{MESSAGE}}}", len(rest), example))
 
-    def _named(self, pattern: str) -> str:
+    def _add_name(self, pattern: str) -> str:
         """The header as a definition, so that patterns of messages stay short."""
         name = HEADER if HEADER not in self.definitions else f"{HEADER}{len(self.definitions) + 1}"
         self.definitions[name] = pattern.removeprefix("^")
         return f"^%{{{name}}}"
 
-    def _timed(self, columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
+    def _set_times(self, columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
         """The columns; the formats of their times go to ``formats``, and a time that none reads is a text."""
         return [self._with_format(column) if name == TIME else column for column, name in zip(columns, names, strict=True)]
 

@@ -20,7 +20,7 @@ MAX_COLUMNS = 12
 MAX_WEAK = 3
 """Maximum number of uncertain columns in sequence, between certain ones."""
 NAME_MARK, SHORT, SHORT_WORDS = " - ", 60, 4
-"""What stands behind a name whose number of words differs, and how many characters and words it has at the most."""
+"""What stands after a name whose number of words differs, and how many characters and words it has at the most."""
 
 _SURE = frozenset({"time", "level", "int", "float", "ip", "uuid", "hex", "in[", "thread", "url", "mac", "email", "line"})
 MESSAGE_MARKS = frozenset({"-", "--", "---", ":", "=>", "->", ">", ">>", "*", "|"})
@@ -200,6 +200,6 @@ def _with_ends(columns: Sequence[Column], rows: _Rows, lines: Sequence[str]) -> 
 
 
 def _message_start(line: str, at: int, after: str) -> int:
-    """Where the message begins: behind blanks, what separates it, and blanks."""
+    """Where the message begins: after blanks, what separates it, and blanks."""
     rest = line[at:].lstrip()[len(after) :]
     return len(line) - len(rest.lstrip())

@@ -15,7 +15,7 @@ from etl.config.model import Pipeline, Stream
 from etl.finding.candidates import PARSER_SOURCE, PARSER_STREAM, Candidate
 from etl.finding.grok_proposal import TIME, Proposal
 from etl.testing.given_source import GivenSource
-from etl.testing.written import flow, scalar
+from etl.testing.yaml_writer import format_flow_mapping, format_scalar
 
 NAME = "grok"
 ABOUT = "Patterns made from these lines."
@@ -59,9 +59,9 @@ def source_lines(made: Proposal, origin: Path) -> Iterator[str]:
     """``source:`` of the pipeline file."""
     yield "source:"
     yield "  type: file"
-    yield f"  path: {scalar(str(origin.absolute()))}"
+    yield f"  path: {format_scalar(str(origin.absolute()))}"
     if made.multiline:
-        yield f"  multiline: {flow({'start': made.multiline})}  # the first line of an event"
+        yield f"  multiline: {format_flow_mapping({'start': made.multiline})}  # the first line of an event"
 
 
 def step_lines(made: Proposal) -> Iterator[str]:
@@ -76,7 +76,7 @@ def step_lines(made: Proposal) -> Iterator[str]:
         yield f"      - {_pattern(one.text)}  # {one.events:,} event{'' if one.events == 1 else 's'}"
     if made.formats:
         yield "  - type: timestamp"
-        yield f"    formats: {scalar(list(made.formats))}"
+        yield f"    formats: {format_scalar(list(made.formats))}"
     for note in made.notes:
         yield from textwrap.wrap(note, 120, initial_indent="    # ", subsequent_indent="    # ")
 

@@ -23,7 +23,7 @@ from etl.plan.planner import plan
 from etl.testing.capture import Capture, read_captured
 from etl.testing.given_source import GivenSource, read_lines
 from etl.testing.trial import LETTERS, capture_outputs, run_without_spark
-from etl.testing.values import plain
+from etl.testing.values import to_plain
 
 NONSENSE = ("the quick brown fox jumps over the lazy dog", "lorem ipsum dolor sit amet", "abc", "hello world 1 2 3", "x y z")
 """Texts without a format: a parser that reads them reads anything, so that reading the sample has no meaning."""
@@ -68,7 +68,7 @@ class Match:
     def example(self) -> Mapping[str, Any]:
         """The event with the most fields among the first 50."""
         rows = [row for batch in self.batches[:1] for row in batch.slice(0, 50).drop_columns([OFFSET]).to_pylist()]
-        shown = ({name: plain(value) for name, value in row.items() if value is not None} for row in rows)
+        shown = ({name: to_plain(value) for name, value in row.items() if value is not None} for row in rows)
         return max(shown, key=len, default={})
 
 

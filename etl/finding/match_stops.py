@@ -17,7 +17,7 @@ from etl.columns.texts import materialize_array
 from etl.finding.pattern_parts import alternatives, next_part
 
 BEFORE, MATCHED = "before", "matched"
-DEEPEST = 8
+MAX_DEPTH = 8
 """Depth of nested definitions that are searched."""
 
 _NAME = re.compile(r"%\{(\w+)")
@@ -26,12 +26,12 @@ _LINES = pa.schema([("message", pa.string())])
 
 
 @dataclass(frozen=True)
-class Stop:
-    """The end of a line's match: ``column`` (from one) follows the text that the prefix ``beginning`` of the pattern matched."""
+class MatchStop:
+    """The end of a line's match: ``column`` (from one) follows the text that ``prefix`` of the pattern matched."""
 
     column: int
-    beginning: str
-    wants: str
+    prefix: str
+    expected: str
     within: tuple[str, ...] = ()
     """The named patterns that contain the stop, the outermost first."""
 
@@ -42,9 +42,9 @@ class Grok:
     def __init__(self, pattern: str, options: Mapping[str, Any]) -> None:
         self._options = options
         self.pattern = pattern
-        self.parser = self._made(pattern)
+        self.parser = self._make_parser(pattern)
 
-    def _made(self, pattern: str) -> Parser:
+    def _make_parser(self, pattern: str) -> Parser:
         options = {**self._options, "patterns": [pattern]}
         found = installed().families["step"]["grok"].model_validate(options)
         assert isinstance(found, Parser)
@@ -59,33 +59,33 @@ class Grok:
         parsed = self.parser.compile()(pa.array(lines, pa.string()))
         return parsed._replace(columns={name: materialize_array(column) for name, column in parsed.columns.items()})
 
-    def stops(self, lines: Sequence[str]) -> list[Stop]:
+    def stops(self, lines: Sequence[str]) -> list[MatchStop]:
         """The stop of each line that does not match; of alternatives, the one that matches furthest."""
-        found: dict[int, Stop] = {}
+        found: dict[int, MatchStop] = {}
         for parts in alternatives(self.pattern):
             self._search(parts, 0, dict(enumerate(lines)), (), found)
         return [found[number] for number in range(len(lines))]
 
     def _search(
-        self, parts: Sequence[str], sure: int, lines: Mapping[int, str], within: tuple[str, ...], found: dict[int, Stop]
+        self, parts: Sequence[str], sure: int, lines: Mapping[int, str], within: tuple[str, ...], found: dict[int, MatchStop]
     ) -> None:
         """Put the stops of numbered lines into ``found`` where they are further than what it has.
 
         ``sure``: so many parts are known to match. By halving: a line that matches a beginning of the pattern matches
         every shorter one. A part that names a definition is then searched in the same way.
         """
-        matched = self._halved(parts, sure, lines)
+        matched = self._bisect(parts, sure, lines)
         for count in sorted({count for count, _ in matched.values()}):
             stopped = {number: column for number, (most, column) in matched.items() if most == count}
             stop = "".join(parts[:count]), next_part(parts[count:]), within
             best = {number: found[number].column if number in found else 0 for number in stopped}
-            found |= {n: Stop(column, *stop) for n, column in stopped.items() if column > best[n]}
+            found |= {n: MatchStop(column, *stop) for n, column in stopped.items() if column > best[n]}
             left = {number: lines[number] for number, column in stopped.items() if column >= best[number]}
             inner, name = self._inside(parts[count]) if count < len(parts) else ([], "")
-            for choice in inner if left and len(within) < DEEPEST else ():
+            for choice in inner if left and len(within) < MAX_DEPTH else ():
                 self._search([*parts[:count], *choice], count, left, (*within, name) if name else within, found)
 
-    def _halved(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
+    def _bisect(self, parts: Sequence[str], sure: int, lines: Mapping[int, str]) -> dict[int, tuple[int, int]]:
         """Line → the number of parts that it matches, and the column after them."""
         found = dict.fromkeys(lines, (sure, 0))
         todo = [(sure, len(parts), list(lines))]
@@ -116,7 +116,7 @@ class Grok:
 
     def _columns(self, beginning: str, lines: Sequence[str]) -> list[int | None]:
         """The column after the match of a prefix of the pattern; None without a match."""
-        parser = self._made(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
+        parser = self._make_parser(rf"\A(?<{BEFORE}>.*?)(?<{MATCHED}>{beginning})")
         if any(finding.severity == "error" for finding in parser.check(_LINES)):
             return [None] * len(lines)  # not a valid pattern, for example without the group of a back-reference
         read: Callable[[pa.Array], Parsed] = parser.compile()

@@ -14,7 +14,7 @@ from etl.finding.made_candidate import source_lines, step_lines
 from etl.finding.match import Match
 from etl.resources import folder, schema_file
 from etl.testing.edits import Edit, apply_edits
-from etl.testing.written import scalar
+from etl.testing.yaml_writer import format_scalar
 
 
 def recipe_text(path: Path) -> str:
@@ -56,13 +56,13 @@ def _parser_lines(match: Match, origin: Path) -> Iterator[str]:
     yield f"# {parser.type} reads {match.read:,} of the first {match.events:,} events of {origin.name}."
     yield "source:"
     yield "  type: file"
-    yield f"  path: {scalar(str(origin.absolute()))}"
+    yield f"  path: {format_scalar(str(origin.absolute()))}"
     yield "steps:"
     yield f"  - type: {parser.type}"
-    yield from (f"    {name}: {scalar(value)}" for name, value in match.candidate.options.items())
+    yield from (f"    {name}: {format_scalar(value)}" for name, value in match.candidate.options.items())
     yield from _options(match)
     for step in match.candidate.then:
-        yield f"  - {scalar(step)}"
+        yield f"  - {format_scalar(step)}"
     yield "sink:"
     yield "  type: console"
 

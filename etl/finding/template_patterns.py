@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from etl.finding.column_names import REQUEST_LINE, all_look, unused
-from etl.finding.column_patterns import REQUEST_PATTERN, escaped
+from etl.finding.column_names import REQUEST_LINE, all_look, make_unique
+from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
 from etl.finding.templates import VALUE_KINDS, Piece, Template
 from etl.finding.tokens import kind_of
 from etl.finding.value_names import value_name
@@ -44,7 +44,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
                 used.update(_REQUEST_FIELDS)
                 continue
             port = _port_of(template.keys, at, names) if kind == "int" else ""
-            name = unused(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
+            name = make_unique(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
             used.add(name)
             names.append(name)
             parts.append(_time(values, name) if kind == "time" else _PATTERNS[kind].format(name))
@@ -62,18 +62,18 @@ def _time(values: Sequence[Piece], name: str) -> str:
 
 
 def _port_of(keys: Sequence[str | None], at: int, names: Sequence[str]) -> str:
-    """``source.port`` for a number behind ``source.ip`` and a colon."""
+    """``source.port`` for a number after ``source.ip`` and a colon."""
     if at < 2 or keys[at - 1] != ":" or keys[at - 2] != "<ip>" or not names:
         return ""
     return f"{names[-1].removesuffix('.ip')}.port" if names[-1].endswith(".ip") else f"{names[-1]}_port"
 
 
 def _literal(piece: Piece) -> str:
-    return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escaped(piece.text)
+    return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escape_literal(piece.text)
 
 
 def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:
-    """The words behind a value, up to the next one."""
+    """The words after a value, up to the next one."""
     for key in keys[at + 1 : at + 4]:
         if key is None or key[0] == "<":
             return

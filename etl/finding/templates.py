@@ -23,7 +23,7 @@ MAX_TEMPLATES = 500
 _VALUES = "|".join(f"(?P<{name}>{KINDS[name]})" for name in ("uuid", "url", "mac", "ip", "email", "hex"))
 _IPV4 = r"(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
 _UNIT = r"(?=(?:ns|us|ms|s|sec|[KMG]i?B|B|%)(?![\w/-]|\.\w))"
-"""What may stand right behind a number."""
+"""What may stand right after a number."""
 _TOKEN = re.compile(
     rf"(?P<slash>/(?={_IPV4}))|(?<![\w.:])(?P<ipv4>{_IPV4})|(?<![\w.:])(?:{_VALUES}|(?P<path>(?<!\S)(?:/[\w.@%+~-]+){{2,}}/?))(?![\w:/-])"
     rf"|(?P<float>(?<![\w.])[+-]?\d{{1,15}}\.\d+(?:{_UNIT}|(?![\w-]|\.\w)))|(?P<int>(?<![\w.])[+-]?\d{{1,18}}(?:{_UNIT}|(?![\w-]|\.\w)))"

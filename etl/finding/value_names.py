@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from etl.finding.column_names import unused
+from etl.finding.column_names import make_unique
 
 _BY_KIND = {
     "ip": "ip",
@@ -46,7 +46,7 @@ def value_name(kind: str, behind: Sequence[str], ahead: Sequence[str], taken: se
     key = next((word for word in reversed(behind[-2:]) if _WORD.fullmatch(word) and word.lower() not in _NO_NAMES), "")
     near = (behind[-1] if behind else "").lower()
     name = _ecs(kind, near, key.lower(), taken) or _plain(kind, key, ahead)
-    return unused(name, taken)
+    return make_unique(name, taken)
 
 
 def _ecs(kind: str, near: str, key: str, taken: set[str]) -> str:

@@ -35,7 +35,7 @@ def count(number: float) -> str:
 
 
 @contextmanager
-def errors_named(pipeline: str, several: bool) -> Iterator[None]:
+def name_errors(pipeline: str, several: bool) -> Iterator[None]:
     """Put the pipeline's name in front of an EtlError of the body if the run has ``several`` pipelines."""
     try:
         yield

@@ -53,11 +53,11 @@ def text_lines(found: Iterable[Sample]) -> Iterator[str]:
     for name, group in by_name.items():
         yield f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"
         for sample in group:
-            labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in sample.labels.items())
+            labels = ",".join(f'{label}="{_escape(text)}"' for label, text in sample.labels.items())
             yield f"{name}{{{labels}}} {sample.value:.15g}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

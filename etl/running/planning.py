@@ -13,7 +13,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan
 from etl.plan.planner import plan as planned
 from etl.spark.masters import cores, is_local
-from etl.spark.run import Mode, PipelineRun
+from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder
 
 SHARED = "file://"
@@ -48,10 +48,10 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     ``several``: it is one of several pipelines of the run. Raises PlanError.
     """
     state = StateFolder.of(pipeline.name, request.state and _state_folder(pipeline.name, request.state, several))
-    pipeline = replace(pipeline, sources={name: _placed(s, state, name) for name, s in pipeline.sources.items()})
+    pipeline = replace(pipeline, sources={name: _set_paths(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
-    mode = Mode(
+    mode = RunMode(
         once=request.once and not closes,  # a pipe's events are complete when the pipe is closed
         drain=request.drain,
         limit=request.limit,
@@ -80,7 +80,7 @@ def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
     return str(below if several or StateFolder(below).has_run else root)
 
 
-def _placed(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
+def _set_paths(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
     return source.with_folder(str(state.received(name))) if isinstance(source, ReceivingSource) else source
 
 

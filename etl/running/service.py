@@ -18,7 +18,7 @@ from etl.file_modes import private_files
 from etl.lean import forbid
 from etl.plan.model import Segment, segments
 from etl.running.dead_letter_share import DeadLetterShare
-from etl.running.messages import Message, OnMessage, errors_named
+from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.nothing_to_read import warn_of_missing_input
 from etl.running.planning import RunRequest, planned_run
 from etl.running.shared_session import SharedSession
@@ -28,7 +28,7 @@ from etl.spark import run_tables, session
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.jvm.open_files import allow_files
 from etl.spark.masters import check_reachable, cores, is_local, local_master
-from etl.spark.reports.log_relay import LogRelay, driver_logs_forwarded, logs_named, worker_logs_forwarded
+from etl.spark.reports.log_relay import LogRelay, forward_driver_logs, forward_worker_logs, name_logs
 from etl.spark.reports.totals import Totals
 from etl.spark.run import PipelineRun
 from etl.spark.startup import fast_start
@@ -60,7 +60,7 @@ class RunService:
         self._master = master = local_master(request.master)
         self.runs: list[PipelineRun] = []
         for pipeline in pipelines:
-            with errors_named(pipeline.name, several):
+            with name_errors(pipeline.name, several):
                 self.runs.append(planned_run(pipeline, request, master, several))
         allow_files(sum(len(run.plan.queries) for run in self.runs))
         limiter = StartLimiter(max(_local_cores(master), *(run.mode.parallelism for run in self.runs)))
@@ -78,7 +78,7 @@ class RunService:
         relay = LogRelay(self.request.log_level, lambda level, text, name: on_message(Message("component", text, level, name)))
         with ExitStack() as stack:
             stack.enter_context(private_files())
-            stack.enter_context(driver_logs_forwarded(relay))
+            stack.enter_context(forward_driver_logs(relay))
             stages = _Stages(
                 service=self, master=self._master, shared=self._shared, on_message=on_message, relay=relay, stack=stack
             )
@@ -118,7 +118,7 @@ class _Stages:
         if self.shared is None:
             fast_start.start_workers(spark, _local_cores(self.master))
         first_byte = 0 if self.shared is None else log.stat().st_size  # what follows was logged for this run
-        self.stack.enter_context(worker_logs_forwarded(log, self.relay, first_byte))
+        self.stack.enter_context(forward_worker_logs(log, self.relay, first_byte))
         names = ", ".join(run.plan.pipeline for run in self._runs)
         self.on_message(Message("running", f"running {names}: {self._mode_text()}", values={"log": str(log)}))
         watch = RunWatch(
@@ -134,7 +134,7 @@ class _Stages:
         """Lock the state folders, start the receivers, and report what the user must know before the start."""
         commits = []
         for run in self._runs:
-            with errors_named(run.plan.pipeline, self.service.several), logs_named(run.plan.pipeline):
+            with name_errors(run.plan.pipeline, self.service.several), name_logs(run.plan.pipeline):
                 commits.append(self.stack.enter_context(run.prepared()))
         self.stack.enter_context(_receiving(self._runs, self.service.several))
         for run in self._runs:
@@ -157,7 +157,7 @@ class _Stages:
             ]
             requests = tables_of(steps) if steps else {}  # the modules that build tables load the compiler of kernels
             report = partial(self._report_table, run.plan.pipeline)
-            with errors_named(run.plan.pipeline, self.service.several):
+            with name_errors(run.plan.pipeline, self.service.several):
                 follows = not self.service.request.once
                 refreshed = run_tables.refreshed_tables(requests, run.state.tables, follows, report, run.totals.tables)
                 self.stack.enter_context(refreshed)
@@ -222,7 +222,7 @@ def _receiving(runs: Sequence[PipelineRun], several: bool) -> Iterator[None]:
                 if isinstance(source, ReceivingSource):
                     run.state.received(name).mkdir(parents=True, exist_ok=True)
                     receiver = source.receiver()
-                    with errors_named(run.plan.pipeline, several), logs_named(run.plan.pipeline):
+                    with name_errors(run.plan.pipeline, several), name_logs(run.plan.pipeline):
                         receiver.start()
                     stack.callback(_stop_receiver, run, name, receiver)
         yield

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from etl.api import EtlError
 from etl.running.dead_letter_share import DeadLetterShare
-from etl.running.messages import Message, OnMessage, errors_named
+from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics import MetricsFile
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.jvm.process import EXIT_SECONDS, jvm_status
-from etl.spark.reports.errors import jvm_gone
+from etl.spark.reports.errors import explain_jvm_exit
 from etl.spark.reports.totals import Totals
 from etl.spark.run import PipelineRun
 
@@ -56,7 +56,7 @@ class RunWatch:
         for run, error in failures[1:]:
             self.on_message(Message("failed", f"error: {error}", "error", run.plan.pipeline))
         for run, error in failures[:1]:
-            with errors_named(run.plan.pipeline, self.several):
+            with name_errors(run.plan.pipeline, self.several):
                 raise error
 
     def _watch(self, threads: Sequence[threading.Thread]) -> None:
@@ -84,4 +84,4 @@ def _jvm_error(session: SparkSession, error: BaseException, log: Path) -> EtlErr
     """The error to report when the cause is a JVM that has ended; None while it runs."""
     is_broken = isinstance(error, OSError) or "py4j" in type(error).__module__
     status = jvm_status(session, EXIT_SECONDS if is_broken else 0.0)
-    return None if status is None else jvm_gone(status, log)
+    return None if status is None else explain_jvm_exit(status, log)

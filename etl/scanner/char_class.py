@@ -66,7 +66,7 @@ class CharClass:
             return f"[^{_ranges(ASCII & ~self.ascii)}{''.join(self.wide)}]"
         single = self.ascii and not self.ascii & (self.ascii - 1) and not self.wide
         if single:
-            return escaped(chr(self.ascii.bit_length() - 1))
+            return escape_character(chr(self.ascii.bit_length() - 1))
         return f"[{_ranges(self.ascii)}{''.join(self.wide)}]"
 
 
@@ -96,7 +96,7 @@ def one_of(characters: str) -> CharClass:
     return found
 
 
-def escaped(char: str) -> str:
+def escape_character(char: str) -> str:
     """One character as a regular expression, valid inside and outside a class."""
     if char.isalnum() or char in " _" or ord(char) > 127:
         return char
@@ -114,7 +114,7 @@ def _ranges(mask: int) -> str:
         end = at
         while mask >> (end + 1) & 1:
             end += 1
-        parts.append(escaped(chr(at)) if at == end else f"{escaped(chr(at))}-{escaped(chr(end))}")
+        parts.append(escape_character(chr(at)) if at == end else f"{escape_character(chr(at))}-{escape_character(chr(end))}")
         at = end + 1
     return "".join(parts)
 

@@ -108,7 +108,7 @@ def _behind_bytes(program: Program, then: int) -> int:
     """
     if _is_sure(program, then) or not _goes_on_inside(program, then):
         return then
-    return program.add(AHEAD, masks.ANY & ~masks.TAILS, (then,))
+    return program.add(AHEAD, masks.ANY & ~masks.CONTINUATIONS, (then,))
 
 
 def _is_sure(program: Program, then: int) -> bool:
@@ -118,7 +118,7 @@ def _is_sure(program: Program, then: int) -> bool:
 
 def _goes_on_inside(program: Program, then: int) -> bool:
     """Whether the instruction can proceed inside a character: read a byte, match, or end an atomic group."""
-    sides = {AHEAD: masks.TAILS, BEHIND: masks.HIGH, BYTE: 0, MATCH: 0}
+    sides = {AHEAD: masks.CONTINUATIONS, BEHIND: masks.NON_ASCII, BYTE: 0, MATCH: 0}
 
     def passes(n: int) -> bool:
         side = sides.get(program.opcodes[n])
@@ -126,7 +126,7 @@ def _goes_on_inside(program: Program, then: int) -> bool:
 
     return any(
         program.opcodes[n] in (MATCH, ATOMIC_END)
-        or (program.opcodes[n] == BYTE and program.operands[n] & masks.TAILS)
+        or (program.opcodes[n] == BYTE and program.operands[n] & masks.CONTINUATIONS)
         or (program.opcodes[n] in (SPLIT, LOOP_BEGIN) and not program.successors[n])  # a loop around this, not yet written
         for n in _reachable(program, then, passes)
     )
@@ -206,7 +206,7 @@ class _Writer:
     def _loop(self, node: Repeat, then: int) -> int:
         if isinstance(node.part, Chars) and has_all_wide(node.part.of):
             loop = self.program.add(SPLIT)  # byte by byte
-            turn = self.program.add(BYTE, node.part.of.ascii | masks.HIGH, (loop,))
+            turn = self.program.add(BYTE, node.part.of.ascii | masks.NON_ASCII, (loop,))
             return self._either(node, loop, turn, _behind_bytes(self.program, then))
         if first_bytes(node.part)[1]:
             loop = self.program.add(LOOP_BEGIN)

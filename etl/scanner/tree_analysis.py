@@ -29,8 +29,8 @@ EDGES: Mapping[str, list[tuple[int, int]]] = {
     "$": [(masks.ANY, _LINE_EDGE)],
     "\\A": [(masks.EDGE, masks.ANY)],
     "\\z": [(masks.ANY, masks.EDGE)],
-    "\\b": [(masks.WORDS, masks.NO_WORDS), (masks.NO_WORDS, masks.WORDS)],
-    "\\B": [(masks.WORDS, masks.WORDS), (masks.NO_WORDS, masks.NO_WORDS)],
+    "\\b": [(masks.WORD_BYTES, masks.NON_WORD), (masks.NON_WORD, masks.WORD_BYTES)],
+    "\\B": [(masks.WORD_BYTES, masks.WORD_BYTES), (masks.NON_WORD, masks.NON_WORD)],
 }
 """The bytes that may precede and follow an assertion: it holds if one of the pairs does."""
 
@@ -38,7 +38,7 @@ EDGES: Mapping[str, list[tuple[int, int]]] = {
 def first_bytes(node: Node) -> tuple[int, bool]:
     """The node's FIRST set, as a mask of bytes, and whether the node can match the empty text."""
     if isinstance(node, Chars):
-        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0), False
+        return node.of.ascii | (masks.NON_ASCII if has_wide(node.of) else 0), False
     if isinstance(node, Sequence):
         return _first_of_sequence(node)
     if isinstance(node, Choice):
@@ -78,7 +78,7 @@ def one_byte(node: Node, *, ahead: bool) -> int | None:
     if isinstance(node, Chars):
         if has_wide(node.of) and not has_all_wide(node.of):
             return None
-        return node.of.ascii | (masks.HIGH if has_wide(node.of) else 0)
+        return node.of.ascii | (masks.NON_ASCII if has_wide(node.of) else 0)
     if isinstance(node, Choice):
         found = [one_byte(part, ahead=ahead) for part in node.parts]
         return None if None in found else _union(mask for mask in found if mask is not None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, ArrowStep, Counting, Outcome, with_columns
+from etl.api import OFFSET, ArrowStep, CountingOperator, Outcome, with_columns
 from etl.columns.texts import materialize
 from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spooling_writer import SpoolingSinkWriter
@@ -27,7 +27,7 @@ class CompiledBranch:
     def __init__(
         self, branch: Branch, run: SegmentRun, unions: dict[str, BranchUnion] | None = None, united: bool = False
     ) -> None:
-        """``united``: the events come from several branches, and perhaps not in the order in which they were read."""
+        """``unite``: the events come from several branches, and perhaps not in the order in which they were read."""
         unions = {} if unions is None else unions
         united = united or branch.gathers is not None
         self._run = run
@@ -94,18 +94,18 @@ class _Step:
     def __post_init__(self) -> None:
         assert isinstance(self.node.step, ArrowStep)
         self.takes_views = self.node.step.takes_views
-        self._multiplies = self.node.step.multiplies()
+        self._may_multiply_events = self.node.step.may_multiply_events()
         self._open = self.node.step.open(self.node.incoming)
         self.counts = self.owner.counts(self._open)
 
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Run the step without changing its counters, for events that it also gets in the regular way."""
-        run = self._open.preview if isinstance(self._open, Counting) else self._open
+        run = self._open.preview if isinstance(self._open, CountingOperator) else self._open
         return run(batch if self.takes_views else materialize(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch = batch if self.takes_views else materialize(batch)
-        outcome, made = self._multiplied(batch) if self._multiplies else (self._open(batch), 0)
+        outcome, made = self._run_multiplying(batch) if self._may_multiply_events else (self._open(batch), 0)
         counts, dead = self.counts, 0
         for rejects in outcome.rejects:
             dead += rejects.events.num_rows
@@ -118,7 +118,7 @@ class _Step:
         counts.filtered += batch.num_rows + made - outcome.events.num_rows - dead
         return outcome.events
 
-    def _multiplied(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
+    def _run_multiplying(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
         """Run a step that may make several events of one; also returns how many it added.
 
         Added events have the offset of their original. Where offsets repeat already, row numbers replace them for the step.

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 from etl.api import OFFSET, Schema
 from etl.plan.model import Watermark
 
-SAMPLE = 64
+TAIL_ROWS = 64
 """Rows at the end of each batch whose event time counts even if a filter drops them."""
 
 
 class UnfilteredPreview(Protocol):
-    """A branch that shows a batch after each of its steps."""
+    """A branch that can be run with its filters undone."""
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the batch before and after each step, with filters undone."""
+        """Yield the batch as it is before each step and after the last, without applying filters."""
 
 
 class EventTime:
@@ -49,11 +49,11 @@ class EventTime:
             self.latest = latest
 
     def observe_tail(self, batch: pa.RecordBatch, branch: UnfilteredPreview) -> None:
-        """Update ``latest`` with the times of a batch's last `SAMPLE` events, with the branch's filters undone."""
+        """Update ``latest`` with the times of a batch's last `TAIL_ROWS` events, with the branch's filters undone."""
         if self.arrival:
             self.latest = self._now
             return
-        tail = batch.slice(max(0, batch.num_rows - SAMPLE))
+        tail = batch.slice(max(0, batch.num_rows - TAIL_ROWS))
         for passed in branch.preview_unfiltered(tail):
             self.observe(passed)
 

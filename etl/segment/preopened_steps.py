@@ -1,10 +1,11 @@
 """Steps that take long to open are opened once on a host, in the process from which workers are forked.
 
-What such a step caches when it is opened (`ArrowStep.remembers`) is then in the shared memory of all workers; the step is also
-run on sample lines, which loads its kernels. The driver writes the steps to a file and the file's path to an environment
-variable; without the file, as on a cluster, each worker opens the steps itself. The zygote may open them before it has become
-Spark's daemon and is connected to the driver's log: log records are buffered until then, each with the pipeline of its step as
-``record.pipeline``.
+What such a step (`ArrowStep.opens_before_fork`) caches when it is opened is then in the shared memory of all workers; the
+step is also run on sample lines, which loads its kernels. The driver writes the steps to a file and the file's path to an
+environment variable; without the file, as on a cluster, each worker opens the steps itself.
+
+The zygote may open them before it becomes Spark's daemon and is connected to the driver's log: log records are buffered until
+then, each with the pipeline of its step as ``record.pipeline``.
 """
 
 from __future__ import annotations
@@ -127,4 +128,4 @@ def _saved_steps(file: Path) -> list[SavedStep]:
 
 def _can_be_preopened(step: object) -> bool:
     """Whether the step caches its opening and has no tables: those are not read yet, and may hold passwords."""
-    return isinstance(step, ArrowStep) and step.remembers and not step.named_tables()
+    return isinstance(step, ArrowStep) and step.opens_before_fork and not step.named_tables()

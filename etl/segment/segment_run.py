@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NO_BATCH, OFFSET, BatchId, Counting, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, BatchId, CountingOperator, Outcome, Rejects, Schema, Task
 from etl.columns.texts import materialize, sum_text_bytes
 from etl.delivery.backoff import NEVER_STOPS, StopFile
 from etl.delivery.dead_letters import dead_letters
@@ -98,7 +98,7 @@ class SegmentRun:
         self._emits = emits
         self._emitted_batches: list[pa.RecordBatch] = []
         self._event_time = EventTime(watermark) if watermark else None
-        self._counting: dict[int, Counting] = {}
+        self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
         except BaseException:
@@ -120,7 +120,7 @@ class SegmentRun:
         except BaseException:
             self._abort()
             raise
-        self.receipt.counted = {index: step.counts() for index, step in self._counting.items()}
+        self.receipt.measures = {index: step.measures() for index, step in self._counting.items()}
         if self._event_time is not None and self._emits is not None and self._event_time.latest is not None:
             self.receipt.event_time = self._event_time.latest
             yield self._event_time.heartbeat(self._emits)
@@ -158,20 +158,20 @@ class SegmentRun:
         """Collect events for Spark, without string views. With a watermark, events without event time are rejected."""
         assert self._emits is not None
         if self._event_time is not None:
-            batch = self._timed(self._event_time.with_arrival_time(batch))
+            batch = self._check_times(self._event_time.with_arrival_time(batch))
             self._event_time.observe(batch)
         self.receipt.emitted += batch.num_rows
         if batch.num_rows:
             self._emitted_batches.append(batch.select([*self._emits.names, OFFSET]))
 
-    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _check_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         assert self._event_time is not None
         times = batch.column(self._event_time.field)
         if not times.null_count:
             return batch
         untimed = times.is_null()
         self.receipt.untimed += untimed.true_count
-        reason = f"{self._event_time.field} is null, and the window behind needs an event time"
+        reason = f"{self._event_time.field} is null, and a later window needs an event time"
         self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
         return batch.filter(pc.invert(untimed))
 
@@ -189,7 +189,7 @@ class SegmentRun:
 
     def counts(self, step: Callable[[pa.RecordBatch], Outcome]) -> Counts:
         """A new counter for a step; counters are in the order in which branches are walked."""
-        if isinstance(step, Counting):
+        if isinstance(step, CountingOperator):
             self._counting[len(self.receipt.steps)] = step
         self.receipt.steps.append(Counts())
         return self.receipt.steps[-1]

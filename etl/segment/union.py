@@ -34,15 +34,15 @@ class BranchUnion:
         collected, self._collected = self._collected, []
         if collected and self._next is not None:
             filled = [batch for batch in collected if batch.num_rows]  # most batches of a log have lines of one branch
-            self._next(united(filled or collected[:1], self._schema))
+            self._next(unite(filled or collected[:1], self._schema))
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """As `CompiledBranch.preview_unfiltered`, for the events of one branch."""
         if self._next is not None:
-            yield from self._next.preview_unfiltered(united([batch], self._schema))
+            yield from self._next.preview_unfiltered(unite([batch], self._schema))
 
 
-def united(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:
+def unite(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:
     """The rows of all batches with the fields of a schema: missing ones null, narrower numbers cast; then hidden columns."""
     hidden = [name for name in batches[0].schema.names if name not in schema.names]
     columns = {field.name: _column(batches, field) for field in schema}

@@ -12,7 +12,7 @@ from etl.expressions import flatten, quote_name
 from etl.plan.model import Apply, Frame, Map, Native, Read, Stateful, Union, Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
-from etl.spark.reports.errors import refused
+from etl.spark.reports.errors import explain_refused_step
 from etl.spark.reports.progress import READ_METRIC
 from etl.spark.splits import splits_source
 from etl.steps.heartbeats import fence
@@ -37,7 +37,7 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
             except EtlError:
                 raise
             except Exception as error:  # any error of Spark's analyser
-                raise refused(node, error) from error
+                raise explain_refused_step(node, error) from error
         case Map(branch=branch, child=child):
             events = build_frame(child, session, query, numbers)
             return run_branch(events, branch, query, next(numbers))

@@ -19,7 +19,7 @@ from etl.spark.lane.arrivals import write_rows_of_partitions
 from etl.spark.lane.lane_batch import LaneBatches, stages_of
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
-from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports, read_observed
 from etl.spark.splits import emitted_schema, splits_source
 from etl.spark.state.folder import StateFolder
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from etl.spark.run import Mode
+    from etl.spark.run import RunMode
 
 
 class BatchNotStarted(Exception):  # noqa: N818
@@ -50,7 +50,7 @@ class Queries:
     commits: SinkCommitters
     plan: Plan
     state: StateFolder
-    mode: Mode
+    mode: RunMode
     run_id: str
     reports: ProgressReports
     """Collects Spark's counts, and holds the run's totals."""
@@ -72,7 +72,7 @@ class Queries:
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
             rows = self._with_receipts(plan, query, frame, segment).collect()
             receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
-            with logs_named(self.plan.pipeline):  # Spark calls this in a thread of its own
+            with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 if lane is None:
                     batches.complete(batch, receipts)
                 else:

@@ -17,13 +17,13 @@ from etl.plan.model import Plan, QueryPlan, spark_nodes
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.commit.spool_drain import SpoolDrain
 from etl.spark.queries import BatchNotStarted, Queries
-from etl.spark.reports.errors import RunError, explained
-from etl.spark.reports.log_relay import logs_named
+from etl.spark.reports.errors import RunError, explain_error
+from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports
 from etl.spark.reports.totals import Totals
 from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
 from etl.spark.state.fingerprint import match_checkpoints
-from etl.spark.state.folder import StateFolder, locked
+from etl.spark.state.folder import StateFolder, lock_state
 from etl.spark.state.json_files import read_json
 from etl.spark.streams import StartLimiter, Streams
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-POLL = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two checks of the queries."""
 
-GATHER_EVERY = 5
-"""Checks between two readings of Spark's reports; Spark keeps the reports of more micro-batches than that."""
+GATHER_INTERVAL = 5
+"""Number of checks between two readings of Spark's progress reports; Spark stores more reports than appear in that time."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mode:
-    """How much a run reads and when it ends; bytes and milliseconds are for one micro-batch."""
+class RunMode:
+    """How much a run reads, and when it ends. Bytes and milliseconds are limits of one micro-batch."""
 
     once: bool = False
     drain: bool = False
@@ -56,14 +56,14 @@ class PipelineRun:
 
     plan: Plan
     state: StateFolder
-    mode: Mode
+    mode: RunMode
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
     """Notes for the user about this run and the checkpoints of earlier ones."""
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
     """Source → the offset that earlier runs have committed; set by `prepared`."""
-    waiting: dict[str, int] = field(default_factory=dict)
+    spooled: dict[str, int] = field(default_factory=dict)
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
     """Limits how many queries start at the same time, over all pipelines of a command."""
@@ -92,7 +92,7 @@ class PipelineRun:
         """Lock the state folder, check that it fits the plan, repair the state of a killed run: all that needs no Spark."""
         self.state.prepare()
         with ExitStack() as stack:
-            stack.enter_context(locked(self.state))
+            stack.enter_context(lock_state(self.state))
             stack.enter_context(self._stoppable())
             self.plan, self.notes = match_checkpoints(self.plan, self.state)
             self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
@@ -130,13 +130,13 @@ class PipelineRun:
 
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        with logs_named(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
+        with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
                 self._record_drain_failures(drains)
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
         self._record_drain_failures(drains)
-        self.waiting = commits.waiting()
+        self.spooled = commits.count_spooled()
         if self._failed:
             raise self._failed[0]
 
@@ -166,18 +166,18 @@ class PipelineRun:
             if not (bounded_queries.is_alive() or streams.are_active):
                 break
             self._record_drain_failures(drains)
-            if (polls := polls + 1) % GATHER_EVERY == 0:
+            if (polls := polls + 1) % GATHER_INTERVAL == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
             queries.commits.tick()
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
         if self._failed:
             self.stop()
         for plan, query in streams:
             self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
-        bounded_queries.join()  # such a query is one micro-batch
+        bounded_queries.join()  # it ends soon: a bounded query has only one micro-batch
 
     def _record_drain_failures(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
@@ -223,7 +223,7 @@ class PipelineRun:
         while query.isActive:
             if not query.status["isTriggerActive"]:
                 query.stop()
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
         self._note_failure(plan, query)
         self._reports.gather(plan, query)
 
@@ -242,9 +242,9 @@ class PipelineRun:
             self._fail(plan, error)
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
-        """Record a failure, unless it is the way in which a waiting query ends when the run stops."""
+        """Record a failure, except the errors with which a query ends its backoff because the run stops."""
         if self._stop.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
         steps = list(spark_nodes(plan.frame))
-        self._failed.append(explained(plan.name, error, staging, self.state.query(plan.name), steps))
+        self._failed.append(explain_error(plan.name, error, staging, self.state.query(plan.name), steps))

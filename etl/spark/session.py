@@ -15,7 +15,7 @@ from etl.spark.jvm.java import home_for_spark, java_home
 from etl.spark.jvm.process import EXIT_SECONDS, java_options, jvm_status, printing_to, spark_jars, starting_jvm
 from etl.spark.jvm.scratch import scratch
 from etl.spark.masters import cores, is_local
-from etl.spark.reports.errors import not_started
+from etl.spark.reports.errors import explain_failed_start
 from etl.spark.startup import fast_start
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         python = fast_start.python_program(is_local(master), compiled)
     os.environ["PYSPARK_PYTHON"] = python
     try:
-        session = _started(name, master, {**fast_start.settings(python), **options}, log)
+        session = _start(name, master, {**fast_start.settings(python), **options}, log)
     except EtlError:
         raise
     except Exception as error:
-        raise not_started(error, log) from error
+        raise explain_failed_start(error, log) from error
     _log_to(log)
     _shorten_analysis_errors()
     return session
@@ -94,7 +94,7 @@ def _check_user_name() -> None:
         ) from None
 
 
-def _started(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
+def _start(name: str, master: str, options: Mapping[str, str], log: Path) -> SparkSession:
     home = java_home()
     os.environ["JAVA_HOME"] = str(home_for_spark(home, log.parent / "java"))
     fast_options = fast_start.prepare_environment()

@@ -95,13 +95,13 @@ class Convert(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         columns = {name: events[quote_name(name)] for name in events.columns}
-        given = {name: self._converted(columns[name], type_).alias(name) for name, type_ in self.types.items()}
+        given = {name: self._convert(columns[name], type_).alias(name) for name, type_ in self.types.items()}
         if self.on_error == "drop":
             for name, type_ in self.types.items():
                 events = events.filter(columns[name].isNull() | columns[name].try_cast(_spark_type(type_)).isNotNull())
         return events.select(*(columns | given).values())
 
-    def _converted(self, column: Column, type_: str) -> Column:
+    def _convert(self, column: Column, type_: str) -> Column:
         return column.cast(_spark_type(type_)) if self.on_error == "dead_letter" else column.try_cast(_spark_type(type_))
 
 

@@ -92,7 +92,7 @@ class Correlate(RuleSources):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """What the step `rules` says of them, unknown fields, correlations that cannot be decided, none at all."""
+        """Find what `rules` finds, unknown fields, correlations that cannot be evaluated, and a set without correlations."""
         found = [finding for finding in self.rule_findings(incoming) if finding.code != "bad-rule"]
         yield from found
         yield from self._check_fields(incoming)
@@ -157,7 +157,7 @@ class Correlate(RuleSources):
                 known = fields.get(str(name), str(name))
                 yield incoming.field(known) if known in incoming.names else pa.field(known, pa.null())
 
-    def gives_by(self, path: Sequence[str | int]) -> bool:
+    def fields_depend_on(self, path: Sequence[str | int]) -> bool:
         """Whether an option gives alerts their fields: those that correlations group by; rules and conditions add none."""
         option, *inside = path
         if option == "correlations":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CorrelateEvents(ArrowStep):
     """Match the rules that correlations name, and keep of each event what they look at."""
 
-    remembers = True
+    opens_before_fork = True
 
     type: Literal["correlate (matching)"] = "correlate (matching)"
     of: Correlate
@@ -46,7 +46,7 @@ class CorrelateEvents(ArrowStep):
         from etl.rules.sigma.taxonomy import TaxonomyError
 
         try:
-            engine, along = _compiled(self.of.cache_key(incoming), self.alert_fields)
+            engine, along = _compile(self.of.cache_key(incoming), self.alert_fields)
         except TaxonomyError as error:
             raise ComponentError(f"correlate: {error}") from error
 
@@ -57,7 +57,7 @@ class CorrelateEvents(ArrowStep):
 
 
 @lru_cache(maxsize=8)
-def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str] | None) -> tuple[Any, Any]:
+def _compile(key: RuleCacheKey[Correlate], alert_fields: frozenset[str] | None) -> tuple[Any, Any]:
     """Rules compiled once in a process, until they are others."""
     from etl.rules.compiled_rules import compile_rules
     from etl.rules.correlation.events import bind_routes

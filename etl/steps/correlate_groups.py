@@ -65,7 +65,7 @@ class CorrelateGroups(SparkStep):
         return self.reaches
 
     def apply(self, events: DataFrame) -> DataFrame:
-        """Spark groups the events and stores the state; `correlated` processes both."""
+        """Spark groups the events and stores the state; `correlate_bucket` processes both."""
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.streaming.state import GroupStateTimeout
 
@@ -80,7 +80,7 @@ class CorrelateGroups(SparkStep):
             F.unix_micros("time").alias("micros", metadata={DELAY: self.late // timedelta(milliseconds=1)}),
         )
         key = RuleCacheKey(self.of, self.of.model_dump_json(by_alias=True), (), self.incoming)
-        run = partial(correlated, key, frozenset(self.to.names))
+        run = partial(correlate_bucket, key, frozenset(self.to.names))
         alerts = rows.groupBy("bucket").applyInPandasWithState(
             run, "alert string", "memory binary", "append", GroupStateTimeout.EventTimeTimeout
         )
@@ -104,13 +104,13 @@ def _apart(alerts: DataFrame) -> DataFrame:
     return alerts.repartition(*(quote_name(name) for name in alerts.columns)) if local else alerts
 
 
-def correlated(
+def correlate_bucket(
     key: RuleCacheKey[Correlate], alert_fields: frozenset[str], _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """The alerts of a bucket's groups, by the correlations as they are published now."""
     from etl.rules.correlation.spark_state import process_bucket
 
-    return process_bucket(_compiled(key, alert_fields, _task()), frames, state)
+    return process_bucket(_compile(key, alert_fields, _task()), frames, state)
 
 
 def _task() -> int:
@@ -121,6 +121,6 @@ def _task() -> int:
 
 
 @lru_cache(maxsize=4)
-def _compiled(key: RuleCacheKey[Correlate], alert_fields: frozenset[str], _: int) -> CompiledCorrelations:
+def _compile(key: RuleCacheKey[Correlate], alert_fields: frozenset[str], _: int) -> CompiledCorrelations:
     """The correlations, read once a task: ``_`` is the task's number."""
     return key.step.correlating(key.incoming, alert_fields)

@@ -19,7 +19,7 @@ def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     from etl.columns.distinct import distinct
 
     length = len(columns[0]) if columns else 0
-    parts = [_located(column) for column in columns if column.null_count < length]
+    parts = [_locate(column) for column in columns if column.null_count < length]
     if not parts:
         return pa.nulls(length, pa.list_(pa.string()))
     address = np.concatenate([texts.address for texts, _ in parts])
@@ -30,7 +30,7 @@ def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     return _lists(copy_texts(found[:count], sizes[:count]), offsets)
 
 
-def _located(column: pa.Array) -> tuple[Texts, Array]:
+def _locate(column: pa.Array) -> tuple[Texts, Array]:
     """The texts of a column, and where those of each row begin and end."""
     if not pa.types.is_list(column.type):
         return Texts.of(column), np.arange(len(column) + 1)

@@ -37,19 +37,19 @@ class Drop(ArrowStep, SparkStep):
             yield Finding("no-fields", "this drops every field, and an event without fields cannot go on", ("fields",))
 
     def fields(self, incoming: Schema) -> Schema:
-        return without(incoming, self._dropped(incoming.names))
+        return without(incoming, self._find_dropped(incoming.names))
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:
-            dropped = self._dropped(batch.schema.names)
+            dropped = self._find_dropped(batch.schema.names)
             return Outcome(batch.drop_columns(dropped) if dropped else batch)
 
         return run
 
     def apply(self, events: DataFrame) -> DataFrame:
-        dropped = set(self._dropped(events.columns))
+        dropped = set(self._find_dropped(events.columns))
         return events.select(*(events[quote_name(name)] for name in events.columns if name not in dropped))
 
-    def _dropped(self, names: list[str]) -> list[str]:
+    def _find_dropped(self, names: list[str]) -> list[str]:
         selection = Selection(name for name in names if name not in HIDDEN)
         return list(dict.fromkeys(name for selector in self.names for name in selection.of(selector)))

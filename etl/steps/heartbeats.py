@@ -1,4 +1,4 @@
-"""Heartbeat rows in Spark: they advance the watermark; no filter may drop them before it, no aggregate count them behind it.
+"""Heartbeat rows in Spark: they advance the watermark; no filter may drop them before it, no aggregate count them after it.
 
 A heartbeat is a row of nulls but for the event time; its hidden ``_offset`` is null, which an event's never is.
 Spark's optimizer pushes every deterministic filter that does not mention the time column below the watermark,
@@ -27,12 +27,12 @@ FENCE = "spark_partition_id() >= 0"
 
 
 def fence(events: DataFrame) -> DataFrame:
-    """The same rows. Spark pushes no filter from behind this call in front of it. It belongs right behind ``withWatermark``."""
+    """Return the same rows. Spark does not push later filters to before this call. Call it directly after ``withWatermark``."""
     return events.where(FENCE)
 
 
 def behind_watermark(predicate: str, time: str) -> str:
-    """The predicate in a form that Spark keeps behind the watermark of ``time``; false for heartbeats either way.
+    """The predicate in a form that Spark keeps after the watermark of ``time``; false for heartbeats either way.
 
     Rows without a time pass: a window drops them anyway.
     """

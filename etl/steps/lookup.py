@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from etl.api import (
     ArrowStep,
-    Counting,
+    CountingOperator,
     FieldName,
     Finding,
     LookupTable,
@@ -160,10 +160,10 @@ class Lookup(ArrowStep):
 
     takes_views = True
 
-    def multiplies(self) -> bool:
+    def may_multiply_events(self) -> bool:
         return self.several == "all"
 
-    def open(self, incoming: Schema) -> Counting:
+    def open(self, incoming: Schema) -> CountingOperator:
         from etl.steps.table_lookup import TableLookup
 
         given = self.fields(incoming)

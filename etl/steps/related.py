@@ -84,12 +84,12 @@ class Related(ArrowStep):
                 yield Finding("wrong-type", f"field {name!r} is no whole number", (option,), "convert it in a step in front")
 
     def fields(self, incoming: Schema) -> Schema:
-        lists = dict.fromkeys(self._collected(incoming), _LIST)
+        lists = dict.fromkeys(self._collect(incoming), _LIST)
         ids = {_ID: pa.string()} if self._has_flow(incoming) else {}
         return with_fields(incoming, {**lists, **{name: pa.string() for name in _addresses(incoming)}, **ids})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        collected, addresses, has_flow = self._collected(incoming), list(_addresses(incoming)), self._has_flow(incoming)
+        collected, addresses, has_flow = self._collect(incoming), list(_addresses(incoming)), self._has_flow(incoming)
 
         def run(batch: pa.RecordBatch) -> Outcome:
             from etl.steps.distinct_values import distinct_values
@@ -101,7 +101,7 @@ class Related(ArrowStep):
 
         return run
 
-    def _collected(self, incoming: Schema) -> Mapping[str, Sequence[str]]:
+    def _collect(self, incoming: Schema) -> Mapping[str, Sequence[str]]:
         """Each list field, and the fields whose values it collects."""
         given = {"related.ip": self.ip, "related.user": self.user, "related.hosts": self.hosts, "related.hash": self.hash}
         texts = [field.name for field in incoming if _is_text(field.type) and not pa.types.is_null(field.type)]

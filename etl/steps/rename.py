@@ -37,7 +37,7 @@ class Rename(ArrowStep, SparkStep):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        renamed = self._renamed(incoming.names)
+        renamed = self._map_names(incoming.names)
         after = list(renamed.values())
         selection, times, clashing = Selection(incoming.names), Counter(after), set(struct_conflicts(after, after))
         for old, new in self.names.items():
@@ -53,21 +53,21 @@ class Rename(ArrowStep, SparkStep):
             yield from (conflict_finding(name, other, path) for name, other in sorted(clashing) if name in moved)
 
     def fields(self, incoming: Schema) -> Schema:
-        types = {new: incoming.field(old).type for old, new in self._renamed(incoming.names).items()}
+        types = {new: incoming.field(old).type for old, new in self._map_names(incoming.names).items()}
         return pa.schema(list(types.items()))
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:
-            names = list(self._renamed(batch.schema.names).values())
+            names = list(self._map_names(batch.schema.names).values())
             return Outcome(pa.RecordBatch.from_arrays(batch.columns, names=names))
 
         return run
 
     def apply(self, events: DataFrame) -> DataFrame:
-        renamed = self._renamed(events.columns)
+        renamed = self._map_names(events.columns)
         return events.select(*(events[quote_name(old)].alias(new) for old, new in renamed.items()))
 
-    def _renamed(self, names: list[str]) -> dict[str, str]:
+    def _map_names(self, names: list[str]) -> dict[str, str]:
         """Every name → its new one; the longest prefix that is named decides."""
         return {name: name if name in HIDDEN else self._new(name) for name in names}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from etl.api import ArrowStep, ComponentError, Counting, FieldName, Finding, Schema, visible
+from etl.api import ArrowStep, ComponentError, CountingOperator, FieldName, Finding, Schema, visible
 from etl.steps.rule_sources import RuleCacheKey, RuleSources, log_changes, log_left_out
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Rules(RuleSources, ArrowStep):
     """
 
     takes_views = True
-    remembers = True
+    opens_before_fork = True
 
     type: Literal["rules"] = "rules"
     output: Literal["matches", "annotate", "alerts"] = Field(
@@ -92,10 +92,10 @@ class Rules(RuleSources, ArrowStep):
         except TaxonomyError as error:
             yield str(error)
 
-    def multiplies(self) -> bool:
+    def may_multiply_events(self) -> bool:
         return self.output == "alerts"
 
-    def open(self, incoming: Schema) -> Counting:
+    def open(self, incoming: Schema) -> CountingOperator:
         """The published rules, compiled; cached in the process while they stay the same."""
         from etl.rules.engine.rule_matcher import RuleMatcher
         from etl.rules.sigma.taxonomy import TaxonomyError

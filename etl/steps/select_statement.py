@@ -38,10 +38,10 @@ _CLAUSES = {
     "distinct": (("DISTINCT",), "DISTINCT", "a window step with group_by gives one event a group"),
     "group": (("GROUP BY",), "GROUP BY", "a window step groups: group_by: […], aggregates: {n: count(*)}"),
     "having": (("HAVING",), "HAVING", "a window step has it: having: n > 5"),
-    "with_": (("WITH",), "WITH", "write several sql steps, one behind the other"),
+    "with_": (("WITH",), "WITH", "write several sql steps, one after the other"),
     "qualify": (("QUALIFY",), "QUALIFY", _STATEFUL),
     "windows": (("WINDOW",), "WINDOW", _STATEFUL),
-    "sample": (("TABLESAMPLE",), "TABLESAMPLE", "rand() < 0.1 in WHERE takes a tenth"),
+    "sample": (("TABLESAMPLE",), "TABLESAMPLE", "rand() < 0.1 in WHERE selects a tenth"),
     "pivots": (("PIVOT", "UNPIVOT"), "PIVOT", "the step unnest makes events of a list"),
     "hint": (("/*+",), "a hint", "leave it out"),
 }
@@ -63,11 +63,11 @@ class SelectStatement:
     """What follows FROM up to WHERE, without the word ``events``: alias and lateral views."""
     where: str | None
 
-    def sql(self, table: str, extra: list[str], also: str | None) -> str:
-        """The same SELECT over another table, with more columns, and with rows that meet ``also`` let through."""
-        columns = ", ".join([self.projections, *extra])
-        where = f"({self.where}\n) or {also}" if self.where and also else self.where
-        alias = self.table if self._renamed else f"as events {self.table}"
+    def sql(self, table: str, hidden_columns: list[str], heartbeat: str | None) -> str:
+        """Return the SELECT over another table, with hidden columns. Rows that meet the condition ``heartbeat`` always pass."""
+        columns = ", ".join([self.projections, *hidden_columns])
+        where = f"({self.where}\n) or {heartbeat}" if self.where and heartbeat else self.where
+        alias = self.table if self._has_alias else f"as events {self.table}"
         return f"select {columns} from {table} {alias}" + (f" where {where}" if where else "")
 
     @property
@@ -76,7 +76,7 @@ class SelectStatement:
         return str(self._source.alias or "events")
 
     @property
-    def _renamed(self) -> bool:
+    def _has_alias(self) -> bool:
         return bool(self._source.alias)
 
     @property
@@ -88,7 +88,7 @@ def read_select(query: str) -> SelectStatement | list[Finding]:
     """Parse and check."""
     from sqlglot import exp
 
-    tree = _parsed(query)
+    tree = _parse(query)
     if isinstance(tree, Finding):
         return [tree]
     if tree.key in _SETS:
@@ -115,7 +115,7 @@ def _from(tree: Any) -> Any:
     return tree.args.get("from_") or tree.args.get("from")
 
 
-def _parsed(query: str) -> Any:
+def _parse(query: str) -> Any:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -177,7 +177,7 @@ def _queries(tree: Any) -> Iterator[Finding]:
     from sqlglot import exp
 
     for query in (n for n in tree.find_all(exp.Query) if n is not tree and not isinstance(n, exp.Table)):
-        hint = "the step lookup adds the fields of a table; for the rest write several sql steps, one behind the other"
+        hint = "the step lookup adds the fields of a table; for the rest write several sql steps, one after the other"
         yield Finding("bad-sql", "a query inside a query is not for a stream's single events", hint=hint, at=start_offset(query))
         return
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class Sql(SparkStep):
     """Run one SELECT of Spark SQL over the stream's events, each event by itself.
 
-    The query is ``SELECT … FROM events [LATERAL VIEW …] [WHERE …]``: it may compute, choose and filter, and make
-    several events of one (``explode``). Dotted fields are members of structs, as everywhere: ``source.ip``; what a
-    column is called in the result is its field, `` AS `source.ip` `` included, and struct columns become dotted fields.
-    Aggregates, joins, ``ORDER BY``, ``LIMIT`` and queries inside the query are refused: a ``window`` aggregates.
-    No other table, file or code can be reached. Stateless; the order of events is kept within a partition.
+    The query is ``SELECT … FROM events [LATERAL VIEW …] [WHERE …]``: it may compute and select columns, filter events, and
+    turn an event into several (``explode``). Dotted fields are members of structs, as everywhere: ``source.ip``; a
+    column's name in the result is its field, also with `` AS `source.ip` ``, and struct columns become dotted fields.
+    Aggregates, joins, ``ORDER BY``, ``LIMIT`` and subqueries are refused; the step ``window`` aggregates.
+    The query cannot read other tables or files, or run other code. Stateless; the order of events is kept within a partition.
 
     An error that a value causes (a cast that fails, a division by zero) stops the query: ``try_cast``, ``try_divide``
     and the like give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
@@ -45,7 +45,7 @@ class Sql(SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """A query that is not one SELECT over events, unknown fields, columns without a name."""
         read = read_select(self.query)
-        found = read if isinstance(read, list) else _column_findings(read, visible(incoming))
+        found = read if isinstance(read, list) else _check_columns(read, visible(incoming))
         yield from (replace(finding, path=("query",)) for finding in found)
 
     def fields(self, incoming: Schema) -> Schema:
@@ -53,25 +53,25 @@ class Sql(SparkStep):
         read = read_select(self.query)
         if isinstance(read, list):
             return visible(incoming)
-        known = _with_views(read, _star_order(visible(incoming)))
-        columns = {name: type_ for node in read.written.expressions for name, type_ in _columns(node, read, known)}
+        known = _add_view_columns(read, _group_struct_members(visible(incoming)))
+        columns = {name: type_ for node in read.written.expressions for name, type_ in _find_columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
 
     def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("query",): self.query}
 
     def apply(self, events: DataFrame) -> DataFrame:
-        """Nest, select, flatten. Hidden columns and heartbeats come along."""
+        """Gather fields into structs, run the SELECT, flatten its structs. Hidden columns and heartbeat rows are passed on."""
         read = read_select(self.query)
         assert isinstance(read, SelectStatement), read
         hidden = [name for name in (OFFSET, ARRIVAL) if name in events.columns]
-        extra = [] if read.tree.is_star else [f"{quote_name(read.name)}.{quote_name(name)}" for name in hidden]
-        also = f"{quote_name(read.name)}.{quote_name(OFFSET)} is null" if OFFSET in hidden else None
+        hidden_columns = [] if read.tree.is_star else [f"{quote_name(read.name)}.{quote_name(name)}" for name in hidden]
+        heartbeat = f"{quote_name(read.name)}.{quote_name(OFFSET)} is null" if OFFSET in hidden else None
         register(events.sparkSession)
         view = f"events_{uuid.uuid4().hex}"
-        _nest(events).createTempView(view)
+        _nest_columns(events).createTempView(view)
         try:
-            return flatten(events.sparkSession.sql(read.sql(view, extra, also)))
+            return flatten(events.sparkSession.sql(read.sql(view, hidden_columns, heartbeat)))
         finally:
             events.sparkSession.catalog.dropTempView(view)
 
@@ -79,16 +79,16 @@ class Sql(SparkStep):
 # ── Fields ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _star_order(incoming: Schema) -> Schema:
-    """The fields in the order of a star: members of a struct are together."""
+def _group_struct_members(incoming: Schema) -> Schema:
+    """Return the fields in the order of ``*``: members of a struct are next to each other."""
     try:
         return flat_schema(nested_schema(incoming))
-    except ValueError:  # which is reported where it comes about
+    except ValueError:  # the step that causes the conflict reports it
         return incoming
 
 
-def _column_findings(read: SelectStatement, incoming: Schema) -> Iterator[Finding]:
-    known = _with_views(read, incoming)
+def _check_columns(read: SelectStatement, incoming: Schema) -> Iterator[Finding]:
+    known = _add_view_columns(read, incoming)
     for node in read.written.expressions:
         if not node.is_star and not node.output_name and not node.args.get("aliases"):
             yield Finding(
@@ -97,23 +97,25 @@ def _column_findings(read: SelectStatement, incoming: Schema) -> Iterator[Findin
     items = [node.unalias() for node in read.written.expressions if not node.is_star]
     views = [lateral.this for lateral in read.written.args.get("laterals") or ()]
     for part in (*views, *items):
-        for argument in _arguments(part) if _generator(part) in GENERATORS else (part,):
-            if not _members(argument, read, known):  # a struct that is selected whole
-                yield from _analysis(argument, read, known).findings
+        for argument in _arguments(part) if _function_name(part) in GENERATORS else (part,):
+            if not _find_struct_fields(argument, read, known):  # a struct that is selected whole
+                yield from _analyse(argument, read, known).findings
     where = read.written.args.get("where")
     if where:
-        yield from _analysis(where.this, read, known).condition_findings_at()
-    yield from _duplicate_columns(read, known)
+        yield from _analyse(where.this, read, known).condition_findings_at()
+    yield from _check_duplicates(read, known)
 
 
-def _duplicate_columns(read: SelectStatement, known: Schema) -> Iterator[Finding]:
-    """Columns that have the name of one in front of them; case makes no difference to Spark."""
+def _check_duplicates(read: SelectStatement, known: Schema) -> Iterator[Finding]:
+    """Find columns with the name of an earlier one; Spark ignores case."""
     seen: set[str] = set()
     for node in read.written.expressions:
-        names = list(dict.fromkeys(name for name, _ in _columns(node, read, known)))
+        names = list(dict.fromkeys(name for name, _ in _find_columns(node, read, known)))
         for name in names:
             if name and name.lower() in seen:
-                hint = f"take it out of the star: * except ({name.split('.')[0]})" if _has_star(read) else "give one another name"
+                hint = (
+                    f"exclude it from the star: * except ({name.split('.')[0]})" if _has_star(read) else "give one another name"
+                )
                 yield Finding("duplicate-column", f"the result has two columns {name!r}", hint=hint, at=start_offset(node))
         seen |= {name.lower() for name in names}
 
@@ -122,7 +124,7 @@ def _has_star(read: SelectStatement) -> bool:
     return any(node.is_star for node in read.written.expressions)
 
 
-def _columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
+def _find_columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Names and types that one item of the SELECT list gives."""
     from sqlglot import exp
 
@@ -133,18 +135,18 @@ def _columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[
         yield from ((f.name, f.type) for f in known if f.name.split(".")[0].lower() not in without)
         return
     inner = node.unalias()
-    members = _members(inner, read, known)
+    members = _find_struct_fields(inner, read, known)
     if members:
-        yield from ((f"{node.output_name}{f.name[len(_path(inner, read)) :]}", f.type) for f in members)
+        yield from ((f"{node.output_name}{f.name[len(_field_path(inner, read)) :]}", f.type) for f in members)
     elif node.args.get("aliases"):
-        yield from zip((a.name for a in node.args["aliases"]), _generated_types(inner, read, known), strict=False)
-    elif _generator(inner) in GENERATORS:
-        yield node.output_name, next(_generated_types(inner, read, known))
+        yield from zip((a.name for a in node.args["aliases"]), _find_generated_types(inner, read, known), strict=False)
+    elif _function_name(inner) in GENERATORS:
+        yield node.output_name, next(_find_generated_types(inner, read, known))
     else:
-        yield node.output_name, _analysis(inner, read, known).type
+        yield node.output_name, _analyse(inner, read, known).type
 
 
-def _path(node: Any, read: SelectStatement) -> str:
+def _field_path(node: Any, read: SelectStatement) -> str:
     """``source.ip`` of a column node, without the table's name in front; empty for anything else."""
     from sqlglot import exp
 
@@ -156,26 +158,26 @@ def _path(node: Any, read: SelectStatement) -> str:
     return ".".join(parts)
 
 
-def _members(node: Any, read: SelectStatement, known: Schema) -> list[pa.Field]:
+def _find_struct_fields(node: Any, read: SelectStatement, known: Schema) -> list[pa.Field]:
     """The fields inside a struct that a column node names."""
-    path = _path(node, read)
+    path = _field_path(node, read)
     return [f for f in known if f.name.startswith(f"{path}.")] if path else []
 
 
-def _with_views(read: SelectStatement, incoming: Schema) -> Schema:
-    """Incoming fields and what lateral views add."""
+def _add_view_columns(read: SelectStatement, incoming: Schema) -> Schema:
+    """Return the incoming fields and the columns that lateral views add."""
     known = incoming
     for lateral in read.written.args.get("laterals") or ():
         alias = lateral.args.get("alias")
         names = [column.name for column in (alias.columns if alias else ())]
-        types = list(_generated_types(lateral.this, read, known))
+        types = list(_find_generated_types(lateral.this, read, known))
         for at, name in enumerate(names):
             known = known.append(pa.field(name, types[at] if at < len(types) else pa.null()))
     return known
 
 
-def _generator(node: Any) -> str:
-    """The name of the function that a node calls, in small letters."""
+def _function_name(node: Any) -> str:
+    """Return the name of the function that a node calls, in lower case; empty if it is no call."""
     from sqlglot import exp
 
     if isinstance(node, exp.Anonymous):
@@ -187,22 +189,22 @@ def _arguments(call: Any) -> list[Any]:
     return [call.this, *call.expressions] if call.key != "anonymous" else list(call.expressions)
 
 
-def _generated_types(generator: Any, read: SelectStatement, known: Schema) -> Iterator[pa.DataType]:
-    """Types of the columns that a generator makes; null where only Spark knows."""
-    name = _generator(generator)
+def _find_generated_types(generator: Any, read: SelectStatement, known: Schema) -> Iterator[pa.DataType]:
+    """Return the types of the columns that a generator function returns; null if only Spark knows a type."""
+    name = _function_name(generator)
     if "posexplode" in name:
         yield pa.int32()
     if "explode" not in name:
-        yield from [pa.null()] * 100  # inline, stack and json_tuple: more than anyone names
+        yield from [pa.null()] * 100  # inline, stack and json_tuple: more columns than a query names
         return
-    type_ = _analysis(_arguments(generator)[0], read, known).type
+    type_ = _analyse(_arguments(generator)[0], read, known).type
     if pa.types.is_map(type_):
         yield from (type_.key_type, type_.item_type)
     else:
         yield type_.value_type if pa.types.is_list(type_) else pa.null()
 
 
-def _analysis(node: Any, read: SelectStatement, known: Schema) -> Analysis:
+def _analyse(node: Any, read: SelectStatement, known: Schema) -> Analysis:
     from sqlglot import exp
 
     def unqualified(column: Any) -> Any:
@@ -220,8 +222,8 @@ def _analysis(node: Any, read: SelectStatement, known: Schema) -> Analysis:
 # ── Flat and nested columns of Spark ──────────────────────────────────────────────────────────────
 
 
-def _nest(events: DataFrame) -> DataFrame:
-    """Dotted columns gathered into structs."""
+def _nest_columns(events: DataFrame) -> DataFrame:
+    """Gather dotted columns into structs."""
     from pyspark.sql import functions as F  # noqa: N812
 
     tree: dict[str, Any] = {}
@@ -231,10 +233,10 @@ def _nest(events: DataFrame) -> DataFrame:
         for parent in parents:
             node = node.setdefault(parent, {})
         node[last] = F.col(quote_name(name))
-    return events.select(*(_struct(node).alias(name) for name, node in tree.items()))
+    return events.select(*(_build_column(node).alias(name) for name, node in tree.items()))
 
 
-def _struct(node: Any) -> Column:
+def _build_column(node: Any) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
-    return F.struct(*(_struct(child).alias(name) for name, child in node.items())) if isinstance(node, dict) else node
+    return F.struct(*(_build_column(child).alias(name) for name, child in node.items())) if isinstance(node, dict) else node

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ComponentError, Counted, Outcome, Rejects, with_columns
+from etl.api import ComponentError, Outcome, Rejects, SplitMeasures, with_columns
 from etl.columns.texts import MAX_OFFSET, filter_batch, materialize_array
 from etl.steps.event_copies import copy_events
 
@@ -35,9 +35,9 @@ class TableLookup:
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         return self._look_up(batch)[0]
 
-    def counts(self) -> Counted:
+    def measures(self) -> SplitMeasures:
         name = self._step.table
-        return Counted({"found": {name: self._found_events}, "missed": {name: self._missed_events}})
+        return SplitMeasures({"found": {name: self._found_events}, "missed": {name: self._missed_events}})
 
     def _look_up(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:
         """The outcome, and how many events the table has no row for."""
@@ -56,7 +56,7 @@ class TableLookup:
         return Outcome(with_columns(batch, columns), rejects), number
 
     def _rows(self, table: MappedTable, keys: Sequence[pa.Array]) -> tuple[Any, Any]:
-        """How many rows count for each event (int64[n]), and all of those, one event's behind the other's."""
+        """How many rows count for each event (int64[n]), and all of those, one event's after the other's."""
         if self._step.several != "first":
             return table.find_all_rows(keys)
         rows = table.first_rows(table.find(keys))

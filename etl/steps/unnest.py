@@ -33,7 +33,7 @@ class Unnest(ArrowStep):
     The element takes the array's place; the other fields are copied to each event. Members of an object become fields of their
     own: ``records`` of type ``array<struct<id: int>>`` gives ``records.id``. A text stays a text, so an array of JSON
     objects that was read as ``array<string>`` gives the JSON of each, for a step ``json`` behind. Events made of one come one
-    behind the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
+    after the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
     No event fails here. A text that is no array is refused by the step that reads it; events that ``empty: drop``
     drops count as filtered, the further events of one event as made. Memory: fields beside the array are copied for every
@@ -82,7 +82,7 @@ class Unnest(ArrowStep):
             given[self.position] = pa.int64()
         return with_fields(without(incoming, [self.field]), given)
 
-    def multiplies(self) -> bool:
+    def may_multiply_events(self) -> bool:
         return True
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:

@@ -1,4 +1,4 @@
-"""Building table files in a separate process, whose memory is freed when it ends.
+"""Builds table files in a separate process, whose memory is freed when it ends.
 
 The process reads a pickled list of requests and a folder from standard input, and writes one pickled result for each.
 """
@@ -36,19 +36,22 @@ def build_tables(wanted: Sequence[TableRequest], root: Path) -> Iterator[BuildRe
     process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
-    with process, process.stdin as there, process.stdout as back:
-        pickle.dump((list(wanted), root), there)
-        there.close()
-        for one in wanted:
+    with process, process.stdin as requests, process.stdout as results:
+        pickle.dump((list(wanted), root), requests)
+        requests.close()
+        for request in wanted:
             try:
-                yield pickle.load(back)
+                yield pickle.load(results)
             except EOFError:
                 yield BuildResult(
-                    one.name, error=f"the process that read it failed with exit code {process.wait()}: is there enough memory?"
+                    request.name,
+                    error=f"the process that read it failed with exit code {process.wait()}: is there enough memory?",
                 )
 
 
-class _RecordBuffer(logging.Handler):
+class _MessageBuffer(logging.Handler):
+    """Collects the messages of log records."""
+
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
@@ -57,24 +60,24 @@ class _RecordBuffer(logging.Handler):
         self.texts.append(record.getMessage())
 
 
-def _build_one(wanted: TableRequest, root: Path) -> BuildResult:
-    kept = _RecordBuffer()
+def _build_table(request: TableRequest, root: Path) -> BuildResult:
+    messages = _MessageBuffer()
     logger = logging.getLogger("sluice")
-    logger.addHandler(kept)
+    logger.addHandler(messages)
     try:
-        version, is_new = refresh(wanted, root)
+        version, is_new = refresh(request, root)
     except (OSError, ComponentError) as error:
-        return BuildResult(wanted.name, error=str(error), is_temporary=isinstance(error, OSError), notices=tuple(kept.texts))
+        return BuildResult(request.name, error=str(error), is_temporary=isinstance(error, OSError), notices=tuple(messages.texts))
     finally:
-        logger.removeHandler(kept)
-    return BuildResult(wanted.name, version, is_new, notices=tuple(kept.texts))
+        logger.removeHandler(messages)
+    return BuildResult(request.name, version, is_new, notices=tuple(messages.texts))
 
 
 def main() -> None:
     """Build the tables requested on standard input."""
     wanted, root = pickle.load(sys.stdin.buffer)
-    for one in wanted:
-        pickle.dump(_build_one(one, root), sys.stdout.buffer)
+    for request in wanted:
+        pickle.dump(_build_table(request, root), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 

@@ -22,7 +22,7 @@ TAG = np.uint64(0xFFFF)
 
 
 @kernel_function
-def mixed(value: Any) -> Any:
+def mix(value: Any) -> Any:
     """Mix the bits of a number: each result bit depends on all bits (Stafford's variant 13 of MurmurHash3's finalizer)."""
     value = (value ^ (value >> np.uint64(30))) * _SECOND
     value = (value ^ (value >> np.uint64(27))) * _THIRD
@@ -40,7 +40,7 @@ def hash_texts(address: Any, length: Any, hashes: Any) -> None:
 def hash_numbers(numbers: Any, hashes: Any) -> None:
     """uint64[n]: of each whole number."""
     for row in range(numbers.shape[0]):
-        hashes[row] = mixed(np.uint64(numbers[row]) + _FIRST)
+        hashes[row] = mix(np.uint64(numbers[row]) + _FIRST)
 
 
 @kernel
@@ -59,7 +59,7 @@ def find_numbers(numbers: Any, valid: Any, firsts: Any, shift: Any, keys: Any, b
     prefetches the keys.
     """
     for row in range(numbers.shape[0]):
-        begins[row] = mixed(np.uint64(numbers[row]) + _FIRST) >> shift
+        begins[row] = mix(np.uint64(numbers[row]) + _FIRST) >> shift
     for row in range(numbers.shape[0]):
         bucket = np.uint64(begins[row])
         rows[row] = np.int64(firsts[bucket + _ONE]) if valid[row] else np.int64(0)
@@ -138,7 +138,7 @@ def find_beginnings(address: Any, length: Any, sizes: Any, index: Any, rows: Any
 
 @kernel
 def find_endings(address: Any, length: Any, longest: Any, index: Any, rows: Any) -> None:
-    """int64[n]: the row of the longest key that each text ends with, where it begins at the text's beginning or at or behind a
+    """int64[n]: the row of the longest key that each text ends with, where it begins at the text's beginning or at or after a
     dot; no key has more than ``longest`` bytes."""
     for row in range(address.shape[0]):
         rows[row] = ABSENT

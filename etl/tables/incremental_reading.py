@@ -59,12 +59,12 @@ def plan_reading(
     mark, now = table.mark(), time.time()
     kept = before.with_suffix(SUFFIX) if before is not None else None
     if kept is None or since is None or not _is_complete(kept) or _is_full_read_due(changes, since, now):
-        return _recorded(lambda: _without_deleted(table.read(columns), changes), file, changes, ReadProgress(mark, now))
+        return _record(lambda: _without_deleted(table.read(columns), changes), file, changes, ReadProgress(mark, now))
     changed = [batch for batch in table.read_since(columns, since.mark) if batch.num_rows]
     if not changed:
         return None
     rows = pa.Table.from_batches(changed)
-    return _recorded(lambda: _merge(kept, rows, changes), file, changes, ReadProgress(mark, since.whole, rows.num_rows))
+    return _record(lambda: _merge(kept, rows, changes), file, changes, ReadProgress(mark, since.whole, rows.num_rows))
 
 
 def _is_full_read_due(changes: Changes, since: ReadProgress, now: float) -> bool:
@@ -112,7 +112,7 @@ def _read_ids(batches: Sequence[pa.RecordBatch], changes: Changes) -> pa.Chunked
     return pa.chunked_array([join_key_columns([batch.column(name) for name in changes.id]) for batch in batches])
 
 
-def _recorded(batches: Callable[[], Iterable[pa.RecordBatch]], file: Path, changes: Changes, since: ReadProgress) -> RowsToBuild:
+def _record(batches: Callable[[], Iterable[pa.RecordBatch]], file: Path, changes: Changes, since: ReadProgress) -> RowsToBuild:
     """The same rows, which are also written to the file next to the table file while they are read."""
 
     def write() -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from etl.tables.hash_kernel import hash_texts
 
 _ALIGNED = 64
 _NAME = b"sluice-table "
-_MAGIC = _NAME + b"5\n"
+_MAGIC = _NAME + b"6\n"
 """The first line; the number is that of the format, which includes what the arrays depend on: the hash of texts
 (`byte_runs.hash_bytes`), and the tables of literals (`literal_tables`) with the hashes of their keys. Runs build a file of
 another format again."""
@@ -35,7 +35,7 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], colum
     for name, data in parts.items():
         kind = str(arrays[name].dtype) if name in arrays else "arrow"
         places[name] = (kind, at, len(data), _checksum(data))
-        at += _padded(len(data))
+        at += _pad(len(data))
     head = _MAGIC + json.dumps({"about": about, "places": places}).encode() + b"\n"
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -48,10 +48,10 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], colum
 
 def _write(path: Path, head: bytes, parts: Iterable[memoryview]) -> None:
     with path.open("wb") as file:
-        file.write(head.ljust(_padded(len(head)), b"\n"))
+        file.write(head.ljust(_pad(len(head)), b"\n"))
         for data in parts:
             file.write(data)
-            file.write(b"\0" * (_padded(len(data)) - len(data)))
+            file.write(b"\0" * (_pad(len(data)) - len(data)))
         file.flush()
         os.fsync(file.fileno())
 
@@ -80,7 +80,7 @@ class SectionFile:
             self._places: dict[str, tuple[str, int, int, int]] = head["places"]
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFileError(f"{path} is damaged{_REMOVE}") from error
-        self._begin = _padded(end + 1)
+        self._begin = _pad(end + 1)
         if self._begin + max((at + size for _, at, size, _ in self._places.values()), default=0) > whole.size:
             raise DamagedFileError(f"{path} is incomplete{_REMOVE}")
         self._whole, self._path = whole, path
@@ -123,5 +123,5 @@ def _checksum(data: memoryview) -> int:
     return int(hashes[0])
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED

@@ -12,7 +12,7 @@ from etl.config.model import OptionPath
 from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
 from etl.testing.trial import LETTERS, Found, Outcome
 from etl.testing.values import is_equal
-from etl.testing.written import flow, scalar
+from etl.testing.yaml_writer import format_flow_mapping, format_scalar
 
 MAX_SHOWN_EVENTS = 5
 """Maximum number of events listed in a message."""
@@ -63,13 +63,15 @@ def with_letter_fields(found: Found, expected: Expected) -> Found:
 def _differences_of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
-        yield Difference(suite.location(expected.path), text, _listed(found.rows, name))
+        yield Difference(suite.location(expected.path), text, _list_rows(found.rows, name))
     if expected.events is not None:
         wanted, came = comparable_rows(expected, found)
         for pair in find_unequal_pairs(wanted, came, found.ordered):
             yield _pair(suite, name, expected, pair, wanted, came)
     for at, event in enumerate(expected.contains):
-        yield from _contained(suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows)
+        yield from _find_contained(
+            suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows
+        )
 
 
 def _pair(
@@ -96,29 +98,29 @@ def _fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[s
     """The fields of two events that differ."""
     for name in dict.fromkeys([*expected, *found]):
         if not is_equal(expected.get(name), found.get(name)):
-            yield from (f"- {name}: {scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
-            yield from (f"+ {name}: {scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
+            yield from (f"- {name}: {format_scalar(expected[name])}" for _ in (1,) if expected.get(name) is not None)
+            yield from (f"+ {name}: {format_scalar(found[name])}" for _ in (1,) if found.get(name) is not None)
 
 
-def _contained(
+def _find_contained(
     suite: Suite, name: str, path: OptionPath, event: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[Difference]:
     if any(likeness(event, row) == len(event) for row in rows):
         return
     likest = max(rows, key=lambda row: likeness(event, row), default=None)
-    lines = [f"- {flow(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
+    lines = [f"- {format_flow_mapping(event)}"] if likest is None else _fields(event, _only(likest, set(event)))
     text = f"{name}: there is no such event" + ("" if likest is None else "; the one most like it")
     yield Difference(suite.location(path), text, tuple(lines))
 
 
-def _listed(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+def _list_rows(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
     more = [f"  … {len(rows) - MAX_SHOWN_EVENTS} more"] if len(rows) > MAX_SHOWN_EVENTS else []
     return (*(f"+ {_shown(row, name)}" for row in rows[:MAX_SHOWN_EVENTS]), *more)
 
 
 def _shown(row: Mapping[str, Any], name: str) -> str:
     about = ("at", "code", "reason", "event")
-    return flow({key: row[key] for key in about if key in row} if name == LETTERS else row)
+    return format_flow_mapping({key: row[key] for key in about if key in row} if name == LETTERS else row)
 
 
 def _events(count: int, name: str) -> str:

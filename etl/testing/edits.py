@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from etl.config.model import OptionPath
-from etl.testing.written import item, items, scalar
+from etl.testing.yaml_writer import format_item, format_items, format_scalar
 
 Node = yaml.Node
 
@@ -27,7 +27,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     changes = [change for edit in edits if root is not None and (change := _change(text, root, edit))]
     changes.sort(key=lambda change: change[0])
-    for start, end, new in reversed(changes):  # of two additions at one place the later comes behind
+    for start, end, new in reversed(changes):  # of two additions at one place the later comes after
         text = text[:start] + new + text[end:]
     return text
 
@@ -40,10 +40,10 @@ def _change(text: str, root: Node, edit: Edit) -> tuple[int, int, str] | None:
     if node is None:
         return _addition(text, parent, str(edit.path[-1]), edit.value)
     if parent.flow_style or (isinstance(node, yaml.ScalarNode) and not isinstance(edit.value, (list, Mapping))):
-        return node.start_mark.index, value_end(node), scalar(edit.value)
+        return node.start_mark.index, value_end(node), format_scalar(edit.value)
     if isinstance(parent, yaml.SequenceNode) and isinstance(edit.value, Mapping):
         column = node.start_mark.column
-        return node.start_mark.index, value_end(node), "\n".join(item(edit.value, column - 2))[column:]
+        return node.start_mark.index, value_end(node), "\n".join(format_item(edit.value, column - 2))[column:]
     key = next(key for key, value in parent.value if value is node)
     colon = text.index(":", key.end_mark.index) + 1
     comment = text[colon : node.start_mark.index].partition("\n")
@@ -55,7 +55,7 @@ def _change(text: str, root: Node, edit: Edit) -> tuple[int, int, str] | None:
 def _addition(text: str, parent: yaml.CollectionNode, key: str, value: Any) -> tuple[int, int, str]:
     end = value_end(parent)
     if parent.flow_style:
-        return end - 1, end - 1, f"{', ' if parent.value else ''}{key}: {scalar(value)}"
+        return end - 1, end - 1, f"{', ' if parent.value else ''}{key}: {format_scalar(value)}"
     column = parent.start_mark.column
     line_end = text.find("\n", end)
     at = len(text) if line_end < 0 else line_end
@@ -68,8 +68,8 @@ def _block(value: Any, column: int) -> str:
         pad = " " * (column + 2)
         return "".join(f"\n{pad}{key}:{_block(inner, column + 2)}" for key, inner in value.items())
     if isinstance(value, list) and value and all(isinstance(event, Mapping) for event in value):
-        return "\n" + "\n".join(items(value, column + 2))
-    return f" {scalar(value)}"
+        return "\n" + "\n".join(format_items(value, column + 2))
+    return f" {format_scalar(value)}"
 
 
 def _find_node(node: Node | None, path: OptionPath) -> Node | None:

@@ -24,10 +24,10 @@ class Pair(NamedTuple):
 
 def find_unequal_pairs(expected: Sequence[Row], found: Sequence[Row], ordered: bool) -> list[Pair]:
     """Pairs of unequal events in the order of the expected ones; unexpected events come last."""
-    return list(_ordered(expected, found)) if ordered else list(_unordered(expected, found))
+    return list(_pair_ordered(expected, found)) if ordered else list(_pair_unordered(expected, found))
 
 
-def _ordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
+def _pair_ordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
     if len(expected) == len(found) or max(len(expected), len(found)) > MAX_COMPARED:
         numbers = zip_longest(range(len(expected)), range(len(found)))
         yield from (Pair(a, b) for a, b in numbers if a is None or b is None or not is_equal(expected[a], found[b]))
@@ -49,7 +49,7 @@ def _kinds(rows: Sequence[Row], kinds: list[Row]) -> list[int]:
     return numbers
 
 
-def _unordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
+def _pair_unordered(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[Pair]:
     left = dict(enumerate(found))
     missing = []
     for number, row in enumerate(expected):

@@ -37,8 +37,8 @@ def session(starting: Callable[[], None]) -> Iterator[OnSpark]:
 
 def run_on(shared: SharedSession, plan: Plan, state: Path, drain: bool) -> None:
     """Run the queries of a plan that need Spark to their end. Raises RunError."""
-    from etl.spark.run import Mode, PipelineRun
+    from etl.spark.run import PipelineRun, RunMode
     from etl.spark.state.folder import StateFolder
 
     queries = tuple(query for query in plan.queries if query.frame is not None)
-    shared.run(PipelineRun(replace(plan, queries=queries), StateFolder(state), Mode(once=True, drain=drain)))
+    shared.run(PipelineRun(replace(plan, queries=queries), StateFolder(state), RunMode(once=True, drain=drain)))

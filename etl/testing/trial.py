@@ -23,7 +23,7 @@ from etl.plan.planner import plan as planned
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.testing.capture import Capture, read_captured
 from etl.testing.given_source import GivenSource, given_source, parse_instant
-from etl.testing.values import rows
+from etl.testing.values import to_rows
 
 OnSpark = Callable[[Plan, Path, bool], None]
 """Runs the queries of a plan on Spark: plan, state folder, whether windows are closed at the end."""
@@ -149,13 +149,13 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         staging_folder=lambda _: "",
     )
     for _ in SegmentRun(query.segment, name, context, plan.dead_letters).process(source.all()):
-        raise AssertionError("a segment without Spark behind it emits nothing")
+        raise AssertionError("a segment without Spark after it emits nothing")
 
 
 def read_captured_events(folder: Path, schema: Schema, ordered: bool) -> Found:
     """Read the events captured in a folder."""
     batches = [batch for batch in read_captured(folder) if batch.num_rows] if folder.is_dir() else []
-    events = [row for batch in batches for row in rows(batch)]
+    events = [row for batch in batches for row in to_rows(batch)]
     if not ordered:
         events.sort(key=_sort_key)
     return Found(events, _types(batches, schema), ordered)

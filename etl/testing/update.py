@@ -30,7 +30,7 @@ def edits(suite: Suite, case: Case, outcome: Outcome) -> Iterator[Edit]:
         letters = _short(with_letter_fields(outcome.letters, case.dead_letters), case.dead_letters)
         yield from _edits(suite, case.dead_letters, letters)
     elif outcome.letters.rows:
-        yield Edit((*case.path, LETTERS), _all(_named(outcome.letters.rows, LETTER_FIELDS)))
+        yield Edit((*case.path, LETTERS), _all(_name_rows(outcome.letters.rows, LETTER_FIELDS)))
 
 
 def _edits(suite: Suite, expected: Expected, found: Found) -> Iterator[Edit]:
@@ -54,14 +54,14 @@ def _short(letters: Found, expected: Expected) -> Found:
     """Dead letters with the fields that the test names, or `LETTER_FIELDS`: times differ in each run."""
     if expected.fields or any(expected.events or ()):
         return letters
-    return replace(letters, rows=_named(letters.rows, LETTER_FIELDS))
+    return replace(letters, rows=_name_rows(letters.rows, LETTER_FIELDS))
 
 
 def _all(rows: Iterable[Mapping[str, Any]]) -> Any:
     return list(rows) or "none"
 
 
-def _named(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[dict[str, Any]]:
+def _name_rows(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names if name in row} for row in rows]
 
 

@@ -1,7 +1,7 @@
 r"""Columns of CEF events → the fields of their headers, and their extensions as pairs.
 
 A kernel cuts extensions into pairs: ``src=10.0.0.1 msg=values may hold blanks act=blocked``. A value ends in front of the next
-key: white space, a name, and ``=``. A name is letters, digits and ``_``, then perhaps parts behind dots (``ad.field``) and a
+key: white space, a name, and ``=``. A name is letters, digits and ``_``, then perhaps parts after dots (``ad.field``) and a
 number in brackets (``ad.field[0]``).
 """
 
@@ -43,7 +43,7 @@ _OPEN, _CLOSE = np.uint8(0x5B), np.uint8(0x5D)
 
 @kernel_function
 def _run_end(at: Any, end: Any, kind: Any) -> Any:
-    """Behind a run of bytes of a kind."""
+    """After a run of bytes of a kind."""
     while at < end and _KINDS[load_byte(at)] & kind != _ZERO:
         at += _ONE
     return at
@@ -183,10 +183,10 @@ def use_labels(pairs: Pairs) -> tuple[Pairs, Array]:
     wrong[row[values[~found]]] = True
     for several in (slots[labels], np.sort(slots[values])):
         wrong[several[1:][several[1:] == several[:-1]] // (len(LABELLED) + 1)] = True
-    return _renamed(pairs, values[found], labels[at[found]]), wrong
+    return _rename_labels(pairs, values[found], labels[at[found]]), wrong
 
 
-def _renamed(pairs: Pairs, values: Array, labels: Array) -> Pairs:
+def _rename_labels(pairs: Pairs, values: Array, labels: Array) -> Pairs:
     """The pairs ``values`` get the values of ``labels`` as keys; the pairs ``labels`` are removed."""
     address, length = pairs.keys.address.copy(), pairs.keys.length.copy()
     address[values], length[values] = pairs.values.address[labels], pairs.values.length[labels]

@@ -40,7 +40,7 @@ class DistinctLookup:
             field.name: pa.array(column or (), field.type).take(encoded.indices)
             for field, column in zip(self._schema, values, strict=True)
         }
-        return _parsed(columns, found, encoded.indices)
+        return _make_parsed(columns, found, encoded.indices)
 
     def _look_up(self, text: str) -> tuple[Any, ...] | str:
         """The values, or the reason why there are none."""
@@ -58,7 +58,7 @@ class DistinctLookup:
         return found
 
 
-def _parsed(columns: dict[str, pa.Array], found: Iterable[tuple[Any, ...] | str], rows: pa.Array) -> Parsed:
+def _make_parsed(columns: dict[str, pa.Array], found: Iterable[tuple[Any, ...] | str], rows: pa.Array) -> Parsed:
     reasons = [one if isinstance(one, str) else None for one in found]
     if not any(reason is not None for reason in reasons):
         return Parsed(columns)

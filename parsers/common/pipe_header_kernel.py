@@ -35,7 +35,7 @@ def _is_blank(byte: Any) -> Any:
 
 @kernel_function
 def _version_start(at: Any, end: Any, magic: Any) -> Any:
-    """Where the version behind the magic word begins; 0 when there is no magic word at ``at``."""
+    """Where the version after the magic word begins; 0 when there is no magic word at ``at``."""
     for place in range(magic.shape[0]):
         if at >= end or load_byte(at) != magic[place]:
             return _NONE
@@ -47,7 +47,7 @@ def _version_start(at: Any, end: Any, magic: Any) -> Any:
 
 @kernel_function
 def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
-    """Where the magic word and the version behind it begin: the first word without a letter or digit in front."""
+    """Where the magic word and the version after it begin: the first word without a letter or digit in front."""
     at, inside = begin, False
     while at < end:
         byte = load_byte(at)
@@ -62,7 +62,7 @@ def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
 
 @kernel_function
 def _trim(at: Any, end: Any) -> Any:
-    """A text without the line end behind it and the quotes around it."""
+    """A text without the line end after it and the quotes around it."""
     while end > at and load_byte(end - _ONE) in (_FEED, _RETURN):
         end -= _ONE
     if end > at + _ONE and load_byte(at) == _QUOTE and load_byte(end - _ONE) == _QUOTE:
@@ -91,7 +91,7 @@ def _field_end(at: Any, end: Any) -> Any:
 def cut_headers(
     address: Any, length: Any, magic: Any, starts: Any, lengths: Any, escaped: Any, body: Any, body_end: Any, outcomes: Any
 ) -> None:
-    """Texts → the text in front of the magic word, the fields behind it, and the address of what follows.
+    """Texts → the text in front of the magic word, the fields after it, and the address of what follows.
 
     ``starts`` (uint64[1 + fields, rows]) and ``lengths`` (int64, -1 for null) take the fields, ``escaped`` (uint8[1 + fields])
     notes which have escapes in any row.

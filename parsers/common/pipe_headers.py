@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.columns.texts import Texts
 from parsers.common.escapes import resolve_escapes
 from parsers.common.pipe_header_kernel import LINE_BREAK, NO_HEADER, NO_TEXT, SHORT, cut_headers
-from parsers.pairs.value_columns import text_column
+from parsers.pairs.value_columns import make_text_column
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +21,7 @@ class Headers(NamedTuple):
     """The header of each row."""
 
     fields: list[pa.Array]
-    """The text in front of the magic word (null: none), then the fields behind it; all null where a row failed."""
+    """The text in front of the magic word (null: none), then the fields after it; all null where a row failed."""
 
     version: Array
     """uint64[rows]: the address of the first field, which begins with a digit where the row has not failed."""
@@ -35,7 +35,7 @@ class Headers(NamedTuple):
 
 
 def read_headers(texts: Texts, magic: bytes, fields: int) -> Headers:
-    """The headers of all texts; ``fields`` stand behind the magic word."""
+    """The headers of all texts; ``fields`` follow the magic word."""
     rows = len(texts.length)
     starts, lengths = np.empty((1 + fields, rows), np.uint64), np.empty((1 + fields, rows), np.int64)
     body, body_end = np.empty((2, rows), np.uint64)
@@ -47,7 +47,7 @@ def read_headers(texts: Texts, magic: bytes, fields: int) -> Headers:
     for start, length, has_escapes in zip(starts, lengths, escaped, strict=True):
         field = texts._replace(address=start, length=length)
         there = np.where(length < 0, -1, every)
-        columns.append(text_column(resolve_escapes(field, every, _MEANINGS) if has_escapes else field, there))
+        columns.append(make_text_column(resolve_escapes(field, every, _MEANINGS) if has_escapes else field, there))
     return Headers(columns, starts[1], body, body_end, outcomes)
 
 
@@ -55,7 +55,7 @@ def header_reasons(magic: str, fields: int) -> dict[int, str]:
     """Outcome of `cut_headers` → the reason of the reject."""
     return {
         int(NO_TEXT): "is null",
-        int(NO_HEADER): f"has no {magic!r} with a version behind it",
-        int(SHORT): f"has fewer than {fields} fields, each ended by '|', behind {magic!r}",
+        int(NO_HEADER): f"has no {magic!r} with a version after it",
+        int(SHORT): f"has fewer than {fields} fields, each ended by '|', after {magic!r}",
         int(LINE_BREAK): "has a line break inside",
     }

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     Bools = np.ndarray[Any, Any]
 
-Read: TypeAlias = "Callable[[pa.Array], tuple[pa.Array, Bools | None]]"
+TextReader: TypeAlias = "Callable[[pa.Array], tuple[pa.Array, Bools | None]]"
 """Texts of any kind → values, and the rows (bool[n]) whose text is wrong; None: no row."""
 
 ISO_8601 = ("iso8601",)
 """The formats of times, unless a parser gives others."""
 
 
-def reader(type_: pa.DataType, timezone: str = "UTC", time_formats: Sequence[str] = ISO_8601) -> Read:
+def make_reader(type_: pa.DataType, timezone: str = "UTC", time_formats: Sequence[str] = ISO_8601) -> TextReader:
     """How texts become values of a type. Raises ValueError for types that no single text fills."""
     if pa.types.is_timestamp(type_):
         return _time(type_, timezone, tuple(time_formats))
@@ -45,19 +45,19 @@ def item_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_list(type_) else type_
 
 
-def item_reader(type_: pa.DataType) -> Read:
-    """`reader` for the values of a field that may be a list. Raises ValueError."""
-    return reader(item_type(type_))
+def item_reader(type_: pa.DataType) -> TextReader:
+    """`make_reader` for the values of a field that may be a list. Raises ValueError."""
+    return make_reader(item_type(type_))
 
 
-def _text(type_: pa.DataType, timezone: str) -> Read:
+def _text(type_: pa.DataType, timezone: str) -> TextReader:
     return lambda texts: (texts, None)
 
 
-def _by_cast(form: str) -> Callable[[pa.DataType, str], Read]:
+def _by_cast(form: str) -> Callable[[pa.DataType, str], TextReader]:
     """Arrow's cast, which knows more forms (``0x1F``) and stops at the first text it cannot read."""
 
-    def make(type_: pa.DataType, timezone: str) -> Read:
+    def make(type_: pa.DataType, timezone: str) -> TextReader:
         def read(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
             plain = _without_empty(texts)
             good = pc.match_substring_regex(plain, form)
@@ -95,11 +95,11 @@ def _halved(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
     return pa.concat_arrays([_halved(texts.slice(0, half), type_), _halved(texts.slice(half), type_)])
 
 
-def _date(type_: pa.DataType, timezone: str) -> Read:
+def _date(type_: pa.DataType, timezone: str) -> TextReader:
     return _time(type_, timezone, ISO_8601)
 
 
-def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> Read:
+def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> TextReader:
     """The formats are compiled at the first texts: lint, which asks for readers, does without numpy."""
     parse = cache(Timestamp(formats=formats, timezone=timezone).compile)
 
@@ -114,7 +114,7 @@ def _time(type_: pa.DataType, timezone: str, formats: tuple[str, ...]) -> Read:
     return read
 
 
-_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Read]], ...] = (
+_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], TextReader]], ...] = (
     (pa.types.is_string, _text),
     (pa.types.is_integer, _by_cast(r"^-?[0-9]+$")),
     (pa.types.is_floating, _by_cast(r"^(?i:-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|-?inf|nan)$")),

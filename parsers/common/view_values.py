@@ -1,7 +1,7 @@
 """Columns of captured texts: which nulls are empty texts, which texts mean null, and other values for some rows.
 
 The scanner gives null both for a capture that took no part in the match and for an empty one. A parser whose captures always
-take part turns the latter into empty texts. These functions read the 16 bytes of each view, never the texts behind them.
+take part turns the latter into empty texts. These functions read the 16 bytes of each view, never the texts that they point to.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from etl.api import (
 from etl.columns.texts import filter_batch, materialize_array
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import equal_to
 from parsers.csv.record_pattern import REST, Dialect, escaped, plain
 from parsers.csv.record_scanner import record_scanner
@@ -42,7 +42,7 @@ class Csv(Parser):
 
     Columns get the names in ``names``, in their order (a column named ``""`` is skipped), or else those in ``header``, with
     ``_`` for what no field name may have. A value may stand in quotes, and
-    then hold delimiters, new lines and doubled quotes. Behind a closing quote only a delimiter may follow; a quote inside
+    then hold delimiters, new lines and doubled quotes. After a closing quote only a delimiter may follow; a quote inside
     an unquoted value is a character like others. An empty value is null, quoted or not.
 
     An event fails when it has more or fewer values than there are names (``rest`` takes more, ``short`` allows
@@ -78,7 +78,7 @@ class Csv(Parser):
     )
     quote: str = Field(default='"', max_length=1, description="The character around quoted values; empty when there is none.")
     escape: Literal["doubled", "backslash"] = Field(
-        default="doubled", description="How a quote is written inside quotes: twice, or behind a backslash."
+        default="doubled", description="How a quote is written inside quotes: twice, or after a backslash."
     )
     trim: bool = Field(default=False, description="Whether blanks and tabs around values are left out.")
     short: bool = Field(default=False, description="Whether there may be fewer values than names; the missing are null.")
@@ -109,7 +109,7 @@ class Csv(Parser):
         if name not in self.columns:
             hint = nearest(name, self.columns) or f"columns are {', '.join(filter(None, self.columns))}"
             yield Finding("unknown-field", f"no column is named {name!r}", ("fields", name), hint)
-        yield from check_type(name, type_, reader)
+        yield from check_type(name, type_, make_reader)
 
     def parsed(self) -> Schema:
         """The columns that have names, and ``rest``."""
@@ -135,7 +135,7 @@ class Csv(Parser):
         records = record_scanner(self._dialect, wanted, rest=self.rest is not None, short=self.short)
         columns = {name: number for number, name in enumerate(self.columns) if name}
         types = {name: parse_type(self.declared.get(name, "string")) for name in columns}
-        readers = {name: reader(type_) for name, type_ in types.items()}
+        readers = {name: make_reader(type_) for name, type_ in types.items()}
         reason, dialect = self._reason(), self._dialect
 
         def parse(text: pa.Array) -> Parsed:
@@ -143,7 +143,7 @@ class Csv(Parser):
             failures = Failures(unmatched, reason)
             found: dict[str, pa.Array] = {}
             for name, number in columns.items():
-                texts = _unescaped(captures, number, dialect)
+                texts = _unescape(captures, number, dialect)
                 found[name], wrong = readers[name](texts)
                 if wrong is not None:
                     failures.add(wrong, wrong_values(name, texts, wrong, format_type(types[name])))
@@ -171,16 +171,16 @@ class Csv(Parser):
         return f"is not a record of {count}{more} values with {self.delimiter!r} between"
 
 
-def _unescaped(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) -> pa.Array:
+def _unescape(captures: Mapping[str, pa.Array], column: int, dialect: Dialect) -> pa.Array:
     """A column's values; views, unless some had to be rewritten."""
     texts, written = captures[plain(column)], captures.get(escaped(column))
     if written is None or written.null_count == len(written):
         return texts
-    real = _replaced(materialize_array(written).cast(pa.string()), dialect)
+    real = _replace_quotes(materialize_array(written).cast(pa.string()), dialect)
     return pc.coalesce(real, materialize_array(texts).cast(pa.string()))
 
 
-def _replaced(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
+def _replace_quotes(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
     if dialect.backslash:
         return pc.replace_substring_regex(texts, r"(?s)\\(.)", r"\1")
     return pc.replace_substring(texts, dialect.quote * 2, dialect.quote)

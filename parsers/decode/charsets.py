@@ -55,7 +55,7 @@ Invalid: TypeAlias = Literal["fail", "replace", "escape"]
 _ERRORS: dict[Invalid, str] = {"fail": "strict", "replace": "replace", "escape": "backslashreplace"}
 
 
-def reader(name: str, invalid: Invalid) -> ToTexts:
+def make_charset_reader(name: str, invalid: Invalid) -> ToTexts:
     """How bytes in a character set become texts.
 
     Where all bytes are ASCII, or all are UTF-8 and should be, nothing is looked at one by one. Otherwise Python decodes

@@ -65,7 +65,7 @@ _TABLES: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 @cache
-def decoder(encoding: str) -> Decode:
+def make_decoder(encoding: str) -> Decode:
     """How texts in an encoding become bytes."""
     from parsers.decode import kernel as decode_kernel
 
@@ -114,7 +114,7 @@ def decompress(data: pa.LargeBinaryArray, compression: str, most: int) -> Decode
 
 
 def _decompress(data: bytes, window: int, most: int) -> tuple[bytes | None, str | None]:
-    """The members of a stream, one behind the other, or why there are none."""
+    """The members of a stream, one after the other, or why there are none."""
     out: list[bytes] = []
     size = 0
     while data or not out:

@@ -89,7 +89,7 @@ def percent(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: A
 
 
 @kernel_function
-def _escaped(at: Any, end: Any, table: Any) -> Any:
+def _decode_escape(at: Any, end: Any, table: Any) -> Any:
     """The byte that the escape at ``at`` (a backslash) stands for, and how long the escape is; 0 when it is none."""
     left = end - at
     if left < np.uint64(2):
@@ -113,7 +113,7 @@ _LETTERS = np.array(
     ],
     np.uint8,
 )
-"""Letters behind a backslash, and their bytes."""
+"""Letters after a backslash, and their bytes."""
 
 
 @kernel
@@ -125,7 +125,7 @@ def escapes(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: A
         while at < end:
             byte, taken = load_byte(at), 0
             if byte == _BACKSLASH:
-                found, taken = _escaped(at, end, table)
+                found, taken = _decode_escape(at, end, table)
                 byte = found if taken > 0 else byte
             store_byte(target, byte)
             target, at = target + _ONE, at + np.uint64(max(taken, 1))
@@ -187,4 +187,4 @@ def byte_array(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong
 
 
 _BEFORE, _FIRST, _NEXT, _INSIDE, _BEHIND, _CLOSED = range(6)
-"""Where a byte array is: before its bracket, before the first number, before a further one, in one, behind one, at its end."""
+"""Where a byte array is: before its bracket, before the first number, before a further one, in one, after one, at its end."""

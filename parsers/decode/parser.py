@@ -16,8 +16,8 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.syntax import parse
 from etl.scanner.tree import Node, captures
-from parsers.decode.charsets import Invalid, codec, reader
-from parsers.decode.encodings import decoder, decompress
+from parsers.decode.charsets import Invalid, codec, make_charset_reader
+from parsers.decode.encodings import decompress, make_decoder
 
 
 class Decode(Parser):
@@ -99,7 +99,7 @@ class Decode(Parser):
         return lambda texts: Parsed({self._target: replace(texts)})
 
     def _whole(self) -> Callable[[pa.StringArray], Parsed]:
-        decode, read = decoder(self.encoding), reader(codec(self.charset), self.invalid)
+        decode, read = make_decoder(self.encoding), make_charset_reader(codec(self.charset), self.invalid)
 
         def parse(texts: pa.Array) -> Parsed:
             data, reasons = decode(texts)
@@ -156,12 +156,12 @@ def _part_decoder(pattern: str, decode: Callable[[pa.StringArray], pa.StringArra
         found = [[] if row is None else [match.span(1) for match in compiled.finditer(row) if match[1]] for row in rows]
         parts = encode_texts(row[start:end] for row, spans in zip(rows, found, strict=True) for start, end in spans if row)
         decoded = decode_texts(pc.coalesce(decode(parts), parts))
-        return encode_texts(_joined(row, spans, decoded) for row, spans in zip(rows, found, strict=True))
+        return encode_texts(_join(row, spans, decoded) for row, spans in zip(rows, found, strict=True))
 
     return replace
 
 
-def _joined(text: str | None, spans: list[tuple[int, int]], decoded: Iterator[str | None]) -> str | None:
+def _join(text: str | None, spans: list[tuple[int, int]], decoded: Iterator[str | None]) -> str | None:
     """The text with the next decoded parts in place of these spans."""
     if text is None:
         return None

@@ -15,7 +15,7 @@ from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import empty_where
 from parsers.dissect.scan_plan import FieldPiece, plan_scan
 from parsers.dissect.syntax import Dissection, Key, dissection
@@ -31,8 +31,8 @@ class Dissect(Parser):
     - ``%{}``, ``%{?name}``: skipped.
     - ``%{+name}``: appended to ``name``, with the delimiter in front of it (or ``append_separator``) between;
       ``%{+name/2}`` says the order.
-    - ``%{name->}``: the delimiter behind it may be repeated, as where columns are padded with blanks.
-    - ``%{name#4}``: as many characters, whatever they are; no text need stand behind it. The text behind it must be there.
+    - ``%{name->}``: the delimiter after it may be repeated, as where columns are padded with blanks.
+    - ``%{name#4}``: as many characters, whatever they are; no text has to follow it. If one does, it must be there.
     - ``%{name|int}``: a value of a Spark SQL type, or Filebeat's ``ip``, which stays a text; blanks around it are cut, an
       empty one is null, one that does not fit fails the event.
     - ``%{*key} %{&key}`` (or ``%{?key}``, or ``%{key}``, which stays a field): the first holds the name of the field that
@@ -84,7 +84,9 @@ class Dissect(Parser):
                 hint = nearest(name, keys) or f"keys are {', '.join(keys)}"
                 yield Finding("unknown-field", f"the pattern has no key {name!r}", ("fields", name), hint)
         for name, type_ in self._types(found).items():
-            yield from check_type(name, format_type(type_), reader, ("fields", name) if name in self.declared else ("pattern",))
+            yield from check_type(
+                name, format_type(type_), make_reader, ("fields", name) if name in self.declared else ("pattern",)
+            )
 
     def parsed(self) -> Schema:
         """The keys in order, then declared names, then ``rest``."""
@@ -102,7 +104,7 @@ class Dissect(Parser):
         plan = plan_scan(found, self.append_separator)
         scanner = Scanner([plan.tree])
         types = self._types(found)
-        readers = {name: reader(type_) for name, type_ in types.items()}
+        readers = {name: make_reader(type_) for name, type_ in types.items()}
         named = [name for name in types if name not in plan.fields]
         trimmed = _trimmer(self.trim)
         reason = f"does not match {self.pattern!r}"
@@ -110,7 +112,7 @@ class Dissect(Parser):
         def parse(text: pa.Array) -> Parsed:
             scan = scanner.scan(text)
             captures = {name: trimmed(empty_where(column, scan.pattern >= 0)) for name, column in scan.captures.items()}
-            columns = {name: _joined(captures, pieces) for name, pieces in plan.fields.items()}
+            columns = {name: _join(captures, pieces) for name, pieces in plan.fields.items()}
             if plan.references:
                 columns |= self._referenced(captures, plan.references, named)
             failures = Failures(scan.unmatched, reason)
@@ -128,7 +130,7 @@ class Dissect(Parser):
     ) -> dict[str, pa.Array]:
         from parsers.dissect.references import reference_columns
 
-        pairs = [(_plain(_joined(captures, pieces)), _plain(captures[value])) for pieces, value in references]
+        pairs = [(_plain(_join(captures, pieces)), _plain(captures[value])) for pieces, value in references]
         return reference_columns(pairs, named, self.rest)
 
     @property
@@ -160,7 +162,7 @@ def _fields(keys: Sequence[Key]) -> dict[str, Key]:
     return found
 
 
-def _joined(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> pa.Array:
+def _join(captures: Mapping[str, pa.Array], pieces: Sequence[FieldPiece]) -> pa.Array:
     """Pieces as one text; a single one stays a view."""
     if len(pieces) == 1:
         return captures[pieces[0].capture]

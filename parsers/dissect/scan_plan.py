@@ -84,23 +84,23 @@ def _joint(key: Key) -> str:
 
 
 def _run(run: list[Key], capture: str | None) -> list[Node]:
-    """The keys of a run and the text behind the last."""
-    inner = [node for key, _ in pairwise(run) for node in _closed([_value(key)], _literal(key.after))]
+    """The keys of a run and the text after the last."""
+    inner = [node for key, _ in pairwise(run) for node in _close([_value(key)], _literal(key.after))]
     last = run[-1]
     if not last.after:
-        return [_captured([*inner, _value(last)], capture)]
+        return [_capture([*inner, _value(last)], capture)]
     behind = _literal(last.after)
     if last.padded:
         behind = [Repeat(sequence(behind), 1, None, "possessive")]
-    return _closed([_captured([*inner, _value(last)], capture)], behind)
+    return _close([_capture([*inner, _value(last)], capture)], behind)
 
 
-def _captured(parts: list[Node], capture: str | None) -> Node:
+def _capture(parts: list[Node], capture: str | None) -> Node:
     return sequence(parts) if capture is None else Capture(sequence(parts), capture)
 
 
 def _value(key: Key) -> Node:
-    """A key's text: so many characters, all that is left, or what stands in front of the text behind the key."""
+    """A key's text: so many characters, all that is left, or what stands in front of the text after the key."""
     if key.length is not None:
         return Repeat(_ANYTHING, key.length, key.length)
     return _upto(key.after) if key.after else Repeat(_ANYTHING, 0, None)
@@ -113,7 +113,7 @@ def _upto(text: str) -> Node:
     return Repeat(_ANYTHING, 0, None, "lazy")
 
 
-def _closed(parts: list[Node], behind: list[Node]) -> list[Node]:
+def _close(parts: list[Node], behind: list[Node]) -> list[Node]:
     """The first occurrence counts, even if the rest does not match then."""
     whole = [*parts, *behind]
     return whole if len(behind) == 1 else [Atomic(sequence(whole))]

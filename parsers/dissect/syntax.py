@@ -26,7 +26,7 @@ _INSIDE = re.compile(
     (?:\#(?P<length>\d{1,3}))?
     (?:\|(?P<type>[\w(), ]+))?
     (?P<padded>->)?
-    (?:\|(?P<late_type>[\w(), ]+))?    # the type may stand behind the arrow, too
+    (?:\|(?P<late_type>[\w(), ]+))?    # the type may also follow the arrow
     """,
     re.VERBOSE,
 )
@@ -43,10 +43,10 @@ class Key:
 
     order: int | None
     length: int | None
-    """Characters of its value; None where the text behind it ends the value."""
+    """Characters of its value; None where the text after it ends the value."""
 
     padded: bool
-    """Whether the text behind it may be repeated."""
+    """Whether the text after it may be repeated."""
 
     type: str | None
     before: str
@@ -89,7 +89,7 @@ def _read(pattern: str) -> Dissection:
 
 
 def _texts(pattern: str, keys: list[re.Match[str]]) -> Iterator[str]:
-    """What stands in front of, between and behind the keys."""
+    """What stands before, between and after the keys."""
     at = 0
     for start, end in [*(key.span() for key in keys), (len(pattern), len(pattern))]:
         text = pattern[at:start]
@@ -109,7 +109,7 @@ def _key(found: re.Match[str], before: str, after: str) -> Key:
     kind = _KINDS[inside["modifier"]]
     name = inside["name"].strip()
     if not name and kind not in ("field", "skip"):
-        raise PatternError(f"{found[0]!r} lacks a name behind {inside['modifier']!r}", at)
+        raise PatternError(f"{found[0]!r} lacks a name after {inside['modifier']!r}", at)
     if inside["order"] and kind != "append":
         raise PatternError(f"{found[0]!r}: an order belongs to '+', as in %{{+name/2}}", at)
     order = int(inside["order"]) if inside["order"] else None

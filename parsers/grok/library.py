@@ -46,7 +46,7 @@ class NamedPattern:
     @property
     def expanded(self) -> str:
         """The definition with those it names in their places."""
-        return _expanded(self.name, load(self.sets[0]))
+        return _expand(self.name, load(self.sets[0]))
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -76,13 +76,13 @@ def _alike(name: str) -> list[tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
     for pattern_set in SETS:
         if name in load(pattern_set):
-            groups.setdefault(_expanded(name, load(pattern_set)), []).append(pattern_set)
+            groups.setdefault(_expand(name, load(pattern_set)), []).append(pattern_set)
     return [tuple(group) for group in groups.values()]
 
 
-def _expanded(name: str, texts: Mapping[str, str]) -> str:
+def _expand(name: str, texts: Mapping[str, str]) -> str:
     def put(found: re.Match[str]) -> str:
-        inner = _expanded(found["name"], texts)
+        inner = _expand(found["name"], texts)
         return f"(?<{found['field']}>{inner})" if found["field"] else f"(?:{inner})"
 
     return _REFERENCE.sub(put, texts[name])

@@ -61,9 +61,9 @@ class ArrowReader:
             yield batch
             return
         for start in range(0, len(texts), PIECE_ROWS):
-            yield from self._isolated(texts.slice(start, PIECE_ROWS), refused[start : start + PIECE_ROWS])
+            yield from self._isolate(texts.slice(start, PIECE_ROWS), refused[start : start + PIECE_ROWS])
 
-    def _isolated(self, texts: pa.StringArray, refused: Bools) -> Iterator[pa.RecordBatch]:
+    def _isolate(self, texts: pa.StringArray, refused: Bools) -> Iterator[pa.RecordBatch]:
         """Cut around the row that the reader names in its error, or in the middle where it names none."""
         todo = [(0, len(texts))]
         misses = 0
@@ -83,7 +83,7 @@ class ArrowReader:
     def read(self, texts: pa.StringArray) -> tuple[pa.RecordBatch | None, int | None]:
         """One object a text → flat batch; or None when a text is refused, and its row, if the reader names it.
 
-        Every text begins with ``{`` and ends with ``}``, none holds NUL. No text can then run into the next (behind
+        Every text begins with ``{`` and ends with ``}``, none holds NUL. No text can then run into the next (after
         a brace that closes a member, a brace that opens is an error), so each gives at least one object: as many
         objects as texts means one each.
         """

@@ -94,7 +94,7 @@ class ColumnReader:
         finished = {leaf.name: _convert_column(columns[leaf.name], leaf.type, leaf.name, reasons) for leaf in self.leaves}
         if self.rest is not None:
             finished[self.rest] = rest_column(texts, self._tree, reasons)
-        return _parsed(finished, reasons, len(texts))
+        return _make_parsed(finished, reasons, len(texts))
 
     # ── Arrow ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,7 +202,7 @@ def _clash(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
-def _parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int) -> Parsed:
+def _make_parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows: int) -> Parsed:
     if not reasons:
         return Parsed(columns)
     import numpy as np

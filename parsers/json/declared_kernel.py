@@ -24,7 +24,7 @@ from parsers.json.lenient_tokens import (
     space_end,
 )
 from parsers.json.strict_tokens import WRONG, name_end, scalar_end, string_end
-from parsers.json.text_kernel import compact, unescaped
+from parsers.json.text_kernel import compact, unescape
 
 NULL, THERE, IN_PYTHON = np.uint8(0), np.uint8(1), np.uint8(2)
 """How a value ended: missing or null, written, or Python has to make the text."""
@@ -80,7 +80,7 @@ def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, seen: An
 
 @inlined
 def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, target: Any, given: Any) -> Any:
-    """A value without members begins at ``at``; behind it (`WRONG`: it is no value), and where the next text may begin."""
+    """A value without members begins at ``at``; after it (`WRONG`: it is no value), and where the next text may begin."""
     views, valid, is_text = given[2], given[3], given[4]
     wanted, written, there = leaf >= 0 and is_text[leaf], target, True
     if byte != QUOTE:
@@ -88,7 +88,7 @@ def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, ta
         if wanted and there and behind != WRONG:
             written = compact(at, behind, target)
     elif wanted:
-        behind, written = unescaped(at + ONE, end, target)
+        behind, written = unescape(at + ONE, end, target)
     else:
         behind = string_end(at + ONE, end)
     if wanted and there and behind != WRONG:
@@ -134,7 +134,7 @@ def _close(row: Any, begin: Any, at: Any, leaf: Any, out: Any, target: Any, give
 
 @kernel_function
 def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, names: Any, stack: Any, given: Any) -> Any:
-    """Read one object; behind its last text, or `WRONG` for what is no object or is odd: a declared name twice or escaped, a
+    """Read one object; after its last text, or `WRONG` for what is no object or is odd: a declared name twice or escaped, a
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they
     belong to declared members. ``behind``: a value has ended, so that a comma or bracket has to follow."""
     first, _, places, leaves, children, _, _, _ = trie

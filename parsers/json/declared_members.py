@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Bools = np.ndarray[Any, Any]
 
 _SLACK = 32
-"""Bytes behind the output that a copy in blocks may overwrite."""
+"""Bytes after the output that a copy in blocks may overwrite."""
 
 
 class MemberSpans(NamedTuple):

@@ -45,7 +45,7 @@ class Json(Parser):
     columnar. Members that are ``map``, ``binary`` or ``decimal``, and arrays with ``float`` or times in them, are
     converted in Python, each distinct value once.
 
-    Where a text has several objects, one behind the other or in an array, the first gives the fields and ``more`` gets
+    Where a text has several objects, one after the other or in an array, the first gives the fields and ``more`` gets
     the texts of the others (null when there are none): the step ``unnest`` makes events of an array's elements, or cut the
     objects into lines at the source.
 

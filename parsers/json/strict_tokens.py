@@ -1,6 +1,6 @@
 """Parts of kernels over JSON that check RFC 8259. Each returns where its token ends, or `WRONG`.
 
-A text ends at ``end``; nothing behind it is read.
+A text ends at ``end``; nothing after it is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ESCAPED = np.array([chr(one) in '"\\/bfnrt' for one in range(256)])
 
 @kernel_function
 def string_end(at: Any, end: Any) -> Any:
-    """Behind the string whose first character is at ``at``."""
+    """After the string whose first character is at ``at``."""
     while end - at >= _WIDE:
         special, beyond = json_specials(at), np.uint64(0)
         while special != 0:
@@ -65,7 +65,7 @@ def _short_string_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def escape_end(at: Any, end: Any) -> Any:
-    """Behind the escape whose letter is at ``at``."""
+    """After the escape whose letter is at ``at``."""
     if at >= end:
         return WRONG
     if _ESCAPED[load_byte(at)]:
@@ -80,7 +80,7 @@ def escape_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def name_end(at: Any, end: Any) -> Any:
-    """Behind the name whose first character is at ``at``, and whether it is written without an escape."""
+    """After the name whose first character is at ``at``, and whether it is written without an escape."""
     if end - at >= _WIDE:
         special = json_specials(at)
         if special != 0:
@@ -98,7 +98,7 @@ def name_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def scalar_end(at: Any, end: Any) -> Any:
-    """Behind a number, a truth value or null."""
+    """After a number, a truth value or null."""
     if load_byte(at) <= _NINE:
         return _number_end(at, end)
     word = np.uint32(0)
@@ -116,7 +116,7 @@ def _is_byte(at: Any, end: Any, byte: Any) -> Any:
 
 @kernel_function
 def _digits_end(at: Any, end: Any) -> Any:
-    """Behind one or more digits."""
+    """After one or more digits."""
     start = at
     while at < end and _ZERO <= load_byte(at) <= _NINE:
         at += ONE

@@ -1,5 +1,6 @@
-"""Values in JSON texts, written as texts: strings without their quotes and escapes (RFC 8259, section 7), arrays and objects
-without white space between their parts."""
+"""Kernel functions that copy values out of JSON texts: strings without quotes and escapes (RFC 8259, section 7), arrays and
+objects without white space between their parts.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +17,24 @@ from parsers.json.strict_tokens import WRONG
 _TWO = np.uint64(2)
 _SMALL_U = np.uint8(ord("u"))
 
-_PLAIN = np.zeros(256, np.uint8)
-"""What an escape of one letter stands for; 0: there is none."""
+_UNESCAPED = np.zeros(256, np.uint8)
+"""Letter of an escape → its character; 0: there is no such escape."""
 for _letter, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
-    _PLAIN[_letter] = _meant
+    _UNESCAPED[_letter] = _meant
 
 
 @kernel_function
 def _escape(at: Any, end: Any, target: Any) -> Any:
-    """Write the character of the escape whose letter is at ``at``; behind both, or 0 when it is not well formed."""
+    """Write the character of the escape whose letter is at ``at``. Returns the ends of the escape and of what was written; the
+    first is `WRONG` if the escape is invalid.
+    """
     if at >= end:
         return WRONG, target
     byte = load_byte(at)
     at += ONE
     if byte != _SMALL_U:
-        store_byte(target, _PLAIN[byte])
-        return at if _PLAIN[byte] != 0 else WRONG, target + ONE
+        store_byte(target, _UNESCAPED[byte])
+        return at if _UNESCAPED[byte] != 0 else WRONG, target + ONE
     code, behind = read_escape(at - _TWO, end)
     if code < 0:
         return WRONG, target
@@ -39,10 +42,11 @@ def _escape(at: Any, end: Any, target: Any) -> Any:
 
 
 @kernel_function
-def unescaped(at: Any, end: Any, target: Any) -> Any:
-    """Write the characters of the string whose first is at ``at``; behind its quote (`WRONG`: it is none) and behind them.
+def unescape(at: Any, end: Any, target: Any) -> Any:
+    """Write the characters of the string whose first character is at ``at``.
 
-    Nothing at ``end`` is read, and 16 bytes more than there are may be written.
+    Returns the ends of the string (after its quote) and of what was written; the first is `WRONG` if the string is invalid.
+    Reads only bytes before ``end``; may overwrite 16 bytes after what it wrote.
     """
     while at < end:
         if end - at >= BLOCK:
@@ -69,7 +73,7 @@ def unescaped(at: Any, end: Any, target: Any) -> Any:
 
 @kernel_function
 def compact(at: Any, end: Any, target: Any) -> Any:
-    """Copy a value without the white space between its parts; behind the copy, or `WRONG` when it has an escape."""
+    """Copy a value without the white space between its parts. Returns the end of the copy, `WRONG` if it has an escape."""
     inside = False
     while at < end:
         byte = load_byte(at)

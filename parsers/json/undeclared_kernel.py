@@ -31,7 +31,7 @@ _UNDECLARED = np.int64(-2)
 
 @kernel_function
 def _copy(target: Any, source: Any, end: Any) -> Any:
-    """Copy up to ``end``; where the copy ends. 16 bytes behind it may be written."""
+    """Copy up to ``end``; where the copy ends. 16 bytes after it may be written."""
     while end - source >= BLOCK:
         copy_block(target, source)
         source, target = source + BLOCK, target + BLOCK

@@ -105,10 +105,10 @@ def _read_object(text: str, at: int, declared: Tree) -> tuple[str | None, int]:
             if node is not None and not node:
                 kept.append(text[start:end])
         at = _skip(text, end)
-    return _joined(kept), at + 1
+    return _join(kept), at + 1
 
 
-def _joined(members: list[str]) -> str | None:
+def _join(members: list[str]) -> str | None:
     return "{" + ",".join(members) + "}" if members else None
 
 

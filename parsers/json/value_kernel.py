@@ -48,7 +48,7 @@ def classify(address: Any, starts: Any, ends: Any, kinds: Any) -> None:
 
 @kernel
 def first_ends(address: Any, length: Any, ends: Any) -> None:
-    """Where the first value of each text ends, white space behind it included: bytes from the text's beginning."""
+    """Where the first value of each text ends, white space after it included: bytes from the text's beginning."""
     for row in range(address.shape[0]):
         end = address[row] + np.uint64(max(length[row], np.int64(0)))
         ends[row] = np.int64(space_end(value_end(address[row], end), end) - address[row])

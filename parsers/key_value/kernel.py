@@ -1,6 +1,6 @@
 """The kernel that cuts texts into pairs: ``key=value key="quoted value" alone``.
 
-It moves forward only. Bytes that it reads without result (behind a quote that nothing closes) count against a budget, so that
+It moves forward only. Bytes that it reads without result (after a quote that nothing closes) count against a budget, so that
 the time is in proportion to the length of the text.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from etl.columns.intrinsics import load_byte, load_word
 from etl.columns.kernels import kernel, kernel_function
 from parsers.pairs.pair_buffer import KEY_ESCAPES, VALUE_ESCAPES, put_pair
-from parsers.pairs.separators import MAX_BYTES, STEP_ENDS, STEP_NONE
+from parsers.pairs.separators import MAX_SEPARATOR_BYTES, STEP_ENDS, STEP_NONE
 
 PAIR, VALUE, BLANK, QUOTE, BRACKET, ESCAPE = (np.uint8(1 << bit) for bit in range(6))
 """Kinds of a byte: the beginning of a separator of pairs or of key and value, a blank, the beginning of a quoted or
@@ -31,7 +31,7 @@ _NONE = np.uint64(0)
 _ROW, _WORD = np.uint64(256), np.uint64(4)
 _NO_STEP, _ENDS, _NO_END = np.uint32(STEP_NONE), np.uint32(STEP_ENDS), np.uint32(0)
 _BACKSLASH, _SPACE = np.uint8(0x5C), np.uint8(0x20)
-_MOST = np.uint64(MAX_BYTES)
+_MOST = np.uint64(MAX_SEPARATOR_BYTES)
 _BUDGET, _SPARE = 8, 4096
 """Bytes that may be read without result: for each byte of the text, and in addition."""
 
@@ -53,7 +53,7 @@ class PairSyntax(NamedTuple):
     """Blanks may stand around the separator of key and value."""
 
     escapes: bool
-    """A backslash in quotes keeps the character behind it."""
+    """A backslash in quotes keeps the character after it."""
 
     keeps_empty: bool
     alone: Any

@@ -32,7 +32,7 @@ from parsers.key_value.transforms import valid_texts
 from parsers.pairs.pair_buffer import PairBuffer
 from parsers.pairs.pair_columns import Pairs
 from parsers.pairs.separators import STEP_NONE
-from parsers.pairs.value_columns import text_column
+from parsers.pairs.value_columns import make_text_column
 
 if TYPE_CHECKING:
     from parsers.key_value.parser import KeyValue
@@ -118,11 +118,11 @@ def _read_values(pairs: Pairs, cut: Callable[[Texts], Pairs]) -> Pairs:
         inner = cut(pairs.values)
         if not len(inner.keys.length):
             break
-        pairs = _merged(pairs, inner)
+        pairs = _merge(pairs, inner)
     return pairs
 
 
-def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
+def _merge(pairs: Pairs, inner: Pairs) -> Pairs:
     many = np.diff(inner.bounds)
     parents = np.repeat(np.arange(len(many)), many)
     starts = np.concatenate([[0], np.cumsum(np.maximum(many, 1))])
@@ -132,20 +132,20 @@ def _merged(pairs: Pairs, inner: Pairs) -> Pairs:
     order[starts[parents] + np.arange(len(parents)) - inner.bounds[parents]] = len(many) + np.arange(len(parents))
     return Pairs(
         starts[pairs.bounds],
-        _chosen(pairs.keys, _joined(pairs.keys, parents, inner.keys), order),
-        _chosen(pairs.values, inner.values, order),
+        _choose(pairs.keys, _join(pairs.keys, parents, inner.keys), order),
+        _choose(pairs.values, inner.values, order),
     )
 
 
-def _joined(keys: Texts, parents: Array, inner: Texts) -> Texts:
+def _join(keys: Texts, parents: Array, inner: Texts) -> Texts:
     """``parent.key`` for each inner key."""
-    front, behind = text_column(keys, parents), text_column(inner, np.arange(len(inner.length)))
+    front, behind = make_text_column(keys, parents), make_text_column(inner, np.arange(len(inner.length)))
     return Texts.of(
         pc.binary_join_element_wise(valid_texts(materialize_array(front)), valid_texts(materialize_array(behind)), ".")
     )
 
 
-def _chosen(texts: Texts, others: Texts, order: Array) -> Texts:
+def _choose(texts: Texts, others: Texts, order: Array) -> Texts:
     """The texts of both, in this order of numbers; they may lie in any buffer."""
     address = np.concatenate([texts.address, others.address])[order]
     length = np.concatenate([texts.length, others.length])[order]

@@ -93,7 +93,7 @@ class KeyValue(PairsParser):
     escapes: Literal["none", "quotes", "json", "blanks"] = Field(
         default="quotes",
         description="What a backslash means: nothing, a quote or backslash in quotes, all escapes of JSON in quotes, or that "
-        "a blank behind it belongs to its key or value.",
+        "a blank after it belongs to its key or value.",
     )
     alone: Literal["flag", "ignore", "reject"] = Field(
         default="flag", description="What a key without a value is: true, skipped, or an event that fails."

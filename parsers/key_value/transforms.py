@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columns.texts import Texts, materialize_array
-from parsers.pairs.pair_columns import Name, Pairs
-from parsers.pairs.value_columns import text_column
+from parsers.pairs.pair_columns import NameKey, Pairs
+from parsers.pairs.value_columns import make_text_column
 
 Case = Literal["lower", "upper", "capitalize"]
 Change: TypeAlias = "Callable[[pa.StringArray], pa.StringArray]"
@@ -26,7 +26,7 @@ _VALUE_CASES: dict[Case, Change] = {"lower": pc.utf8_lower, "upper": pc.utf8_upp
 
 def compile_names(
     trimmed: str, removed: str, case: Case | None, include: Sequence[str], exclude: Sequence[str], prefix: str
-) -> Name:
+) -> NameKey:
     """Keys → names. ``include`` and ``exclude`` apply to the changed key, without its prefix."""
     gone = dict.fromkeys(map(ord, removed))
     kept, left_out = frozenset(include), frozenset(exclude)
@@ -66,7 +66,7 @@ def _flat(values: Texts) -> pa.StringArray:
     import numpy as np
 
     numbers = np.where(values.length < 0, -1, np.arange(len(values.length)))
-    return valid_texts(materialize_array(text_column(values, numbers)).cast(pa.string()))
+    return valid_texts(materialize_array(make_text_column(values, numbers)).cast(pa.string()))
 
 
 def valid_texts(texts: pa.StringArray) -> pa.StringArray:

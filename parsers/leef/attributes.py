@@ -28,7 +28,7 @@ _PIPE, _EQUALS, _BACKSLASH, _DIGIT = np.uint8(0x7C), np.uint8(0x3D), np.uint8(0x
 _SPACE, _FEED, _RETURN = np.uint8(0x20), np.uint8(0x0A), np.uint8(0x0D)
 _SECOND, _X, _T = np.uint8(ord("2")), np.uint8(ord("x")), np.uint8(ord("t"))
 _MOST = np.uint64(7)
-"""Bytes of the longest delimiter field, ``0xFFFF``, and the pipe behind it."""
+"""Bytes of the longest delimiter field, ``0xFFFF``, and the pipe after it."""
 
 _LOW = np.uint32(0xFF)
 

@@ -22,7 +22,7 @@ class Leef(HeaderPairsParser):
     ``event.code``; what stands in front of ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Undeclared
     attributes go to ``rest`` as one JSON object.
 
-    Attributes are separated by a tab; an event of version 2.0 may name another character behind its id, as it is or by its
+    Attributes are separated by a tab; an event of version 2.0 may name another character after its id, as it is or by its
     number (``^``, ``x5E``, ``0x5E``), and leaves that field empty or out for a tab. A value goes from the first ``=`` to the
     delimiter. Text between two delimiters without ``=`` is a key that is true.
 

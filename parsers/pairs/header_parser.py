@@ -1,4 +1,4 @@
-"""What CEF and LEEF share: a header between bars, pairs behind it, and how both write times."""
+"""What CEF and LEEF share: a header between bars, pairs after it, and how both write times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from etl.api import Parsed, Schema
 from parsers.common.failures import Failures
-from parsers.common.text_types import Read, reader
+from parsers.common.text_types import TextReader, make_reader
 from parsers.pairs.pair_columns import Pairs
 from parsers.pairs.parser import PairsParser
 
@@ -41,9 +41,9 @@ class HeaderPairsParser(PairsParser):
         """The fields of the header, all of them text."""
         return pa.schema([(name, pa.string()) for name in self.header_names()])
 
-    def read(self, type_: pa.DataType) -> Read:
+    def read(self, type_: pa.DataType) -> TextReader:
         """As in every parser of pairs, with the times of such events."""
-        return reader(type_, time_formats=TIMES)
+        return make_reader(type_, time_formats=TIMES)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """A function of a column: headers and pairs of all its events."""

@@ -67,11 +67,11 @@ def _put_value(out: Any, source: Any, length: Any) -> Any:
 
 
 @kernel_function
-def _put_list(out: Any, pair: Any, links: Any, address: Any, length: Any) -> Any:
+def _put_list(out: Any, pair: Any, next_pairs: Any, address: Any, length: Any) -> Any:
     mark = _OPEN_LIST
     while pair >= 0:
         out = _put_value(_put_byte(out, mark), address[pair], length[pair])
-        mark, pair = _COMMA, links[pair]
+        mark, pair = _COMMA, next_pairs[pair]
     return _put_byte(out, _CLOSE_LIST)
 
 
@@ -88,7 +88,7 @@ def _put_name(out: Any, source: Any, left: Any) -> Any:
 def write_objects(
     bounds: Any,
     slots: Any,
-    links: Any,
+    next_pairs: Any,
     address: Any,
     length: Any,
     declared: Any,
@@ -109,8 +109,8 @@ def write_objects(
                 continue
             out = _put_name(_put_byte(out, mark), literals + np.uint64(ends[slot]), ends[slot + 1] - ends[slot])
             mark = _COMMA
-            single = links[pair] < 0
-            out = _put_value(out, address[pair], length[pair]) if single else _put_list(out, pair, links, address, length)
+            single = next_pairs[pair] < 0
+            out = _put_value(out, address[pair], length[pair]) if single else _put_list(out, pair, next_pairs, address, length)
         if mark == _COMMA:
             out = _put_byte(out, _CLOSE)
         valid[row] = mark == _COMMA

@@ -11,7 +11,7 @@ from pydantic import Field
 from etl.api import FieldName, Finding, Parser, Schema, TypeName, parse_type, with_fields
 from parsers.common.failures import Failures
 from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.text_types import Read, item_type, reader
+from parsers.common.text_types import TextReader, item_type, make_reader
 from parsers.pairs.pair_columns import PairColumns, Pairs, Repeats
 
 
@@ -43,9 +43,9 @@ class PairsParser(Parser):
         """Fields beside the declared ones, all of them text."""
         return pa.schema([])
 
-    def read(self, type_: pa.DataType) -> Read:
+    def read(self, type_: pa.DataType) -> TextReader:
         """How texts become values of a type. Raises ValueError."""
-        return reader(type_)
+        return make_reader(type_)
 
     def parsed(self) -> Schema:
         """Headers, declared fields and the rest."""

@@ -13,7 +13,7 @@ from parsers.common.failures import Failures, wrong_values
 if TYPE_CHECKING:
     import numpy as np
 
-    from parsers.common.text_types import Read
+    from parsers.common.text_types import TextReader
     from parsers.pairs.pair_columns import AssignedPairs, Pairs
 
     Array = np.ndarray[Any, Any]
@@ -22,53 +22,59 @@ ESCAPED_BYTES = 6
 """Maximum number of bytes of JSON that one byte of text becomes: ``\\u001f``."""
 
 SLACK = 64
-"""Bytes behind the output that a copy in blocks may overwrite."""
+"""Bytes after the output that a copy in blocks may overwrite."""
 
 
-def text_column(texts: Texts, picks: Array) -> pa.Array:
-    """The texts with these numbers as string_view, null where a number is -1; copied where no one buffer has them."""
+def make_text_column(texts: Texts, indexes: Array) -> pa.Array:
+    """Return the texts at these indexes as string_view, null for -1. They are copied unless one buffer contains them all."""
     import numpy as np
 
     from parsers.pairs.kernel import pick_views
 
-    views, valid = np.empty((len(picks), 4), np.uint32), np.empty(len(picks), np.uint8)
+    views, valid = np.empty((len(indexes), 4), np.uint32), np.empty(len(indexes), np.uint8)
     size = 0 if texts.buffer is None else min(texts.buffer.size, MAX_OFFSET)
     at = np.uint64(views.ctypes.data)
-    nulls, outside = pick_views(picks, texts.address, texts.length, np.uint64(texts.base), np.uint64(size), at, valid)
+    nulls, outside = pick_views(indexes, texts.address, texts.length, np.uint64(texts.base), np.uint64(size), at, valid)
     if outside:
-        return _copied(texts, picks)
+        return _copy_text_column(texts, indexes)
     return make_view_array(views, valid if nulls else None, texts.buffer)
 
 
-def _copied(texts: Texts, picks: Array) -> pa.Array:
+def _copy_text_column(texts: Texts, indexes: Array) -> pa.Array:
     import numpy as np
 
     from parsers.pairs.kernel import pick_texts
 
-    address, length = np.empty(len(picks), np.uint64), np.empty(len(picks), np.int64)
-    pick_texts(picks, texts.address, texts.length, address, length)
+    address, length = np.empty(len(indexes), np.uint64), np.empty(len(indexes), np.int64)
+    pick_texts(indexes, texts.address, texts.length, address, length)
     starts = np.where(length < 0, -1, 0).astype(np.int32)
     return make_span_views(starts, length.astype(np.int32), Texts(address, length, None, 0, texts.owner))
 
 
-def list_column(
-    field: str, pairs: Pairs, assigned: AssignedPairs, picks: Array, type_: pa.DataType, read: Read, failures: Failures
+def make_list_column(
+    field: str,
+    pairs: Pairs,
+    assigned: AssignedPairs,
+    field_pairs: Array,
+    type_: pa.DataType,
+    read: TextReader,
+    failures: Failures,
 ) -> pa.Array:
-    """All values of a name in each row, null where there is none."""
+    """Return the list of all values of a key in each row, null for none."""
     import numpy as np
 
     from parsers.pairs.kernel import list_members
 
-    offsets, members = np.empty(len(picks) + 1, np.int32), np.empty(len(assigned.links), np.int64)
-    count = int(list_members(picks, assigned.links, offsets, members))
-    texts = text_column(pairs.values, members[:count])
+    offsets, members = np.empty(len(field_pairs) + 1, np.int32), np.empty(len(assigned.next_pairs), np.int64)
+    count = int(list_members(field_pairs, assigned.next_pairs, offsets, members))
+    texts = make_text_column(pairs.values, members[:count])
     values, wrong = read(texts)
     if wrong is not None and wrong.any():
         _add_failures(field, texts, wrong, offsets, type_, failures)
     if values.type != type_.value_type:
         values = values.cast(type_.value_type)
-    bits = pa.py_buffer(np.packbits(picks >= 0, bitorder="little")) if (picks < 0).any() else None
-    return pa.Array.from_buffers(type_, len(picks), [bits, pa.py_buffer(offsets)], children=[values])
+    bits = pa.py_buffer(np.packbits(field_pairs >= 0, bitorder="little")) if (field_pairs < 0).any() else None
+    return pa.Array.from_buffers(type_, len(field_pairs), [bits, pa.py_buffer(offsets)], children=[values])
 
 
 def _add_failures(field: str, texts: pa.Array, wrong: Array, offsets: Array, type_: pa.DataType, failures: Failures) -> None:
@@ -85,7 +91,7 @@ def _add_failures(field: str, texts: pa.Array, wrong: Array, offsets: Array, typ
     failures.add(failed, pa.concat_arrays([reasons, pa.nulls(1, reasons.type)]).take(pa.array(spread)))
 
 
-def rest_column(pairs: Pairs, assigned: AssignedPairs, literals: list[bytes], declared: int) -> pa.Array:
+def make_rest_column(pairs: Pairs, assigned: AssignedPairs, literals: list[bytes], declared: int) -> pa.Array:
     """A JSON object for the pairs of slots from ``declared`` on; ``literals`` are their names, ``"name":``."""
     import numpy as np
 

@@ -58,7 +58,7 @@ _BOM = "\ufeff?"
 
 
 def _content(tag: Tag) -> str:
-    """A tag and the message behind it, or the message alone."""
+    """A tag and the message after it, or the message alone."""
     marked = rf"(?<app>{_TAG})(?:{_PROCESS}:? ?|: ?)(?<message>.*)"
     spaced = rf"|(?<app>{_NAME}(?: {_NAME}){{1,3}})\[(?<proc>\d+)\]: (?<message>.*)"
     word = rf"|(?<app>[^\s:\[]+)(?:{_PROCESS})?:?(?: (?<message>.*)|\z)"
@@ -113,7 +113,7 @@ def _from_time(tag: Tag, hosts: bool) -> str:
 
 
 def _dated(tag: Tag, hosts: bool) -> str:
-    """A time behind an optional priority."""
+    """A time after an optional priority."""
     return rf"(?:{_FRAME}{_PRIORITY})? *{_from_time(tag, hosts)}"
 
 

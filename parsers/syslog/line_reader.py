@@ -15,11 +15,11 @@ from etl.columns.texts import Texts, materialize_array, take_rows
 from etl.scanner.engines import find_invalid_utf8
 from etl.scanner.scanner import Scanner
 from parsers.common.failures import Failures, wrong_values
-from parsers.common.text_types import reader
+from parsers.common.text_types import make_reader
 from parsers.common.view_values import replace_rows
 from parsers.grok.compiler import compile_pattern
 from parsers.syslog.line_patterns import CAPTURES, forms
-from parsers.syslog.priorities import priority_columns
+from parsers.syslog.priorities import make_priority_columns
 from parsers.syslog.structured_data import StructuredData, read_structured_data
 from parsers.syslog.times import time_reader
 
@@ -63,7 +63,7 @@ class LineReader:
         self._options = options
         self._scan = _compile_scan(options)
         self._read_times = time_reader(options.timezone, now, options.year)
-        self._declared = {f.name: reader(f.type, options.timezone) for f in options.params()}
+        self._declared = {f.name: make_reader(f.type, options.timezone) for f in options.params()}
         self._wanted = options.parsed().names
 
     def parse(self, texts: pa.Array) -> Parsed:
@@ -71,7 +71,7 @@ class LineReader:
         pattern, captured = self._scan(texts)
         failures = Failures(_rows_or_none(pattern < 0), _UNMATCHED[self._options.format == "rfc5424"])
         self._check_form(pattern, captured, failures)
-        columns = {field: captured[name] for name, field in FIELDS.items()} | priority_columns(
+        columns = {field: captured[name] for name, field in FIELDS.items()} | make_priority_columns(
             self._priorities(pattern, captured["priority"])
         )
         columns["timestamp"], wrong = self._read_times(captured["time"], captured["zone"])

@@ -26,7 +26,7 @@ class Syslog(Parser):
     ``format: auto`` takes a line for RFC 5424 where a version and a time (or ``-``) follow the priority, else for RFC 3164.
 
     Unless ``strict`` it reads of RFC 3164 also: no priority, days of one digit, a year on either side, fractions and
-    zones of times, ISO times, no time behind a priority, no host (where the first word is a tag such as
+    zones of times, ISO times, no time after a priority, no host (where the first word is a tag such as
     ``sshd[12]:``), sequence numbers, marks and ``: `` of Cisco, AIX's ``Message forwarded from``, a frame's byte
     count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are no tags, they begin the message. A zone
     that is no offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
@@ -146,12 +146,12 @@ class Syslog(Parser):
         yield from self._check_params()
 
     def _check_params(self) -> Iterable[Finding]:
-        from parsers.common.text_types import reader
+        from parsers.common.text_types import make_reader
 
         if self.declared and self.format == "rfc3164":
             yield Finding("no-structured-data", "lines of RFC 3164 have no structured data", ("fields",), "leave out fields")
         for name, type_text in self.declared.items():
-            yield from check_type(name, type_text, reader)
+            yield from check_type(name, type_text, make_reader)
         fixed = set(self.model_copy(update={"declared": {}, "rest": None}).parsed().names)
         taken = [(name, ("fields", name)) for name in self.declared] + ([(self.rest, ("rest",))] if self.rest else [])
         for name, path in taken:

@@ -1,4 +1,4 @@
-"""Priorities → facility and severity, as numbers and names (RFC 5424, tables 1 and 2; names as in syslog.conf)."""
+"""Decodes priorities to facility and severity, as numbers and names (RFC 5424, tables 1 and 2; names as in syslog.conf)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "deb
 SEVERITY_BITS = 3
 
 
-def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
-    """Decimal priorities up to 191, or null → priority, facility and severity, as numbers and names."""
+def make_priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of decimal priorities up to 191 (or null): priority, and facility and severity as codes and names."""
     import numpy as np
 
     from etl.columns.numbers import whole_numbers
@@ -31,13 +31,13 @@ def priority_columns(texts: pa.Array) -> dict[str, pa.Array]:
     facility, severity = numbers >> SEVERITY_BITS, numbers & (1 << SEVERITY_BITS) - 1
     for part, codes, names in (("facility", facility, FACILITIES), ("severity", severity, SEVERITIES)):
         columns[f"log.syslog.{part}.code"] = pa.Array.from_buffers(pa.int64(), len(codes), [bits, pa.py_buffer(codes)])
-        columns[f"log.syslog.{part}.name"] = make_view_array(_views(names)[codes], valid, None)
+        columns[f"log.syslog.{part}.name"] = make_view_array(_make_views(names)[codes], valid, None)
     return columns
 
 
 @cache
-def _views(names: tuple[str, ...]) -> Any:
-    """uint32[names, 4]: views of names that all lie inside them."""
+def _make_views(names: tuple[str, ...]) -> Any:
+    """Return the views (uint32[names, 4]) of names of at most 12 bytes, which are inline in their views."""
     import numpy as np
 
     raw = b"".join(len(name).to_bytes(4, "little") + name.encode().ljust(12, b"\0") for name in names)

@@ -132,16 +132,16 @@ def rest_json(text: bytes, paths: Sequence[str]) -> bytes | None:
             taken_from.add(element)
         else:
             left[element].setdefault(found[2], []).append(_ESCAPE.sub(rb"\1", found[3]))
-    kept = {_decoded(name): _members(params) for name, params in left.items() if params or name not in taken_from}
+    kept = {_decode(name): _members(params) for name, params in left.items() if params or name not in taken_from}
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape") if kept else None
 
 
 def _members(params: dict[bytes, list[bytes]]) -> dict[str, str | list[str]]:
-    texts = {_decoded(name): [_decoded(value) for value in values] for name, values in params.items()}
+    texts = {_decode(name): [_decode(value) for value in values] for name, values in params.items()}
     return {name: values[0] if len(values) == 1 else values for name, values in texts.items()}
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 

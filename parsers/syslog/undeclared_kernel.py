@@ -60,7 +60,7 @@ def _is_declared(value: Any, spans: Any) -> Any:
 
 @kernel_function
 def _put_members(at: Any, end: Any, spans: Any, target: Any) -> Any:
-    """The undeclared parameters of an element, from behind its id: where they are written to, where the element ends, and
+    """The undeclared parameters of an element, from after its id: where they are written to, where the element ends, and
     whether one was declared."""
     begin, declared = target, False
     while True:

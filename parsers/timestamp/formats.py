@@ -187,7 +187,7 @@ def read_epoch_texts(texts: pa.StringArray, unit: int) -> tuple[Ints, Bools]:
     found = pc.extract_regex(texts, _EPOCH)
     sign, whole, fraction = found.flatten()
     numbers, good = _whole(whole)
-    micros, fits = _scaled(numbers, unit)
+    micros, fits = _scale(numbers, unit)
     if unit > 1:
         digits = len(str(unit)) - 1
         padded = pc.utf8_slice_codeunits(pc.utf8_rpad(fraction, digits, "0"), 0, digits)
@@ -206,7 +206,7 @@ def _whole(digits: pa.StringArray) -> tuple[Ints, Bools]:
     return numbers.to_numpy(zero_copy_only=False), small.to_numpy(zero_copy_only=False)
 
 
-def _scaled(numbers: Ints, unit: int) -> tuple[Ints, Bools]:
+def _scale(numbers: Ints, unit: int) -> tuple[Ints, Bools]:
     import numpy as np
 
     if unit < 0:
@@ -220,7 +220,7 @@ def read_epoch_numbers(numbers: pa.Array, unit: int) -> tuple[Ints, Bools]:
     import numpy as np
 
     if pa.types.is_integer(numbers.type):
-        return _scaled(numbers.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False), unit)
+        return _scale(numbers.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False), unit)
     scale = unit if unit > 0 else -1 / unit
     scaled = np.round(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False) * scale)
     fits = (scaled >= FIRST) & (scaled <= LAST)

@@ -65,10 +65,10 @@ def layouts_of(pattern: TimePattern) -> list[Layout]:
     layouts: list[Layout] = [[(element, end - start) for element, start, end in layout] for layout in pattern.layouts()]
     if not all(map(_is_bounded, layouts)):
         return layouts
-    return layouts + [padded for layout in layouts for padded in _padded(layout)]
+    return layouts + [padded for layout in layouts for padded in _pad(layout)]
 
 
-def _padded(layout: Layout) -> Iterator[Layout]:
+def _pad(layout: Layout) -> Iterator[Layout]:
     for at, ((element, width), (following, digits)) in enumerate(pairwise(layout)):
         if element.kind == "space" and following.kind in _NUMBERS and digits == 1 and 2 in following.widths:
             yield [*layout[:at], (element, width + 1), *layout[at + 1 :]]

@@ -160,10 +160,10 @@ class Timestamp(Parser):
 
         def parse(column: pa.Array) -> Parsed:
             if pa.types.is_timestamp(column.type):
-                return self._parsed(column.cast(TIMESTAMP), column)
+                return self._make_parsed(column.cast(TIMESTAMP), column)
             if is_number(column.type):
-                return self._parsed(read_numbers(column, units), column)
-            return self._parsed(read_column(column, unambiguous, reads), column)
+                return self._make_parsed(read_numbers(column, units), column)
+            return self._make_parsed(read_column(column, unambiguous, reads), column)
 
         return parse
 
@@ -174,7 +174,7 @@ class Timestamp(Parser):
     def _target(self) -> str:
         return self.target or self.field
 
-    def _parsed(self, instants: pa.Array, column: pa.Array) -> Parsed:
+    def _make_parsed(self, instants: pa.Array, column: pa.Array) -> Parsed:
         if not instants.null_count:
             return Parsed({self._target: instants})
         failed = pc.is_null(instants)

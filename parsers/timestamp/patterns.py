@@ -92,14 +92,14 @@ class TimePattern:
         return r"(?i)^\s*" + "".join(_regex_parts(self.elements)) + r"\s*$"
 
     def layouts(self) -> list[list[tuple[Element, int, int]]]:
-        """Fixed layouts: element, first byte, byte behind the last. Empty when there are too many or none."""
+        """Fixed layouts: element, first byte, byte after the last. Empty when there are too many or none."""
         sections = sorted({section for element in self.elements for section in element.optional})
         layouts: list[list[tuple[Element, int, int]]] = []
         for present in product((True, False), repeat=len(sections)):
             shown = {section for section, there in zip(sections, present, strict=True) if there}
             elements = [element for element in self.elements if shown.issuperset(element.optional)]
             for widths in product(*(element.widths for element in elements)):
-                layout = _placed(elements, widths)
+                layout = _place_elements(elements, widths)
                 if layout not in layouts:
                     layouts.append(layout)
                 if len(layouts) > LAYOUTS_AT_MOST:
@@ -125,10 +125,10 @@ def parse_pattern(text: str) -> TimePattern:
             elements.append(replace(element, optional=tuple(sections)))
     if sections:
         raise TimePatternError("'[' without its ']'", text.index("["))
-    return _checked(TimePattern(tuple(_with_points(elements))))
+    return _check(TimePattern(tuple(_with_points(elements))))
 
 
-def _checked(pattern: TimePattern) -> TimePattern:
+def _check(pattern: TimePattern) -> TimePattern:
     if pattern.has("hour12") and not pattern.has("ampm"):
         raise TimePatternError("'h' counts to 12 and needs 'a' (AM, PM)", hint="did you mean 'HH', which counts to 23?")
     if not pattern.has("day") or not (pattern.has("month") or pattern.has("month_name")):
@@ -286,6 +286,6 @@ def _regex_parts(elements: Sequence[Element]) -> Iterator[str]:
     yield ")?" * len(open_sections)
 
 
-def _placed(elements: Sequence[Element], widths: Sequence[int]) -> list[tuple[Element, int, int]]:
+def _place_elements(elements: Sequence[Element], widths: Sequence[int]) -> list[tuple[Element, int, int]]:
     ends = [sum(widths[: place + 1]) for place in range(len(widths))]
     return [(element, end - width, end) for element, width, end in zip(elements, widths, ends, strict=True)]

@@ -41,7 +41,7 @@ class W3c(Parser):
     writes ``+`` for a blank in header values; ``plus`` says whether it becomes one again.
 
     Lines that begin with ``#`` are dropped and counted as filtered, but for a ``#Fields:`` line that names other fields
-    than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines behind it fail or are misread.
+    than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines after it fail or are misread.
     A line fails when it has more or fewer values than there are fields, or a value that is no number or time where it
     must be.
 
@@ -99,7 +99,7 @@ class W3c(Parser):
         lists = [text.removeprefix("\ufeff") for text in texts]
         wrong[directives] = [text.startswith("#Fields:") and field_list(text) not in self._lists for text in lists]
         if wrong.any() and self.on_error == "dead_letter":
-            reason = f"the lines here have the values of {self._described}"
+            reason = f"the lines here have the values of {self._describe}"
             yield Rejects(filter_batch(batch, pa.array(wrong)), "w3c-other-fields", reason)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
@@ -132,7 +132,7 @@ class W3c(Parser):
         return [_compile_layout(names, self.timestamp) for names in self._lists]
 
     @property
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return " or of ".join(f"{len(names)} fields: {' '.join(names)}" for names in self._lists)
 
     def _pluses(self) -> frozenset[str]:
@@ -142,7 +142,7 @@ class W3c(Parser):
     def _reasons(self, texts: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
         """How many words the failed texts have, null for the others."""
         many = pc.count_substring_regex(pc.if_else(failed, materialize_array(texts).cast(pa.string()), None), r"\S+")
-        wanted = f"words, not the values of {self._described}"
+        wanted = f"words, not the values of {self._describe}"
         return pc.fill_null(pc.binary_join_element_wise("has", many.cast(pa.string()), wanted, " "), f"{self.field} is null")
 
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from etl.scanner.pattern_error import PatternError
 from parsers.timestamp.formats import check_format
 from parsers.timestamp.patterns import TimePatternError
-from parsers.weblog.format_parts import Part, Value, header, member, merged
+from parsers.weblog.format_parts import Part, Value, header, member, merge_parts
 from parsers.weblog.strftime import time_format
 
 _DIRECTIVE = re.compile(r"%(?:!?\d{3}(?:,\d{3})*)?[<>]?(?:\{(?P<argument>[^}]*)\})?(?P<letter>%|\^t[io]|[A-Za-z])")
@@ -79,7 +79,7 @@ def apache_parts(text: str, timestamp: str) -> list[Part]:
     offset, text = (line.start("format"), line["format"]) if line else (0, text)
     try:
         tokens = list(_tokens(text))
-        return merged(_parts(tokens, timestamp))
+        return merge_parts(_parts(tokens, timestamp))
     except PatternError as error:
         raise PatternError(error.message, error.at + offset, error.code, error.hint) from None
 

@@ -47,7 +47,7 @@ class Value:
 Part: TypeAlias = "str | Value"
 
 
-def merged(parts: Iterable[Part]) -> list[Part]:
+def merge_parts(parts: Iterable[Part]) -> list[Part]:
     """The parts with neighbouring literal texts as one."""
     found: list[Part] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from etl.scanner.pattern_error import PatternError
-from parsers.weblog.format_parts import Part, Value, member, merged
+from parsers.weblog.format_parts import Part, Value, member, merge_parts
 
 _ALIAS = re.compile(r"%(?:\{(?P<flags>[+\-QXE,]*)\})?(?:(?P<name>[A-Za-z]+)|\[(?P<sample>[^\]]*)\])")
 _WHOLE_LINE = re.compile(r"\s*log-format(?:-sd)?\s+(?P<quote>[\"']?)(?P<format>.*)(?P=quote)\s*")
@@ -81,7 +81,7 @@ def haproxy_parts(text: str, timestamp: str) -> list[Part]:
     """The parts of a format, which may be the whole directive. Raises PatternError."""
     line = _WHOLE_LINE.fullmatch(text)
     offset, text = (line.start("format"), line["format"]) if line else (0, text)
-    return list(_without_blanks(merged(_parts(text, timestamp, offset))))
+    return list(_without_blanks(merge_parts(_parts(text, timestamp, offset))))
 
 
 def _without_blanks(parts: Sequence[Part]) -> Iterator[Part]:
@@ -105,7 +105,7 @@ def _parts(text: str, timestamp: str, offset: int) -> Iterator[Part]:
         at = found.end()
         flags = found["flags"] or ""
         mine = "+Q" in flags or (quoted and "-Q" not in flags)
-        if found["name"] == "o":  # it writes nothing, the blank behind it neither
+        if found["name"] == "o":  # it writes nothing, the blank after it neither
             quoted = mine
             at += len(text[at:]) - len(re.sub(r"^\\? ", "", text[at:]))
             continue

@@ -188,7 +188,7 @@ def _many(chars: str) -> str:
     return f"{chars}*?" if chars == ANY else f"{chars}*"
 
 
-def _listed(item: str, name: str) -> str:
+def _format_list(item: str, name: str) -> str:
     """The last of a list."""
     return rf"(?:(?:-|{item})(?:,| :) )*(?:-|(?<{name}>{item}))"
 
@@ -209,7 +209,7 @@ _EXPRESSIONS: Mapping[str, Callable[[str, str], str]] = {
     "seconds": lambda name, chars: f"(?<{name}>{_REAL})",
     "milliseconds": lambda name, chars: rf"\+?(?<{name}>{_WHOLE})",
     "microseconds": lambda name, chars: f"(?<{name}>{_WHOLE})",
-    "whole_list": lambda name, chars: _listed(_WHOLE, name),
-    "real_list": lambda name, chars: _listed(_REAL, name),
+    "whole_list": lambda name, chars: _format_list(_WHOLE, name),
+    "real_list": lambda name, chars: _format_list(_REAL, name),
     "text_list": lambda name, chars: f"(?<{name}>{_ITEM}(?:(?:,| :) {_ITEM})*)",
 }

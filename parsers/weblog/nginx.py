@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from etl.scanner.pattern_error import PatternError
-from parsers.weblog.format_parts import Part, Value, header, member, merged
+from parsers.weblog.format_parts import Part, Value, header, member, merge_parts
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 _WHOLE_LINE = re.compile(r"""\s*log_format\s+[\w-]+\s+(?:escape=\w+\s+)?(?P<texts>(?:'[^']*'|"[^"]*"|\s+)+);?\s*""")
@@ -81,7 +81,7 @@ def nginx_parts(text: str, timestamp: str) -> list[Part]:
         at = found.end()
     if "$" in text[at:]:
         raise PatternError("this '$' begins no variable", at + text[at:].index("$"))
-    return merged([*parts, text[at:]])
+    return merge_parts([*parts, text[at:]])
 
 
 def _value(name: str, timestamp: str) -> Value:

@@ -75,11 +75,11 @@ def _pieces(text: str) -> Iterator[str]:
         literal = _LITERAL.match(text, at)
         if literal is None:
             raise PatternError("a '%' at the end; a per cent sign is written %%", at)
-        yield _quoted(literal[0].replace("%%", "%"))
+        yield _quote(literal[0].replace("%%", "%"))
         at = literal.end()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Literal text as it stands in a time pattern."""
     if set(text) <= set(_PLAIN):
         return text

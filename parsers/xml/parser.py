@@ -13,7 +13,7 @@ from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size, TypeName, 
 from parsers.common.failures import wrong_values
 from parsers.common.field_checks import check_type, field_conflicts
 from parsers.common.path_error import PathError
-from parsers.common.text_types import item_reader, reader
+from parsers.common.text_types import item_reader, make_reader
 from parsers.xml.documents import DocumentError, Used, read_document, rest_json
 from parsers.xml.element_paths import Path, parse_path
 
@@ -136,10 +136,10 @@ def _column(found: list[list[str | None]], name: str, type_: pa.DataType) -> tup
     """Values of a field, and reasons where a text is none."""
     if not pa.types.is_list(type_):
         texts = pa.array([texts[0] if texts else None for texts in found], pa.string())
-        values, wrong = reader(type_)(texts)
+        values, wrong = make_reader(type_)(texts)
         return values, None if wrong is None else wrong_values(name, texts, wrong, format_type(type_))
     texts = pa.array(_flat(found), pa.string())
-    values, wrong = reader(type_.value_type)(texts)
+    values, wrong = make_reader(type_.value_type)(texts)
     ends = [0]
     for one in found:
         ends.append(ends[-1] + len(one))

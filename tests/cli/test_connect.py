@@ -15,7 +15,7 @@ from running import Etl
 from etl.api import ComponentError, Finding, Schema, Sink, Source
 from etl.catalogue import Catalogue, installed
 from etl.cli import connect
-from etl.cli.connect import probed
+from etl.cli.connect import probe_pipeline
 from etl.config.loader import inspect
 
 ANSWERS: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         env = {**os.environ, "PASSWORD": "sesame-open"}
         checked = inspect(file, env)
         assert checked.pipeline is not None, checked.problems
-        return [str(problem).removeprefix(f"{file}:") for problem in probed(checked.pipeline, env, seconds=seconds)]
+        return [str(problem).removeprefix(f"{file}:") for problem in probe_pipeline(checked.pipeline, env, seconds=seconds)]
 
     return probe
 
@@ -120,7 +120,7 @@ source: {{type: stdin}}
     assert pipeline is not None
 
     # when
-    found = [str(problem).removeprefix(f"{file}:") for problem in probed(pipeline, {"TOKEN": "sesame-open"})]
+    found = [str(problem).removeprefix(f"{file}:") for problem in probe_pipeline(pipeline, {"TOKEN": "sesame-open"})]
 
     # then
     assert found == [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fakes import Lines, made
 
-from etl.cli.summary import summary
+from etl.cli.summary import format_summary
 from etl.receipts import Counts, Delivered
 from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def lines(totals: Totals, verbose: bool = False) -> list[str]:
     plan = made({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
-    return list(summary(plan, totals, verbose))[1:]
+    return list(format_summary(plan, totals, verbose))[1:]
 
 
 def test_events_in_a_spool_are_part_of_the_balance() -> None:

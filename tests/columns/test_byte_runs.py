@@ -16,7 +16,7 @@ COUNT = 200_000
 FAMILIES = {
     "addresses in text": (str(ipaddress.IPv4Address(n * 7919 % (1 << 32))) for n in range(COUNT)),
     "neighbouring addresses": (f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(COUNT)),
-    "numbers behind a name": (f"host-{n}.example" for n in range(COUNT)),
+    "numbers after a name": (f"host-{n}.example" for n in range(COUNT)),
     "short numbers": (str(n) for n in range(COUNT)),
     "one byte set": ("a" * (n % 500) + "b" + "a" * (500 - n % 500 + n // 500) for n in range(COUNT // 20)),
     "times": (f"2026-11-23T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}.{n:06}" for n in range(COUNT)),

@@ -175,7 +175,7 @@ def test_views_without_a_buffer() -> None:
     assert make_view_array(np.zeros((3, 4), np.uint32), np.array([1, 0, 1]), None).to_pylist() == ["", None, ""]
 
 
-# ── Columns behind one another ────────────────────────────────────────────────────────────────────
+# ── Columns one after another ────────────────────────────────────────────────────────────────────
 
 
 def test_views_into_one_buffer_are_joined_without_their_texts() -> None:

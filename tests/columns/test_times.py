@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,21 +34,27 @@ PATTERNS = sorted({pattern for format_ in FORMATS for pattern in NAMED.get(forma
 
 def by_regex(texts: Sequence[str | None], formats: Sequence[str], place: TimeZoneContext) -> list[int | None]:
     """The time of each text by the first format that matches it."""
-    return [None if text is None else _first(text, formats, place) for text in texts]
-
-
-def _first(text: str, formats: Sequence[str], place: TimeZoneContext) -> int | None:
-    column = pa.array([text])
-    for pattern in (pattern for format_ in formats for pattern in NAMED.get(format_, (format_,))):
+    column = pa.array(texts, pa.string())
+    times: list[int | None] = [None] * len(texts)
+    for pattern in (pattern for format_ in reversed(formats) for pattern in reversed(NAMED.get(format_, (format_,)))):
         if pattern in EPOCHS:
             micros, good = read_epoch_texts(column, EPOCHS[pattern])
         else:
-            parts, good, _ = read_regex(column, parse_pattern(pattern).regex())
+            parts, good, _ = read_regex(column, regex_of(pattern))
             micros, exist = to_micros(parts, place.zone, place.now, place.year)
             good = good & exist
-        if good[0]:
-            return int(micros[0])
-    return None
+        times = [int(micros[n]) if good[n] else time for n, time in enumerate(times)]
+    return times
+
+
+@cache
+def regex_of(pattern: str) -> str:
+    return parse_pattern(pattern).regex()
+
+
+@cache
+def layouts(pattern: str) -> list[Any]:
+    return layouts_of(parse_pattern(pattern))
 
 
 NAMES = {"month_name": ("Jan", "feb", "MAR", "May", "Dec"), "weekday": ("Mon", "sun", "Foo"), "ampm": ("AM", "pm", "xm")}
@@ -59,7 +66,7 @@ OFFSETS = {1: ["Z", "z"], 3: ["+01", "-19"], 5: ["+0530", "-0061"], 6: ["+05:30"
 def texts_of(draw: Any, pattern: str) -> str:
     """Texts that match a pattern, almost match it, or have a date that does not exist."""
     parts = []
-    for element, width in draw(st.sampled_from(layouts_of(parse_pattern(pattern)) or [[]])):
+    for element, width in draw(st.sampled_from(layouts(pattern) or [[]])):
         if element.kind in NAMES:
             parts.append(draw(st.sampled_from(NAMES[element.kind])))
         elif element.kind == "offset":
@@ -103,7 +110,7 @@ def test_the_kernel_reads_what_the_expressions_read(
     assert column.cast(pa.int64()).to_pylist() == by_regex(texts, formats, TimeZoneContext(zone, NOW, year))
 
 
-@pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if layouts_of(parse_pattern(pattern))])
+@pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if layouts(pattern)])
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) -> None:

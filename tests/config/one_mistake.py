@@ -152,8 +152,8 @@ def _syntax_errors(text: str) -> Iterator[Mistake]:
 def _broken_lines(line: str) -> Iterator[tuple[str, str]]:
     indent = line[: len(line) - len(line.lstrip())]
     yield "no colon", line.replace(": ", " ", 1)
-    yield "no blank behind the colon", line.replace(": ", ":", 1)
-    yield "no blank behind the dash", line.replace("- ", "-", 1)
+    yield "no blank after the colon", line.replace(": ", ":", 1)
+    yield "no blank after the dash", line.replace("- ", "-", 1)
     yield "deeper", f" {line}"
     yield "less deep", line[1:] if indent else line
     yield "tab", f"\t{line.lstrip()}" if indent else line

@@ -58,7 +58,7 @@ def test_long_form(tmp_path: Path) -> None:
     made = pipeline(tmp_path, LONG)
 
     assert made.name == "demo"
-    assert list(made.streams) == ["early", "late"], "each stream stands behind its inputs"
+    assert list(made.streams) == ["early", "late"], "each stream stands after its inputs"
     assert made.sources["a"] == Lines(path="a.log")
     assert made.sinks["all"].inputs == ("early", "a")
     assert isinstance(made.dead_letters, Out)
@@ -153,7 +153,7 @@ def test_an_option_that_lost_its_colon_gets_a_hint(glued: str, tmp_path: Path) -
     found = checked(tmp_path, f"source: {{type: lines, {glued}}}\n")
 
     (told,) = (problem for problem in found.problems if problem.code == "unknown-option")
-    assert (told.message, told.hint) == (f"has no option {glued!r}", "behind path belong a colon and a blank: path: …")
+    assert (told.message, told.hint) == (f"has no option {glued!r}", "path needs a colon and a blank after it: path: …")
 
 
 def test_a_secret_that_lost_its_colon_is_not_shown(tmp_path: Path) -> None:

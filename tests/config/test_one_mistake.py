@@ -20,6 +20,7 @@ MAX_SHARE_WITH_SEVERAL = 0.02
 PIPELINE = Path(__file__).with_name("without_mistakes.yaml")
 
 
+@pytest.mark.slow
 def test_one_mistake_gives_one_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = Counter[bool]()

@@ -170,10 +170,10 @@ def test_the_number_of_remembered_messages_is_bounded() -> None:
 
 
 def test_other_messages_are_always_shown() -> None:
-    from etl.spark.reports.log_relay import LogRelay, driver_logs_forwarded
+    from etl.spark.reports.log_relay import LogRelay, forward_driver_logs
 
     heard: list[tuple[str, str]] = []
-    with driver_logs_forwarded(LogRelay(logging.WARNING, lambda level, text, _: heard.append((level, text)))):
+    with forward_driver_logs(LogRelay(logging.WARNING, lambda level, text, _: heard.append((level, text)))):
         log = logging.getLogger("sluice.test")
         log.warning("one")
         log.info("too low")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from etl.finding.match_stops import Grok, Stop
+from etl.finding.match_stops import Grok, MatchStop
 
 PATTERN = r"sshd\[%{POSINT:pid:int}\]: Failed password for %{USERNAME:user} from %{IP:source.ip}"
 
 
-def stop(pattern: str, line: str) -> Stop:
+def stop(pattern: str, line: str) -> MatchStop:
     grok = Grok(pattern, {})
     parsed = grok.parse([line])
     assert parsed.failed is not None
@@ -31,19 +31,19 @@ def stop(pattern: str, line: str) -> Stop:
 def test_the_column_is_behind_what_matched_and_the_next_part_is_named(line: str, column: int, wants: str) -> None:
     found = stop(PATTERN, line)
 
-    assert (found.column, found.wants) == (column, wants)
-    assert PATTERN.startswith(found.beginning)
+    assert (found.column, found.expected) == (column, wants)
+    assert PATTERN.startswith(found.prefix)
 
 
 def test_of_alternatives_the_one_that_leads_furthest_counts() -> None:
     found = stop("abc%{INT}|abcd %{WORD}!", "abcd efg")
 
-    assert (found.column, found.beginning, found.wants) == (9, "abcd %{WORD}", "`!`")
+    assert (found.column, found.prefix, found.expected) == (9, "abcd %{WORD}", "`!`")
 
 
 def test_an_anchor_that_fails_is_what_is_wanted() -> None:
     assert stop("^b", "ab").column == 1
-    assert stop("b$", "bc").wants == "`$`"
+    assert stop("b$", "bc").expected == "`$`"
 
 
 def test_stops_at_different_parts_are_separate() -> None:
@@ -58,15 +58,15 @@ def test_a_definition_is_looked_into() -> None:
 
     found = stop("%{COMBINEDAPACHELOG}", line)
 
-    assert (found.column, found.wants) == (line.index("Foo") + 1, "%{MONTH}")
-    assert found.beginning.endswith("/")
+    assert (found.column, found.expected) == (line.index("Foo") + 1, "%{MONTH}")
+    assert found.prefix.endswith("/")
     assert (found.within[0], found.within[-1]) == ("%{COMBINEDAPACHELOG}", "%{HTTPDATE:timestamp}")
 
 
 def test_own_definitions_and_groups_are_looked_into() -> None:
     grok = Grok("^%{PAIR}$", {"pattern_definitions": {"PAIR": "(?:%{WORD:k}=%{INT:v}|%{WORD}:%{WORD})"}})
 
-    assert [(one.column, one.wants, one.within) for one in grok.stops(["a=x", "ab:!", "!"])] == [
+    assert [(one.column, one.expected, one.within) for one in grok.stops(["a=x", "ab:!", "!"])] == [
         (3, "%{INT:v}", ("%{PAIR}",)),
         (4, "%{WORD}", ("%{PAIR}",)),
         (1, "%{PAIR}", ()),

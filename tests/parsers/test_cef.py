@@ -90,8 +90,8 @@ HEAD = "CEF:0|v|p|1.0|100|n|10|"
     ("text", "reason"),
     [
         (None, "is null"),
-        ("junk", "has no 'CEF:' with a version behind it"),
-        ("CEF:0|a|b|c|d|e|5", "has fewer than 7 fields, each ended by '|', behind 'CEF:'"),
+        ("junk", "has no 'CEF:' with a version after it"),
+        ("CEF:0|a|b|c|d|e|5", "has fewer than 7 fields, each ended by '|', after 'CEF:'"),
         ("CEF:0|a|b\nc|", "has a line break inside"),
         (HEAD + "junk", "has text in front of its first extension"),
     ],

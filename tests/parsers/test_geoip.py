@@ -49,7 +49,7 @@ def encoded(value: Any, kind: int = 5) -> bytes:
 
 
 def head(kind: int, size: int) -> bytes:
-    """The control byte: the kind in its first 3 bits, or behind it for kinds from 8 on; sizes from 29 in one more byte."""
+    """The control byte: the kind in its first 3 bits, or after it for kinds from 8 on; sizes from 29 in one more byte."""
     short, behind = (size, b"") if size < 29 else (29, bytes([size - 29]))
     return (bytes([kind << 5 | short]) if kind < 8 else bytes([short, kind - 7])) + behind
 

@@ -30,8 +30,8 @@ def event(text: str | None, **options: Any) -> dict[str, Any] | None:
     ("text", "reason"),
     [
         (None, "is null"),
-        ("LEEF:x|a|b|c|d|", "has no 'LEEF:' with a version behind it"),
-        ("LEEF:1.0|a|b|c|d", "has fewer than 5 fields, each ended by '|', behind 'LEEF:'"),
+        ("LEEF:x|a|b|c|d|", "has no 'LEEF:' with a version after it"),
+        ("LEEF:1.0|a|b|c|d", "has fewer than 5 fields, each ended by '|', after 'LEEF:'"),
         (ONE + "a=1\nb=2", "has a line break inside"),
         (ONE + "sev=high", "field 'event.severity' is 'high', not int"),
     ],

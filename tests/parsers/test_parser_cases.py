@@ -9,7 +9,7 @@ A file is one or more documents, each with options of the parser::
       - line: "CEF:0|v|p|1|100|n|5|src=::1"
         fields: {cefVersion: "0", src: "::1"}      # all fields that are not null
       - line: junk
-        reject: has no 'CEF:' with a version behind it
+        reject: has no 'CEF:' with a version after it
       - line: "#Version: 1.0"
         dropped: true
 
@@ -259,7 +259,7 @@ def test_case(case: Case | CaseError) -> None:
         pytest.fail("\n".join(f"tests/parsers/{text}" for text in differences), pytrace=False)
 
 
-GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a version behind it}\n"
+GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a version after it}\n"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a versi
         (GOOD + "---\n" + GOOD.replace("{}", "{namings: ecs}"), "x.yaml:5: options: namings: "),
         (GOOD.replace("{}", "{fields: {a: 'map<int,int>'}}"), "x.yaml:1: field 'a' is map<int,int>: "),
         (GOOD.replace("has no", "has"), "x.yaml:3: 'junk'\n  expected {'reject': \"has 'CEF:'"),
-        (GOOD.replace("reject: has no 'CEF:' with a version behind it", "fields: {}"), "x.yaml:3: 'junk'\n  expected {}"),
+        (GOOD.replace("reject: has no 'CEF:' with a version after it", "fields: {}"), "x.yaml:3: 'junk'\n  expected {}"),
     ],
 )
 def test_a_mistake_in_a_case_file_is_reported_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pytest
 
 from parsers.decode.parser import Decode
 from parsers.syslog.parser import Syslog
@@ -238,6 +239,7 @@ def syslog_ng_expects(vector: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: value for name, value in vector["expected"].items() if name not in names}
 
 
+@pytest.mark.slow
 def test_syslog_ng(acceptance: Path) -> None:
     found = []
     for vector in vectors(acceptance, "syslog_ng_msgparse.jsonl"):

@@ -23,7 +23,7 @@ from etl.config.cases.case_file import Suite, inspect_tests
 from etl.resources import recipes
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, needs_spark, run_without_spark
-from etl.testing.values import is_equal, plain
+from etl.testing.values import is_equal, to_plain
 
 Event = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ def events_of(row: Row, log: Path) -> Iterator[tuple[int, Event]]:
         folder = Path(name) / place
         for batch in read_captured(folder) if folder.is_dir() else ():
             for found in batch.to_pylist():
-                yield found[OFFSET], {key: plain(value) for key, value in found.items() if key != OFFSET and value is not None}
+                yield found[OFFSET], {key: to_plain(value) for key, value in found.items() if key != OFFSET and value is not None}
 
 
 @cache

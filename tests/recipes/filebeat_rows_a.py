@@ -28,7 +28,7 @@ POSTGRESQL = (
     "postgresql.log.query",
     "event.duration",
 )
-"""What filebeat's module drops: columns of the CSV log, statements behind an SQL state."""
+"""What filebeat's module drops: columns of the CSV log, statements after an SQL state."""
 
 _SUMMER = "EST is five hours behind UTC in July, too; filebeat takes the name for the zone of New York"
 

@@ -52,7 +52,7 @@ ROWS: tuple[Row, ...] = (
         "iis/error",
         "iis-error",
         more=("url.path", "url.extension"),
-        exceptions={"iis/error/iis_error_url.log@89": "Elastic calls the slash behind the last dot an extension"},
+        exceptions={"iis/error/iis_error_url.log@89": "Elastic calls the slash after the last dot an extension"},
     ),
     Row(
         "kafka/log",

@@ -22,7 +22,7 @@ from etl.api import OFFSET
 from etl.config.cases.case import Case, Expected, Given, Lines
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, run_without_spark
-from etl.testing.values import plain
+from etl.testing.values import to_plain
 
 FOLDER = Path(__file__).parent / "lines"
 NOW = "2026-11-21T00:00Z"
@@ -64,14 +64,14 @@ def events_of(recipe: str, lines: tuple[Line, ...]) -> list[Fields | None]:
         run_without_spark(build_test_plan(replace(tests, cases=(case,)), case, Path(name)))
         found = {event[OFFSET]: event for batch in read_captured(Path(name) / sink) for event in batch.to_pylist()}
     offsets = [sum(map(len, raw[:at])) for at in range(len(raw))]
-    return [{key: plain(value) for key, value in found[at].items()} if at in found else None for at in offsets]
+    return [{key: to_plain(value) for key, value in found[at].items()} if at in found else None for at in offsets]
 
 
 def differing(line: Line, event: Fields | None) -> str | None:
     """What is wrong with a line's event, for people."""
     if event is None:
         return f"{line.text}\n    is refused"
-    wrong = {name: (value, event.get(name)) for name, value in line.expected.items() if event.get(name) != plain(value)}
+    wrong = {name: (value, event.get(name)) for name, value in line.expected.items() if event.get(name) != to_plain(value)}
     return f"{line.text}\n    expected and found: {wrong}" if wrong else None
 
 

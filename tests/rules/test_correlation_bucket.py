@@ -105,6 +105,7 @@ def test_a_bucket_is_due_when_a_window_closes() -> None:
     assert bucket.due == 19 * SECOND
 
 
+@pytest.mark.slow
 def test_a_group_below_its_threshold_keeps_few_events() -> None:
     one, bucket = counted("event_count", Threshold("gte", 3)), Bucket()
 

@@ -23,7 +23,7 @@ SCHEMA = pa.schema([("user_name", pa.string()), ("n", pa.int64()), ("_offset", p
 
 
 def problems(folder: Path, steps: str) -> list[str]:
-    """Place, code and path of what lint finds in the file, behind the head."""
+    """Place, code and path of what lint finds in the file, after the head."""
     path = folder / "p.yaml"
     path.write_text(HEAD + steps)
     return [f"{one.line}: {one.code}: {one.path}" for one in inspect(path).problems]

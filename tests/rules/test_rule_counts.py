@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from etl.api import Counted, Counting
+from etl.api import CountingOperator, SplitMeasures
 from etl.receipts import OTHERS
 from etl.rules.conditions.tree import All, Leaf
 from etl.rules.engine.costs import Costs
@@ -24,16 +24,16 @@ def events(*processes: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"process": list(processes), "n": numbers, "_offset": numbers}, schema=SCHEMA)
 
 
-def opened(*given: dict[str, Any], **options: Any) -> Counting:
+def opened(*given: dict[str, Any], **options: Any) -> CountingOperator:
     return Rules.model_validate({"type": "rules", "rules": list(given), **options}).open(SCHEMA)
 
 
-def counted(*given: dict[str, Any], **options: Any) -> Counted:
+def counted(*given: dict[str, Any], **options: Any) -> SplitMeasures:
     """Of five events."""
     run = opened(*given, **options)
     run(events("sh", "bash", "zsh"))
     run(events("sh", "x"))
-    return run.counts()
+    return run.measures()
 
 
 SHELL, ZSH, NEVER = ({"name": name, "where": f"process = '{name}'"} for name in ("sh", "zsh", "fish"))
@@ -58,7 +58,7 @@ def test_a_rule_without_a_witness_is_evaluated_on_all_events() -> None:
         run(events(*["sh"] * count))
 
     # then
-    assert run.counts().sums["tried"] == {"others": 130}
+    assert run.measures().sums["tried"] == {"others": 130}
 
 
 def test_a_new_split_starts_at_zero() -> None:
@@ -74,7 +74,7 @@ def test_inspected_events_are_not_counted() -> None:
 
     # then
     assert looked.events.num_rows == 1
-    assert run.counts().sums["matches"] == {}
+    assert run.measures().sums["matches"] == {}
 
 
 def test_counts_name_the_version_of_the_rules() -> None:
@@ -110,11 +110,11 @@ def test_slow_rules_have_their_time_in_the_counts() -> None:
     dear = {"name": "dear", "where": "process rlike '[a-y]+.*[b-z]+.*[0-9]x'"}
     run = opened(dear, *cheap)
     run(events("kernels", "are", "compiled"))
-    run.counts()
+    run.measures()
 
     # when
     run(events(*(f"{'ab' * (n % 400)}{n}" for n in range(3000))))
-    seconds = run.counts().sums["seconds"]
+    seconds = run.measures().sums["seconds"]
 
     # then
     assert seconds["dear"] > 0.5 * sum(seconds.values())

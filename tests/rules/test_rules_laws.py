@@ -177,7 +177,7 @@ def planned_at_once(most_looked: float) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_cache, "MIN_VALUES", 0)
         patch.setattr(text_cache, "MOSTLY_NEW", -1)
-        patch.setattr(program, "FIRST_CHOSEN", 1)
+        patch.setattr(program, "FIRST_CHOICE_ROWS", 1)
         patch.setattr(deferred_literals, "FIRST_PLANNED", 1)
         patch.setattr(deferred_literals, "SPARE", 100)
         patch.setattr(deferred_literals, "COMMON", -1)

@@ -41,13 +41,13 @@ def test_a_bad_file_leaves_the_last_good_names(bad: str | None, tmp_path: Path, 
     # then
     assert matched(step) == ["sh"]
     assert "stay as they were" in caplog.text
-    state = found.counts().state
+    state = found.measures().state
     assert (state["refused"], str(names) in str(state["refused_because"])) == (1, True)
 
     # when it is mended, then
     names.write_text("fields: {Image: name}\n")
     assert matched(step) == ["ls"]
-    assert step.open(SCHEMA).counts().state["refused"] == 0
+    assert step.open(SCHEMA).measures().state["refused"] == 0
 
 
 def test_a_file_that_was_never_good_is_an_error(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from etl.api import Counted
+from etl.api import SplitMeasures
 from etl.receipts import Counts
 from etl.running.metrics import MetricsFile, Sample, samples, text_lines
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
 from etl.spark.reports.totals import SinkTotals, Totals
 
 
-def measured(*counted: Counted) -> StepMeasures:
+def measured(*counted: SplitMeasures) -> StepMeasures:
     one = StepMeasures()
     for some in counted:
         one.add(some)
@@ -38,8 +38,9 @@ def test_samples_of_one_name_follow_its_type() -> None:
 
 def test_a_rules_step_has_counters_and_the_version_of_its_rules() -> None:
     # given
-    first = Counted({"matches": {"shell": 2}, "seconds": {"shell": 0.25}}, {"version": "old", "rules": 7, "refused_because": ""})
-    then = Counted({"matches": {"shell": 3, "root": 1}}, {"version": "new", "rules": 8, "refused_because": "bad"})
+    state = {"version": "old", "rules": 7, "refused_because": ""}
+    first = SplitMeasures({"matches": {"shell": 2}, "seconds": {"shell": 0.25}}, state)
+    then = SplitMeasures({"matches": {"shell": 3, "root": 1}}, {"version": "new", "rules": 8, "refused_because": "bad"})
     totals = Totals(steps={"main[0] rules": Counts(9, 5)}, measured={"main[0] rules": measured(first, then)})
 
     # when
@@ -116,7 +117,9 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 
 def test_names_beyond_the_limit_are_added_up() -> None:
-    one = measured(Counted({"matches": {str(n): 1 for n in range(10_000)}}), Counted({"matches": {"x": 2, "y": 3, "7": 1}}))
+    one = measured(
+        SplitMeasures({"matches": {str(n): 1 for n in range(10_000)}}), SplitMeasures({"matches": {"x": 2, "y": 3, "7": 1}})
+    )
 
     assert len(one.sums["matches"]) == 10_001
     assert one.most("matches", 2) == [("(others)", 5), ("7", 2)]

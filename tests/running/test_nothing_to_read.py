@@ -20,7 +20,7 @@ from etl.api import Finding, Source
 from etl.cli.progress import Progress
 from etl.receipts import Counts
 from etl.running.nothing_to_read import silent_sources, warn_of_missing_input
-from etl.spark.run import Mode, PipelineRun
+from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.checkpoint import read_committed_offsets
 from etl.spark.state.folder import StateFolder
 
@@ -42,7 +42,7 @@ class Far(Lines):
 
 
 def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
-    return PipelineRun(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), StateFolder(tmp_path), Mode(once=once))
+    return PipelineRun(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), StateFolder(tmp_path), RunMode(once=once))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ long_texts = st.lists(st.tuples(_letters, st.sampled_from(LENGTHS)), max_size=4)
 raw_texts = st.lists(
     st.sampled_from([*[letter.encode() for letter in LETTERS], b"\xc0", b"\xc3", b"\xe2", b"\xf0", b"\xff"]), max_size=12
 ).map(b"".join)
-"""Bytes that are not always UTF-8: characters are cut off behind their first byte, and bytes stand there that none has."""
+"""Bytes that are not always UTF-8: characters are cut off after their first byte, and bytes stand there that none has."""
 
 wild_texts = st.one_of(st.binary(max_size=20), st.lists(st.sampled_from([b"a", b"\x80", b"\xe2\x82", b"\xc3\xa9"])).map(b"".join))
 """Any bytes."""

@@ -42,7 +42,7 @@ A, B, C = 10, 20, 30
             [Thread(A, (scope(1),)), Thread(A, (scope(2),)), Thread(B, (scope(2),))],
             [(0, Thread(A, (scope(0),))), (1, Thread(A, (scope(1),))), (2, Thread(B, (scope(1),)))],
         ),
-        # nothing less preferred lives behind a match, but for one that may still be taken back
+        # nothing less preferred lives after a match, but for one that may still be taken back
         ([Thread(A), MATCHED, Thread(B)], [(0, Thread(A)), (1, MATCHED)]),
         (
             [Thread(A, (scope(3),)), Thread(-1, (scope(3, LEFT),)), Thread(B)],

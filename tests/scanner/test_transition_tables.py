@@ -77,6 +77,7 @@ def automaton_of(several: list[str], where: Any) -> Automaton:
     return Automaton(compile_program(trees, where))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.one_of(patterns, flat_patterns), min_size=1, max_size=3),

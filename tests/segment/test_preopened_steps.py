@@ -34,7 +34,7 @@ class Slow(ArrowStep):
 
     type: str = "slow"
     bad: bool = False
-    remembers: ClassVar[bool] = True
+    opens_before_fork: ClassVar[bool] = True
     opened: ClassVar[list[Schema]] = []
 
     def open(self, incoming: Schema) -> object:  # type: ignore[override]

@@ -16,13 +16,13 @@ from etl.api import (
     TIMESTAMP,
     ArrowStep,
     Batching,
-    Counted,
-    Counting,
+    CountingOperator,
     Outcome,
     Rejects,
     Result,
     Schema,
     Sink,
+    SplitMeasures,
     Staged,
     Task,
     with_columns,
@@ -77,7 +77,7 @@ class Copies(ArrowStep):
     def fields(self, incoming: Schema) -> Schema:
         return incoming
 
-    def multiplies(self) -> bool:
+    def may_multiply_events(self) -> bool:
         return True
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
@@ -351,7 +351,7 @@ class Tally(ArrowStep):
     def fields(self, incoming: Schema) -> Schema:
         return incoming
 
-    def open(self, incoming: Schema) -> Counting:
+    def open(self, incoming: Schema) -> CountingOperator:
         return Tallying()
 
 
@@ -366,8 +366,8 @@ class Tallying:
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         return Outcome(batch.slice(0, 0))
 
-    def counts(self) -> Counted:
-        return Counted({"came": {"all": self.incoming}}, {"version": f"v{self.incoming}"})
+    def measures(self) -> SplitMeasures:
+        return SplitMeasures({"came": {"all": self.incoming}}, {"version": f"v{self.incoming}"})
 
 
 def test_measures_of_a_step_do_not_include_previewed_events(tmp_path: Path) -> None:

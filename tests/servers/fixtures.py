@@ -68,21 +68,19 @@ def started(fleet: Fleet, name: str) -> Server:
         pytest.skip(f"{name}: {error}")
 
 
-def _fixture(name: str, *, ends_with_module: bool = False) -> Callable[[Fleet], Iterator[Server]]:
-    """Create the fixture of a server, which runs on after the module unless ``ends_with_module``."""
+def _fixture(name: str) -> Callable[[Fleet], Server]:
+    """Create the fixture of a server, which runs on after the module."""
 
     @pytest.fixture(scope="module", name=name)
-    def server(fleet: Fleet) -> Iterator[Server]:
-        yield started(fleet, name)
-        if ends_with_module:
-            fleet.servers.pop(name).discard()
+    def server(fleet: Fleet) -> Server:
+        return started(fleet, name)
 
     return server
 
 
 kafka = _fixture("kafka")
 rocketmq = _fixture("rocketmq")
-rocketmq_acl = _fixture("rocketmq_acl", ends_with_module=True)
+rocketmq_acl = _fixture("rocketmq_acl")
 opensearch = _fixture("opensearch")
 elasticsearch = _fixture("elasticsearch")
 elasticsearch7 = _fixture("elasticsearch7")

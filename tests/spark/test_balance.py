@@ -15,7 +15,7 @@ from etl.api import ComponentError, EtlError
 from etl.config.loader import load
 from etl.running.planning import RunRequest, planned_run
 from etl.spark.run import PipelineRun
-from etl.spark.state.folder import StateFolder, locked
+from etl.spark.state.folder import StateFolder, lock_state
 from etl.spark.state.json_files import write_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -242,7 +242,7 @@ def test_the_error_for_a_state_folder_where_a_file_is_names_the_file(tmp_path: P
 def test_the_error_for_a_state_folder_that_cannot_be_locked_names_it(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
 
-    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), locked(StateFolder(tmp_path)):
+    with pytest.raises(ComponentError, match=f"cannot use state folder {tmp_path}"), lock_state(StateFolder(tmp_path)):
         pass
 
 
@@ -252,7 +252,7 @@ def test_the_error_for_a_state_folder_on_a_full_disk_names_it(tmp_path: Path) ->
 
     with (
         pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*; make room"),
-        locked(StateFolder(tmp_path)),
+        lock_state(StateFolder(tmp_path)),
     ):
         pass
     with pytest.raises(ComponentError, match=r"small.json cannot be written \(No space left on device\); nothing is lost"):

@@ -145,7 +145,7 @@ def test_an_earlier_version_that_cannot_be_used_is_not_enough(tmp_path: Path) ->
     with refreshed_tables({one.id: one}, tmp_path, False, lambda level, text: None):
         path.unlink()
     (file,) = (tmp_path / one.id).glob("*.table")
-    file.write_bytes(file.read_bytes().replace(b"sluice-table 5", b"sluice-table 4", 1))
+    file.write_bytes(file.read_bytes().replace(b"sluice-table ", b"sluice-table 9", 1))
 
     with (
         pytest.raises(EtlError, match=r"table 'intel': .*intel\.csv: there is no such file"),

@@ -23,7 +23,7 @@ from etl.plan.render import explained
 from etl.rules.correlation.encoding import PART, split_name
 from etl.segment import preopened_steps
 from etl.steps.correlate import Correlate
-from etl.steps.correlate_events import CorrelateEvents, _compiled
+from etl.steps.correlate_events import CorrelateEvents, _compile
 
 RULES = """
 title: Failed login
@@ -307,9 +307,9 @@ def test_rules_are_compiled_before_workers_are_forked(rules: Path, tmp_path: Pat
 
     # when
     assert preopened_steps.open_steps() == 1
-    before = _compiled.cache_info()
+    before = _compile.cache_info()
     pickle.loads(pickle.dumps(matching)).open(SCHEMA)
 
     # then
-    after = _compiled.cache_info()
+    after = _compile.cache_info()
     assert (after.hits - before.hits, after.misses - before.misses) == (1, 0)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.lookup_tables.inline import InlineTable
-from etl.api import OFFSET, ComponentError, Counting, Outcome, visible
+from etl.api import OFFSET, ComponentError, CountingOperator, Outcome, visible
 from etl.steps.lookup import Lookup, tables_of
 from etl.tables.section_file import SectionFile
 from etl.tables.table_store import LiveTable, has_usable_version, refresh
@@ -137,7 +137,7 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
     [
         (lambda data: data[:-200], "is incomplete: remove it"),
         (lambda data: data.replace(b'{"', b"{}", 1), "is damaged: remove it"),
-        (lambda data: data.replace(b"sluice-table 5", b"sluice-table 4", 1), "is a table file of another format: remove it"),
+        (lambda data: data.replace(b"sluice-table ", b"sluice-table 9", 1), "is a table file of another format: remove it"),
         (lambda data: b"PAR1" + data, "is no table file: remove it"),
     ],
 )
@@ -237,14 +237,14 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
     # given
     batch = pa.RecordBatch.from_pydict({"ip": ["192.0.2.7", "10.0.0.1", "192.0.2.7"], OFFSET: [0, 1, 2]})
     run = step(miss=miss).open(visible(batch.schema))
-    assert isinstance(run, Counting)
+    assert isinstance(run, CountingOperator)
 
     # when
     run(batch)
     run.preview(batch)
 
     # then
-    assert run.counts().sums == {"found": {"t": 2}, "missed": {"t": 1}}
+    assert run.measures().sums == {"found": {"t": 2}, "missed": {"t": 1}}
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_on_change_gives_each_changed_window_after_each_batch(stream: Stream) ->
 
 @pytest.mark.spark
 def test_heartbeats_close_windows_and_are_not_counted(spark_stream: Stream) -> None:
-    """Neither a filter in front of the window nor one on its group field behind it may hide them from the watermark."""
+    """Neither a filter in front of the window nor one on its group field after it may hide them from the watermark."""
     step = window(size="1m", group_by=["source.ip"], having="source.ip = 'a'")
 
     def before(events: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.model import Plan
 from etl.testing import update
 from etl.testing.results import Result, result
-from etl.testing.written import scalar
+from etl.testing.yaml_writer import format_scalar
 
 PIPELINE = """\
 source: {type: file, path: /nowhere/x.log}
@@ -62,7 +62,7 @@ def run(path: Path) -> tuple[Suite, Result]:
 def test_an_updated_test_passes_and_a_second_update_changes_nothing(given: list[str], form: str, dead: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "p.yaml")
-        path.write_text(f"{PIPELINE}tests:\n  one:\n    input: {scalar(given)}\n{form}{dead}# end\n", "utf-8")
+        path.write_text(f"{PIPELINE}tests:\n  one:\n    input: {format_scalar(given)}\n{form}{dead}# end\n", "utf-8")
         read, first = run(path)
         assert first.outcome is not None, first.error
 

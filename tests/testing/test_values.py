@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.config.document.parser import parse
-from etl.testing.values import is_equal, plain, rows
-from etl.testing.written import flow, item, scalar
+from etl.testing.values import is_equal, to_plain, to_rows
+from etl.testing.yaml_writer import format_flow_mapping, format_item, format_scalar
 
 texts = st.text() | st.sampled_from(
     ["", "no", "none", "~", "1e3", "0x1f", "- x", "a: b", "a #b", "2026-11-20T06:25:03Z", "{", "'", "\\n"]
@@ -28,7 +28,7 @@ values = st.recursive(
 @settings(deadline=None, max_examples=300)
 @given(values)
 def test_what_is_written_is_read_back(value: Any) -> None:
-    document = parse(f"a: {scalar(value)}\n")
+    document = parse(f"a: {format_scalar(value)}\n")
 
     assert document.flaws == []
     assert is_equal(document.value["a"], value)
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back(value: Any) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.dictionaries(texts, values, max_size=4))
 def test_an_event_of_a_block_list_is_read_back(event: dict[str, Any]) -> None:
-    document = parse("a:\n" + "\n".join(item(event, 2)) + "\n")
+    document = parse("a:\n" + "\n".join(format_item(event, 2)) + "\n")
 
     assert document.flaws == []
     assert is_equal(document.value["a"][0], event)
@@ -46,7 +46,10 @@ def test_an_event_of_a_block_list_is_read_back(event: dict[str, Any]) -> None:
 def test_events_are_written_as_people_would() -> None:
     event = {"user_name": "root", "source.ip": "192.0.2.1", "port": 22, "ok": True, "when": "2026-11-20T06:25:03Z", "to": "a: b"}
 
-    assert flow(event) == '{user_name: root, source.ip: 192.0.2.1, port: 22, ok: true, when: 2026-11-20T06:25:03Z, to: "a: b"}'
+    assert (
+        format_flow_mapping(event)
+        == '{user_name: root, source.ip: 192.0.2.1, port: 22, ok: true, when: 2026-11-20T06:25:03Z, to: "a: b"}'
+    )
 
 
 def test_columns_become_plain_values_without_nulls() -> None:
@@ -62,7 +65,7 @@ def test_columns_become_plain_values_without_nulls() -> None:
         }
     )
 
-    assert rows(batch) == [
+    assert to_rows(batch) == [
         {"t": "2026-01-02T03:04:05.000006Z", "d": "2026-01-02", "n": 1.5, "b": "AA==", "m": {"k": 1}, "s": {"x": 1}},
         {},
     ]
@@ -90,4 +93,4 @@ def test_sameness(expected: Any, found: Any, equal: bool) -> None:
 
 
 def test_a_time_without_a_zone_stays_one() -> None:
-    assert plain(datetime(2026, 1, 2)) == "2026-01-02T00:00:00"
+    assert to_plain(datetime(2026, 1, 2)) == "2026-01-02T00:00:00"

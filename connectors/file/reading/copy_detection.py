@@ -33,10 +33,10 @@ SAMPLED_BLOCKS = 256
 COMPARED_BLOCK_BYTES = 64 << 10
 
 _head_cache: BoundedCache[Inode, tuple[Any, bytes]] = BoundedCache()
-"""Cache: version of a file, and the beginning of its text."""
+"""Inode → version of the file, and the beginning of its text."""
 
 _copy_cache: BoundedCache[tuple[Inode, Inode], tuple[Any, bool]] = BoundedCache()
-"""Cache: version of a file, and whether it is a copy of another."""
+"""Inodes of a file and of another → version of the first, and whether it is a copy of the other."""
 
 
 def read_head(stat: FileStat) -> bytes:
@@ -105,7 +105,7 @@ def is_distinctive(text: bytes) -> bool:
 
 
 def longest_first(files: list[FileStat]) -> list[FileStat]:
-    """Return the files in their order, but among those with the same beginning the longest comes first, as the original."""
+    """Return the files in their order, but of files with the same beginning the longest first: it is the original."""
     groups: dict[bytes, list[int]] = defaultdict(list)
     for at, stat in enumerate(files):
         if stat.size >= MIN_COMPARED_BYTES or codec_of(stat.path) is not None:
@@ -150,7 +150,7 @@ def _has_same_text(stat: FileStat, file: TrackedFile) -> bool:
     codec = codec_of(stat.path)
     try:
         if codec is not None or file.codec is not None:
-            return _is_prefix(stat.path, codec, file)
+            return _is_text_prefix(stat.path, codec, file)
         return stat.size <= os.stat(file.path).st_size and _has_same_bytes(stat.path, file.path, _compared_ranges(stat.size))
     except (OSError, CorruptError):
         return False
@@ -166,10 +166,10 @@ def _compared_ranges(size: int) -> Iterator[tuple[int, int]]:
     )
 
 
-def _has_same_bytes(path: str, original: str, files: Iterable[tuple[int, int]]) -> bool:
+def _has_same_bytes(path: str, original: str, ranges: Iterable[tuple[int, int]]) -> bool:
     """Return whether two files have the same bytes in these ranges."""
     with Stream(path) as one, Stream(original) as other:
-        for begin, end in files:
+        for begin, end in ranges:
             one.skip(begin - one.at)
             other.skip(begin - other.at)
             if one.read(end - begin) != other.read(end - begin):
@@ -177,7 +177,7 @@ def _has_same_bytes(path: str, original: str, files: Iterable[tuple[int, int]]) 
     return True
 
 
-def _is_prefix(path: str, codec: Codec | None, file: TrackedFile) -> bool:
+def _is_text_prefix(path: str, codec: Codec | None, file: TrackedFile) -> bool:
     """Return whether a file's text, decompressed, is the beginning of another's."""
     with Stream(path, codec) as one, Stream(file.path, file.codec) as other:
         while text := one.read(COMPARED_BLOCK_BYTES):

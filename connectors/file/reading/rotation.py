@@ -1,4 +1,4 @@
-"""Names that rotation gives to files: the new names that a file may have, and the file that a new name may come from."""
+"""File names before and after rotation: finds the new names of a rotated file, and the file that a new name comes from."""
 
 from __future__ import annotations
 
@@ -79,8 +79,9 @@ class RotatedNames:
                 self._by_key[os.path.dirname(file.path), key].append(file)
 
     def find_origin(self, path: str) -> TrackedFile | None:
-        """Return the first file with the name and the beginning of the one at ``path``; fast, and usable while that is being
-        written.
+        """Return the first file whose name may have become ``path``, and whose beginning the file at ``path`` has.
+
+        It reads only a file's beginning, so it also works while rotation is still copying the file.
         """
         found = [one for key in keys_after_rotation(path) for one in self._by_key.get((os.path.dirname(path), key), ())]
         if not found:

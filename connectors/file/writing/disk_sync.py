@@ -125,7 +125,7 @@ def _supports_syncfs(device: int) -> bool:
 def write_back(handle: int, before: int, after: int) -> None:
     """Start writing what a file of ``after`` bytes gained since it had ``before``, once every `WRITE_BACK_BYTES`.
 
-    A hint: does nothing if the system has no such call or refuses it.
+    Only an optimization: does nothing if the system has no such call or refuses it.
     """
     start, end = before // WRITE_BACK_BYTES * WRITE_BACK_BYTES, after // WRITE_BACK_BYTES * WRITE_BACK_BYTES
     call = _sync_file_range()

@@ -91,7 +91,7 @@ def load(folder: str) -> Ledger:
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
-        return Ledger(folder, **_typed(record))
+        return Ledger(folder, **_convert_types(record))
     except FileNotFoundError:
         return Ledger(folder)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -101,7 +101,7 @@ def load(folder: str) -> Ledger:
         ) from error
 
 
-def _typed(record: dict[str, Any]) -> dict[str, Any]:
+def _convert_types(record: dict[str, Any]) -> dict[str, Any]:
     return {
         "batches": {str(query): int(number) for query, number in record["batches"].items()},
         "sequence": int(record["sequence"]),

@@ -71,7 +71,7 @@ class MultilineBoundaries(LineBoundaries):
 
     def complete_events_end(self, stream: Seekable, start: int, end: int) -> int:
         begin = self._event_begin_before(stream, start, end)
-        for block in self.cutter.cut_blocks(_bounded(stream, begin, end), begin, closed=False):
+        for block in self.cutter.cut_blocks(_bound_reads(stream, begin, end), begin, closed=False):
             begin = block.end
         return begin
 
@@ -94,7 +94,7 @@ class MultilineBoundaries(LineBoundaries):
 
     def count(self, stream: Seekable, begin: int, end: int, most: int) -> tuple[int, int]:
         events = 0
-        for block in self.cutter.cut_blocks(_bounded(stream, begin, end), begin):
+        for block in self.cutter.cut_blocks(_bound_reads(stream, begin, end), begin):
             if events + len(block.starts) > most:
                 return int(block.starts[most - events]), most
             events += len(block.starts)
@@ -116,7 +116,7 @@ class MultilineBoundaries(LineBoundaries):
         grouping = self.cutter.grouping
         assert isinstance(grouping, LineGrouping)
         cutter = LineCutter(self.charset, self.cutter.max_line_bytes)
-        for batch in cutter.cut_batches(_bounded(stream, begin, end), begin):
+        for batch in cutter.cut_batches(_bound_reads(stream, begin, end), begin):
             if isinstance(batch, Rejects):
                 continue
             begins = batch.column(OFFSET).to_numpy()[1:][grouping.begins(batch.column("message"))[1:]]
@@ -137,7 +137,7 @@ def create_boundaries(codec: str, max_line_bytes: int, multiline: Multiline | No
     return MultilineBoundaries(cutter.charset, multiline.timeout.total_seconds(), cutter=cutter)
 
 
-def _bounded(stream: Seekable, begin: int, end: int) -> ReadInto:
+def _bound_reads(stream: Seekable, begin: int, end: int) -> ReadInto:
     stream.skip(begin - stream.at)
 
     def readinto(view: memoryview) -> int:

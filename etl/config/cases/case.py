@@ -82,8 +82,8 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     return Case(
         name,
         path,
-        dict(_given(test["input"], (*path, "input"), sources)),
-        dict(_expected(test.get("expect"), (*path, "expect"), leaves)),
+        dict(_read_given(test["input"], (*path, "input"), sources)),
+        dict(_read_expected(test.get("expect"), (*path, "expect"), leaves)),
         None if letters is None else _expectation(letters, (*path, "dead_letters")),
         test.get("now"),
         test.get("drain", True),
@@ -91,7 +91,7 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     )
 
 
-def _given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
+def _read_given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
     if not isinstance(value, dict):
         yield (sources[0] if sources else ""), Given(path, _batches(value))
         return
@@ -116,7 +116,7 @@ def _batches(value: Any) -> tuple[tuple[Event, ...], ...]:
     return tuple(map(tuple, batches))
 
 
-def _expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
+def _read_expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
     if isinstance(value, dict):
         yield from ((name, _expectation(item, (*path, name))) for name, item in value.items())
     elif value is not None:

@@ -66,7 +66,7 @@ def inspect_tests(
 def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> CheckedTests:
     report = Report(file, _document(file))
     for flaw in report.document.flaws:
-        report.put(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
     root = report.document.value
     if not isinstance(root, dict):
         if not report.document.flaws:

@@ -66,7 +66,7 @@ def _test(given: Json, expected: Json) -> Json:
             "type": "object",
             "additionalProperties": {"type": "array", "items": {"type": "object"}},
         },
-        "drain": {"type": "boolean", "default": True, "description": "Whether all windows are closed behind the last event."},
+        "drain": {"type": "boolean", "default": True, "description": "Whether all windows are closed after the last event."},
     }
     return {"type": "object", "required": ["input"], "properties": properties, "additionalProperties": False}
 

@@ -35,53 +35,53 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         known[name] = _source(built.get(part.path), part.path, report)
     for name in order:
         stream = layout.streams[name]
-        fields = _joined(stream.inputs, known, layout.likely_names, stream.path, report)
+        fields = _join_inputs(stream.inputs, known, layout.likely_names, stream.path, report)
         for part in stream.steps:
             fields = _step(built.get(part.path), part.path, fields, report)
         if report.is_broken((*stream.path, "steps")):
-            fields = _caused(NOTHING_KNOWN, stream.path)
+            fields = _mark_caused(NOTHING_KNOWN, stream.path)
         known[name] = fields
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
-        fields = _joined(sink.inputs, known, layout.likely_names, sink.part.path, report)
+        fields = _join_inputs(sink.inputs, known, layout.likely_names, sink.part.path, report)
         if made and isinstance(made.component, Sink):
             _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
 
 def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)) or path in report.document.incomplete:
-        return _caused(NOTHING_KNOWN, path)
+        return _mark_caused(NOTHING_KNOWN, path)
     _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
-    given = _guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
-    return _caused(given, path)
+    given = _call_guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
+    return _mark_caused(given, path)
 
 
 def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
-        return _caused(NOTHING_KNOWN, path, incoming)
+        return _mark_caused(NOTHING_KNOWN, path, incoming)
     findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
-    given = _guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
+    given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
-        report.find(path, finding)
+        report.add_finding(path, finding)
     for finding in case_findings(made.component, incoming.schema):
         if all(problem.message != finding.message for problem in report.problems):  # only the first of several steps reports it
-            report.find(path, finding)
-    return _caused(given, path, incoming)
+            report.add_finding(path, finding)
+    return _mark_caused(given, path, incoming)
 
 
-def _caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
+def _mark_caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
     """Add to fields that are partly unknown the components that cause this: those in front, else the one at ``path``."""
     causes = incoming.causes if incoming and incoming.causes else frozenset({path})
     return replace(fields, causes=causes) if fields.open or fields.possible else fields
 
 
-def _joined(
+def _join_inputs(
     refs: Sequence[InputRef], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
 ) -> Fields:
     inputs = {ref.name: known.get(meant.get(ref.name, ref.name), NOTHING_KNOWN) for ref in refs}
     if len(inputs) > 1:
         for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
-            report.find((*path, "from"), finding)
+            report.add_finding((*path, "from"), finding)
     is_open = not inputs or any(fields.open for fields in inputs.values())
     causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
     possible = frozenset[str]().union(*(fields.possible for fields in inputs.values()))
@@ -93,7 +93,7 @@ def _ask(
 ) -> Sequence[Finding]:
     """Report a component's findings, except consequences of reported errors; returns all findings."""
     nothing: list[Finding] = []
-    found = _guarded(path, lambda: common_findings(made, check), nothing, report)
+    found = _call_guarded(path, lambda: common_findings(made, check), nothing, report)
     for finding in found:
         at = (*path, *finding.path)
         consequence = report.is_broken(at) if finding.path else not made.whole
@@ -104,11 +104,11 @@ def _ask(
         if (name := missed_field(finding)) and incoming.may_have(name):
             report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
         elif not consequence and not (incoming.open and finding.code == "no-fields"):
-            report.find(path, finding)
+            report.add_finding(path, finding)
     return found
 
 
-def _guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, report: Report) -> T:
+def _call_guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, report: Report) -> T:
     """The result of ``compute``; an exception in a component's check is reported, and the check of the file continues."""
     try:
         return compute()

@@ -57,7 +57,7 @@ def outgoing(made: Built, incoming: Fields, findings: Sequence[Finding]) -> Fiel
     passed = known.schema.names if made.has_unknown else ()  # the option may be one by which the step does not drop them
     guessed = _is_guess(made.component, known.schema, findings, given.schema)
     stays_open = incoming.open and _passes_others(made, incoming, known)
-    schema = _untyped(given.schema) if guessed else given.schema
+    schema = _remove_types(given.schema) if guessed else given.schema
     return Fields(
         schema, given.open or guessed or stays_open, possible=incoming.possible | made.mentioned | set(passed) - set(schema.names)
     )
@@ -89,13 +89,13 @@ def _common_fields(made: Built, compute: Callable[[Any], Schema]) -> Fields:
     common = set.intersection(*names)
     types = [(field.name, _type(field.name, schemas)) for field in schemas[0] if field.name in common - set(TEXTS)]
     if free:
-        return Fields(_untyped(pa.schema(types)), open=True)
+        return Fields(_remove_types(pa.schema(types)), open=True)
     return Fields(pa.schema(types), open=any(one != common for one in names))
 
 
 def _deciding(component: Component, names: Iterable[str]) -> set[str]:
     """Attributes with errors on which the output fields may depend."""
-    return {name for name in names if not isinstance(component, Step) or component.gives_by((name,))}
+    return {name for name in names if not isinstance(component, Step) or component.fields_depend_on((name,))}
 
 
 def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
@@ -107,7 +107,7 @@ def _type(name: str, schemas: Sequence[Schema]) -> pa.DataType:
 def _is_guess(component: Any, incoming: Schema, findings: Iterable[Finding], given: Schema) -> bool:
     """Whether an error may change the output fields: it is in an option that makes fields, and not in a key that is the field."""
     errors = [one for one in findings if one.severity == "error" and one.code not in ABOUT_FIELDS and one.path]
-    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names and component.gives_by(one.path)}
+    suspects = {str(one.path[0]) for one in errors if one.path[-1] not in given.names and component.fields_depend_on(one.path)}
     if not suspects:
         return False
     _, read = with_reads(component, lambda step: step.fields(incoming))
@@ -123,7 +123,7 @@ def _passes_others(made: Built, incoming: Fields, known: Fields) -> bool:
     return component.fields(known.schema).names != component.fields(incoming.schema).names
 
 
-def _untyped(schema: Schema) -> Schema:
+def _remove_types(schema: Schema) -> Schema:
     return pa.schema([(name, pa.null()) for name in schema.names])
 
 

@@ -1,4 +1,4 @@
-"""Stateful steps, one behind another: reports the orders in which Spark does not start them."""
+"""Stateful steps, one after another: reports the orders in which Spark does not start them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ADVICE = "write the results to a sink, and read them in a pipeline of their own
 
 @dataclass(frozen=True)
 class _Upstream:
-    """The stateful steps in front: the last one, and the last behind which Spark allows no other."""
+    """The stateful steps in front: the last one, and the last after which Spark allows no other."""
 
     stateful: OptionPath | None = None
     ending: OptionPath | None = None
     others: frozenset[str] = frozenset()
-    """Fields of the last one that cannot be the event time behind it."""
+    """Fields of the last one that cannot be the event time after it."""
 
 
 def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
@@ -32,7 +32,7 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
     known: dict[str, _Upstream] = {}
     for name in order:
         stream = layout.streams[name]
-        upstream = _joined([known.get(ref.name, _Upstream()) for ref in stream.inputs])
+        upstream = _join_inputs([known.get(ref.name, _Upstream()) for ref in stream.inputs])
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:
@@ -47,7 +47,7 @@ def _not_in_time(step: Step) -> frozenset[str]:
     return frozenset(names)
 
 
-def _joined(inputs: Sequence[_Upstream]) -> _Upstream:
+def _join_inputs(inputs: Sequence[_Upstream]) -> _Upstream:
     stateful = next((one.stateful for one in inputs if one.stateful), None)
     others = frozenset[str]().union(*(one.others for one in inputs))
     return _Upstream(stateful, next((one.ending for one in inputs if one.ending), None), others)
@@ -63,14 +63,14 @@ def _check(step: Step, path: OptionPath, upstream: _Upstream, report: Report) ->
 
 
 def _check_clock(step: SparkStep, path: OptionPath, front: str, others: frozenset[str], report: Report) -> None:
-    """Behind a stateful step the event time is that of its windows, when they close."""
+    """After a stateful step the event time is that of its windows, when they close."""
     time = (step.event_time() or ("",))[0]
     if step.output_mode() == "update":
-        message = f"'emit: on_change' is not for a step behind {front}, which keeps state, too"
+        message = f"'emit: on_change' is not for a step after {front}, which keeps state, too"
         report.add((*path, "emit"), "state-order", message, "leave out emit: each result is given once, when it closes")
     elif time == ARRIVAL:
-        message = f"behind {front} there is no time of reading to go by"
+        message = f"after {front} there is no time of reading to go by"
         report.add(path, "state-order", message, f"go by the window's: time: {START}")
     elif time in others:
-        message = f"behind {front} events are in time by {START!r} only, and not by {time!r}"
+        message = f"after {front} events are in time by {START!r} only, and not by {time!r}"
         report.add((*path, "time"), "state-order", message, f"time: {START}")

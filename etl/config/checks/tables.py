@@ -40,7 +40,7 @@ def _report_findings(made: Built, path: OptionPath, report: Report) -> None:
         at = (*path, *finding.path)
         is_replaceable = finding.severity == "warning" and at in report.defaulted
         if not is_replaceable and not (finding.path and report.is_broken(at)):
-            report.find(path, finding)
+            report.add_finding(path, finding)
 
 
 def _give(

@@ -98,10 +98,10 @@ def _all_targets(component: Component) -> object:
 
 def shared_target(one: Sink, other: Sink) -> str | None:
     """The target that both write to, in words: the same one, or one in the folder of the other."""
-    return _shared(_asked(one.targets), _asked(other.targets))
+    return _find_shared(_asked(one.targets), _asked(other.targets))
 
 
-def _shared(ones: Iterable[str], others: Iterable[str]) -> str | None:
+def _find_shared(ones: Iterable[str], others: Iterable[str]) -> str | None:
     for mine, theirs in product(ones, others):
         if mine == theirs:
             return repr(mine)
@@ -185,7 +185,7 @@ def _same_names(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
 def _same_targets(writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
     for before, mine in combinations(writers, 2):
         for writer, other in product(mine, before):
-            if shared := _shared(other.targets, writer.targets):
+            if shared := _find_shared(other.targets, writer.targets):
                 hint = "give each its own: in one command they would write over each other"
                 yield writer.problem("shared-target", f"{other.called} writes to {shared}, too", hint)
 

@@ -53,7 +53,7 @@ def _key_column(line: str) -> int:
 
 
 def find_lost_colon(stop: ParserStop) -> SyntaxProblem | None:
-    """A line above without its colon, or without the blank behind it: libyaml notices at the next colon."""
+    """A line above without its colon, or without the blank after it: libyaml notices at the next colon."""
     if "mapping values are not allowed" not in stop.problem and "could not find expected ':'" not in stop.problem:
         return None
     line = stop.line if "could not find" not in stop.problem or not stop.opened else stop.opened[0] + 1
@@ -64,10 +64,10 @@ def find_lost_colon(stop: ParserStop) -> SyntaxProblem | None:
         return None
     text, indent = stop.lines[above], _key_column(stop.lines[above])
     if re.search(_BLOCK, text):
-        return stop.explain("a text behind '|' or '>' must be indented deeper than its key", "indent its lines", (above + 1, 0))
+        return stop.explain("a text after '|' or '>' must be indented deeper than its key", "indent its lines", (above + 1, 0))
     if found := re.match(r"\s*-(?=[\w'\"])", text):
         at = above, found.end() - 1
-        return stop.explain("behind '-' belongs a blank", f"write - {cut(text[found.end() :], LONGEST_SHOWN)}", at)
+        return stop.explain("'-' needs a blank after it", f"write - {cut(text[found.end() :], LONGEST_SHOWN)}", at)
     if KEY.match(text):
         return None
     key = KEY.match(stop.here)
@@ -77,7 +77,7 @@ def find_lost_colon(stop: ParserStop) -> SyntaxProblem | None:
     if word is None:
         return None
     value = text[indent + word.end() :].lstrip(" :=")
-    return stop.explain(f"{word[0]!r} has no colon and blank behind it", f"write {word[0]}: {value}".rstrip(), (above, indent))
+    return stop.explain(f"{word[0]!r} has no colon and blank after it", f"write {word[0]}: {value}".rstrip(), (above, indent))
 
 
 def _is_comment(line: str) -> bool:

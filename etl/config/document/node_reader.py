@@ -73,7 +73,7 @@ class NodeReader:
             found[name] = self.value(value, (*path, name), key)
             if len(entries) > 1:
                 self._add_repeated(name, entries, which, path)
-        for key, value in self._merged(node, path, 0):
+        for key, value in self._merge(node, path, 0):
             if isinstance(key, yaml.ScalarNode) and key.value not in found:
                 found[key.value] = self.value(value, (*path, key.value), key)
         return found
@@ -91,8 +91,8 @@ class NodeReader:
                 self._add_flaw(key, "bad-key", "a key must be a plain word, not a list or mapping", path)
         return found
 
-    def _merged(self, node: Node, path: OptionPath, depth: int) -> list[Entry]:
-        """Entries behind ``<<``, the first of a key counting."""
+    def _merge(self, node: Node, path: OptionPath, depth: int) -> list[Entry]:
+        """Entries after ``<<``, the first of a key counting."""
         entries: list[Entry] = []
         for key, value in node.value:
             if key.tag != _MERGE:
@@ -103,7 +103,7 @@ class NodeReader:
                     raise TooBigError(f"more than {MAX_VALUES} values once aliases are expanded")
                 if isinstance(part, yaml.MappingNode):
                     own = [(name, item) for name, item in part.value if name.tag != _MERGE]
-                    entries += [*own, *self._merged(part, path, depth + 1)]
+                    entries += [*own, *self._merge(part, path, depth + 1)]
                 else:
                     self._add_flaw(key, "bad-key", "'<<' takes a mapping or a list of mappings", path)
         return entries

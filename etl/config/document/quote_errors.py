@@ -29,7 +29,7 @@ def find_open_quote(stop: ParserStop) -> SyntaxProblem | None:
 
 
 def find_more_behind_quotes(stop: ParserStop) -> SyntaxProblem | None:
-    """Text behind the closing quote."""
+    """Text after the closing quote."""
     token = _quoted_before(stop)
     if token is None or token.end_mark.line != stop.line or not stop.rest.strip(" ,}]"):
         return None
@@ -43,7 +43,7 @@ def find_more_behind_quotes(stop: ParserStop) -> SyntaxProblem | None:
             )
     start = _text_start(stop.here, start)
     whole = text_at(stop.here, start)
-    return stop.explain("behind the closing quote the text goes on", f"put quotes around all of it: {quote_text(whole)}")
+    return stop.explain("after the closing quote the text goes on", f"put quotes around all of it: {quote_text(whole)}")
 
 
 def _text_start(line: str, quote: int) -> int:

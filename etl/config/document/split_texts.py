@@ -27,7 +27,7 @@ def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
         if _is_flow(node) and _is_open(value):
             parts += [part for part, nothing in pairs[at + 1 : at + MAX_PARTS] if _is_empty(nothing)]
         count = _needed(parts)
-        yield ((key, _joined(parts[:count], text)), True) if count > 1 else ((key, value), False)
+        yield ((key, _join_parts(parts[:count], text)), True) if count > 1 else ((key, value), False)
         at += count
 
 
@@ -36,7 +36,7 @@ def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
     at = 0
     while at < len(node.value):
         count = _needed(node.value[at : at + MAX_PARTS]) if _is_flow(node) else 1
-        yield (_joined(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
+        yield (_join_parts(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
         at += count
 
 
@@ -76,7 +76,7 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.value == "" and not node.style
 
 
-def _joined(parts: Sequence[Node], text: str) -> Node:
+def _join_parts(parts: Sequence[Node], text: str) -> Node:
     start, end = parts[0].start_mark, parts[-1].end_mark
     assert start is not None
     assert end is not None

@@ -40,13 +40,13 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "directive": ("a line that begins with '%' is a directive of YAML", "put the text in quotes, or remove the line"),
     "expected key": (
         "a key is expected here",
-        "keys of one mapping stand in one column, each with a colon and a blank behind it",
+        "keys of one mapping stand in one column, each with a colon and a blank after it",
     ),
     "'-' indicator": ("an item of the list is expected here", "items of one list begin with '- ' in one column"),
     "node content": ("a value is expected here", "look for a comma or bracket too many"),
     "mapping values are not allowed": ("no colon is expected here", "quote a text that contains ': '"),
     "unexpected ':'": ("no colon is expected here", "quote a text that contains ':'"),
-    "could not find expected ':'": ("a colon is missing in front of this", "behind a key belong a colon and a blank"),
+    "could not find expected ':'": ("a colon is missing before this", "a key needs a colon and a blank after it"),
 }
 """For errors that no function of `_FINDERS` finds: libyaml's words → message and hint."""
 

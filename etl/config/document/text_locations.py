@@ -46,7 +46,7 @@ def _double_quoted_index(source: str, at: int) -> int:
 
 
 def _block_index(text: str, scalar: Scalar, at: int) -> int | None:
-    """Index behind the ``|`` of a block scalar, whose lines all begin with the same indent."""
+    """Index after the ``|`` of a block scalar, whose lines all begin with the same indent."""
     header = text.find("\n", scalar.start)
     lines = text[header + 1 : scalar.end].split("\n")
     indents = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]

@@ -39,9 +39,9 @@ _HABITS = (
     (
         ("time_format", "time_key", "date_format"),
         {"keep_field"},
-        "a step `timestamp` behind it reads times: {type: timestamp, field: …}",
+        "a step `timestamp` after it reads times: {type: timestamp, field: …}",
     ),
-    (("types",), {"keep_field"}, "a step `convert` behind it gives types: {type: convert, fields: {size: bigint}}"),
+    (("types",), {"keep_field"}, "a step `convert` after it gives types: {type: convert, fields: {size: bigint}}"),
     (
         ("interval", "schedule", "cron", "poll_interval"),
         {"follow", "lag"},

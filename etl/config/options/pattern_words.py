@@ -39,7 +39,7 @@ def _web_words(text: str) -> str:
     if re.search(r"\s", text):
         return "is no URL: it has a blank in it"
     if not rest or rest[0] in "/?#":
-        return "is no URL: it names no host behind ://"
+        return "is no URL: it names no host after ://"
     return "is not the URL of a server: leave out what begins with '#' or '?'"
 
 

@@ -27,7 +27,7 @@ _ROUNDS = 4
 _SHAPES: Mapping[type, str] = {str: "text", int: "number", float: "number", bool: "truth", list: "list", dict: "mapping"}
 
 
-def repaired(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+def repair(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
     """The document with corrected names; each correction is reported."""
     root = with_lists_of_steps(with_forms(root, report), catalogue, report)
     for _ in range(_ROUNDS):
@@ -43,10 +43,10 @@ def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> d
         key = next((key for key in part.options if key.lower() == "type"), "type")
         if key != "type" and "type" not in part.options:
             location = report.location((*part.path, key))
-            report.put(
+            report.add_at(
                 location.key or location.value, part.path, "unknown-option", f"has no option {key!r}", "did you mean 'type'?"
             )
-            root = _renamed(root, (*part.path, key), "type", report)
+            root = _rename_option(root, (*part.path, key), "type", report)
     for part in _layout(root, report).parts():
         name, path = part.options.get("type"), (*part.path, "type")
         known = catalogue.families[part.family]
@@ -61,14 +61,14 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
     found = faults(root, used, report)
     for fault in (one for one in found if one.code == "unknown-option" and not one.silent and not one.habit):
         if fault.lifts:
-            root = _lifted(root, fault, report)
+            root = _lift_options(root, fault, report)
             continue
         wanted = _close_missing(fault, found) or (fault if fault.meant else _only_missing(fault, found, root, validator(used)[1]))
         wanted = wanted if wanted.meant else _meant_by_value(wanted, root, catalogue)
         if wanted.meant is not None and wanted.meant not in value_at(root, wanted.path[:-1]):
             location = report.location(fault.path)
-            report.put(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
-            root = _renamed(root, fault.path, wanted.meant, report)
+            report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
+            root = _rename_option(root, fault.path, wanted.meant, report)
     return root
 
 
@@ -128,18 +128,18 @@ def _are_steps(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all("type" in as_mapping(one) for one in value)
 
 
-def _lifted(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any]:
+def _lift_options(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any]:
     """`options: {path: x}` → `path: x`."""
     *owner, name = fault.path
     location, parent = report.location(fault.path), value_at(root, tuple(owner))
-    report.put(location.key or location.value, tuple(owner), fault.code, fault.message, fault.hint)
+    report.add_at(location.key or location.value, tuple(owner), fault.code, fault.message, fault.hint)
     for key in parent[name]:
         report.rename((*fault.path, key), (*owner, key))
     others = {key: value for key, value in parent.items() if key != name}
     return with_value(root, tuple(owner), others | parent[name])
 
 
-def _renamed(root: dict[str, Any], path: OptionPath, meant: str, report: Report) -> dict[str, Any]:
+def _rename_option(root: dict[str, Any], path: OptionPath, meant: str, report: Report) -> dict[str, Any]:
     name, value = str(path[-1]), value_at(root, path)
     if value is None and glued_option(name) == meant:
         value = scalar_value(name[len(meant) :].lstrip(": "))

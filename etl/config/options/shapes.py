@@ -42,7 +42,7 @@ def _as_one(root: dict[str, Any], one: str, several: str, report: Report) -> dic
         report.rename((several,), (several, _UNNAMED))
         return {**root, several: {_UNNAMED: root[several]}}
     report.add((several,), "mixed-forms", f"holds one {one} without a name", f"one {one} is written {one!r}; {hint}", key=True)
-    return _renamed(root, several, one, report)
+    return _rename_key(root, several, one, report)
 
 
 def _as_several(root: dict[str, Any], one: str, several: str, report: Report) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def _as_several(root: dict[str, Any], one: str, several: str, report: Report) ->
         f"write {several!r}, or without the name: {one}: {{type: …}}",
         key=True,
     )
-    return _renamed(root, one, several, report)
+    return _rename_key(root, one, several, report)
 
 
-def _renamed(root: Mapping[str, Any], old: str, new: str, report: Report) -> dict[str, Any]:
+def _rename_key(root: Mapping[str, Any], old: str, new: str, report: Report) -> dict[str, Any]:
     report.rename((old,), (new,))
     return {new if key == old else key: value for key, value in root.items()}
 

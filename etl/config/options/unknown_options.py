@@ -41,7 +41,7 @@ def unknown_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
 def _unknown_option(name: str, path: tuple[str | int, ...], given: Mapping[str, Any], options: Mapping[str, Json]) -> Fault:
     if (option := glued_option(name)) in options:
         secret = is_secret(options[option])
-        hint = f"behind {option} belong a colon and a blank: {option}: …"
+        hint = f"{option} needs a colon and a blank after it: {option}: …"
         found = repr(option if secret else name)
         meant = None if secret or option in given else option
         return Fault(path, "unknown-option", f"has no option {found}", hint, key=True, meant=meant)
@@ -63,7 +63,7 @@ def _holds_more(value: object) -> bool:
 
 
 def glued_option(name: str) -> str:
-    """The option that a key such as ``path:a.log`` may contain, where its colon lacks the blank behind it."""
+    """The option that a key such as ``path:a.log`` may contain, where its colon lacks the blank after it."""
     return re.split("[: ]", name, maxsplit=1)[0]
 
 

@@ -105,7 +105,7 @@ def choice_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
 
 def _choice_hint(value: str, names: list[str]) -> str | None:
     if value in ("json", "avro", "csv") and "text" in names:
-        return f"take text, and put a step {value} behind it" if value != "avro" else "Avro is not read"
+        return f"take text, and put a step {value} after it" if value != "avro" else "Avro is not read"
     if meant := [name for name in names if value.lower() in CHOICES.get(name, ())]:
         return f"did you mean {meant[0]!r}?"
     same = [name for name in names if name.lower() == value.lower()]

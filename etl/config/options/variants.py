@@ -126,7 +126,7 @@ def _made(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[
 
 
 def _with(value: Any, values: Mapping[OptionPath, Any]) -> Any:
-    """The value with others at these paths. An item of a list is not removed: the items behind it would move."""
+    """The value with others at these paths. An item of a list is not removed: the items after it would move."""
     if () in values:
         return values[()]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Types of structs that calls return: their members follow from names and constants; in a query they become fields."""
+"""Finds the types of structs that functions return, from the names and constants in the call."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ from etl.expressions.widening import NULL
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-STRUCTS = frozenset(("named_struct", "struct", "from_json"))
+STRUCT_FUNCTIONS = frozenset(("named_struct", "struct", "from_json"))
 _MEMBER = re.compile(r"`?([\w@.\-]+)`?\s*:?\s+(.+)", re.DOTALL)
 
 
-def struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.DataType:
-    """The type of a call, ``null`` if its members are unknown."""
+def find_struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.DataType:
+    """Return the type of a call, ``null`` if its members are unknown."""
     if name == "from_json":
         text = args[1].value if len(args) > 1 and args[1].is_literal else None
         return _parse_ddl(text) if isinstance(text, str) else NULL
     values = args[1::2] if name == "named_struct" else args
-    named = [arg.value if arg.is_literal else None for arg in args[::2]] if name == "named_struct" else _columns(node)
-    if not named or len(named) != len(values) or not all(isinstance(one, str) for one in named):
+    names = [arg.value if arg.is_literal else None for arg in args[::2]] if name == "named_struct" else _member_names(node)
+    if not names or len(names) != len(values) or not all(isinstance(name, str) for name in names):
         return NULL
-    return pa.struct([(one, value.type) for one, value in zip(named, values, strict=True)])
+    return pa.struct([(member, value.type) for member, value in zip(names, values, strict=True)])
 
 
-def _columns(node: Node) -> list[str]:
-    """Spark's names for the members of ``struct(a, b + 1)``: the column's name, else ``col`` and the number."""
+def _member_names(node: Node) -> list[str]:
+    """Return Spark's names for the members of ``struct(a, b + 1)``: the column's name, else ``col`` and the number."""
     parts = node.expressions
     if any(type(part).__name__ in ("Alias", "PropertyEQ") for part in parts):
         return []
-    plain = [type(part).__name__ in ("Column", "Dot") for part in parts]
-    return [part.name if is_column else f"col{at}" for at, (part, is_column) in enumerate(zip(parts, plain, strict=True), 1)]
+    are_columns = [type(part).__name__ in ("Column", "Dot") for part in parts]
+    return [
+        part.name if is_column else f"col{at}" for at, (part, is_column) in enumerate(zip(parts, are_columns, strict=True), 1)
+    ]
 
 
 def _parse_ddl(text: str) -> pa.DataType:
-    """The type of a schema in DDL: ``a int, b array<string>``."""
+    """Return the type of a schema in DDL: ``a int, b array<string>``."""
     try:
         if re.match(r"\s*(?:struct|array|map)\s*<", text, re.IGNORECASE):
             return parse_type(text)
-        members = [found for part in _split(text) if (found := _MEMBER.fullmatch(part.strip()))]
+        members = [found for part in _split_at_commas(text) if (found := _MEMBER.fullmatch(part.strip()))]
         return pa.struct([(found[1], parse_type(found[2].strip())) for found in members]) if members else NULL
     except ValueError:
         return NULL
 
 
-def _split(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """Split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:

@@ -97,7 +97,7 @@ def _days(parts: Any) -> tuple[Any, Any]:
     leap = pc.and_(pc.equal(_modulo(year, 4), 0), pc.or_(pc.not_equal(_modulo(year, 100), 0), pc.equal(_modulo(year, 400), 0)))
     short = pc.is_in(month, value_set=pa.array([4, 6, 9, 11]))
     last = pc.if_else(pc.equal(month, 2), pc.if_else(leap, 29, 28), pc.if_else(short, 30, 31))
-    good = pc.and_(matched, pc.and_(_between(month, 1, 12), pc.and_(pc.greater_equal(day, 1), pc.less_equal(day, last))))
+    good = pc.and_(matched, pc.and_(_is_between(month, 1, 12), pc.and_(pc.greater_equal(day, 1), pc.less_equal(day, last))))
     days = _days_from_civil(year, month, day)
     good = pc.and_(pc.fill_null(good, False), pc.less(pc.abs(days), 2**31))
     return pc.cast(pc.if_else(good, days, 0), pa.int32()), good
@@ -126,5 +126,5 @@ def _modulo(values: Any, divisor: int) -> Any:
     return pc.subtract(values, pc.multiply(pc.divide(values, divisor), divisor))
 
 
-def _between(values: Any, low: int, high: int) -> Any:
+def _is_between(values: Any, low: int, high: int) -> Any:
     return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from etl.api import HIDDEN, Schema
-from etl.rules.conditions.column_types import TEXTS, is_list
+from etl.rules.conditions.column_types import TEXT_TYPES, is_list_type
 from etl.rules.conditions.tree import Condition, Leaf, any_of, replace_leaves
 from etl.rules.predicates.predicate import ANY_FIELD
 
@@ -28,4 +28,4 @@ def text_fields(schema: Schema) -> list[str]:
 
 
 def _holds_texts(type_: pa.DataType) -> bool:
-    return type_ in TEXTS or (is_list(type_) and type_.value_type in TEXTS)
+    return type_ in TEXT_TYPES or (is_list_type(type_) and type_.value_type in TEXT_TYPES)

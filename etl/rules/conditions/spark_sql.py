@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from etl.api import Schema, format_type
 from etl.expressions import analyse
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.tree import Condition, Leaf, all_of, any_of, negate
 from etl.rules.predicates.families import FAMILIES
 from etl.rules.predicates.predicate import SqlBuilder
@@ -157,7 +157,7 @@ def _build_first(kind: str, node: Any, field: str, type_: pa.DataType) -> Condit
 def _build_call(node: Any, field: str, type_: pa.DataType) -> Condition | None:
     first, *others = node.expressions or [None]
     texts = [text for other in others if (text := text_of(other)) is not None]
-    if not is_column(first) or type_ not in TEXTS or not texts or len(texts) < len(others):
+    if not is_column(first) or type_ not in TEXT_TYPES or not texts or len(texts) < len(others):
         return None
     build = next((one.sql_functions[name] for one in FAMILIES if (name := str(node.this).lower()) in one.sql_functions), None)
     return build(field, texts) if build else None

@@ -19,11 +19,11 @@ class Family:
 
     @property
     def head(self) -> Correlation:
-        """The one that gives alerts."""
+        """The member that gives alerts."""
         return self.members[-1]
 
     def above(self, member: Correlation) -> Iterator[Correlation]:
-        """The members that build directly on a member."""
+        """Return the members that build directly on a member."""
         return (other for other in self.members if member.id in other.rules)
 
 

@@ -27,7 +27,7 @@ _DISTINCT: Mapping[str, tuple[Kind, ...]] = {"value": ("value_count",), "rule": 
 def may_alert(columns: EventColumns, watermark: int) -> Any:
     """bool[slots]: which slots may give an alert now, or hold too many events."""
     monotonic = columns.per_member(lambda one: one.is_monotonic)
-    found = np.where(monotonic, _dense(columns), _ended(columns, watermark))
+    found = np.where(monotonic, _dense(columns), _has_ended(columns, watermark))
     for name, kinds in _DISTINCT.items():
         checked = monotonic & columns.per_member(partial(_has_kind, kinds=kinds))
         found &= ~checked | _various(columns, found & checked, name)
@@ -70,13 +70,13 @@ def _spans(columns: EventColumns) -> Any:
 def _dense(columns: EventColumns) -> Any:
     """Slots with a window of enough events."""
     at = np.arange(len(columns.slot))
-    back = at - columns.per_member(_needed)[columns.slot] + 1
+    back = at - columns.per_member(_min_events)[columns.slot] + 1
     inside = back >= columns.starts[columns.slot]
     near = columns.micros[np.maximum(back, 0)] > columns.micros - _spans(columns)[columns.slot]
     return np.bincount(columns.slot[inside & near], minlength=len(columns.sizes)) > 0
 
 
-def _ended(columns: EventColumns, watermark: int) -> Any:
+def _has_ended(columns: EventColumns, watermark: int) -> Any:
     """Slots whose first window has closed."""
     return columns.micros[columns.starts[:-1]] + _spans(columns) <= watermark
 
@@ -102,7 +102,7 @@ def _large(columns: EventColumns, slots: Any) -> Any:
     return totals * _ROUNDED >= columns.per_member(_number)
 
 
-def _needed(one: Correlation) -> int:
+def _min_events(one: Correlation) -> int:
     """The minimum number of events with which a window can meet a monotonic condition."""
     if one.kind == ORDER:
         return len(one.rules)

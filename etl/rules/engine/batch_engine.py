@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from etl.api import Schema
 from etl.rules.conditions.binding import bind
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.spark_sql import BindError
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, leaves
 from etl.rules.engine.bitsets import Bits
@@ -133,7 +133,7 @@ class Engine:
 
     def _run(self, batch: pa.RecordBatch) -> Matches:
         columns = {name: Column(batch.column(name)) for name, _ in self._types}
-        self._bits = bits = self._bits.cleared(batch.num_rows)
+        self._bits = bits = self._bits.clear(batch.num_rows)
         self._costs.start()
         for group, evaluator in enumerate(self._evaluators):
             evaluator.evaluate(batch, columns, bits)
@@ -173,13 +173,13 @@ def _bind(condition: Condition, schema: Schema) -> Condition:
     try:
         return bind(condition, schema)
     except BindError as error:
-        log.warning("a rule cannot be decided in front of these events, and matches none: %s", error)
+        log.warning("a rule cannot be evaluated on these events, and matches none: %s", error)
         return FALSE
 
 
 def with_plain_texts(schema: Schema) -> Schema:
     """The schema with string for every type of text: conditions do not depend on how texts are stored."""
-    return pa.schema([(field.name, pa.string() if field.type in TEXTS else field.type) for field in schema])
+    return pa.schema([(field.name, pa.string() if field.type in TEXT_TYPES else field.type) for field in schema])
 
 
 def _distinct(numbers: Sequence[dict[Predicate, int]]) -> list[dict[Predicate, int]]:

@@ -31,7 +31,7 @@ class Bits:
         """Bit sets without a bit."""
         return cls(np.zeros((predicates, (rows + 63) // 64), np.uint64), np.zeros(predicates, np.int64), rows)
 
-    def cleared(self, rows: int) -> Bits:
+    def clear(self, rows: int) -> Bits:
         """Empty bit sets for another batch: this memory if it is as wide, of which only the bit sets with hits are cleared."""
         if self.words.shape[1] != (rows + 63) // 64:
             return Bits.empty(len(self.hits), rows)

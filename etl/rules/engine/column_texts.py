@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.rules.conditions.column_types import TEXTS, is_list
+from etl.rules.conditions.column_types import TEXT_TYPES, is_list_type
 
 
 @dataclass
@@ -22,16 +22,16 @@ class Column:
     @cached_property
     def values(self) -> pa.Array:
         """Its values as texts, numbers and booleans as in JSON; of lists the items."""
-        array = self.array.flatten() if is_list(self.array.type) else self.array
-        return array if array.type in TEXTS else array.cast(pa.string())
+        array = self.array.flatten() if is_list_type(self.array.type) else self.array
+        return array if array.type in TEXT_TYPES else array.cast(pa.string())
 
     @cached_property
     def rows(self) -> Any:
         """int64[n]: the row of each value."""
-        if is_list(self.array.type):
+        if is_list_type(self.array.type):
             return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
         return np.arange(len(self.array))
 
     def values_in(self, rows: Any) -> Any:
         """The indexes of the values of some rows (int64[m])."""
-        return np.flatnonzero(np.isin(self.rows, rows)) if is_list(self.array.type) else rows
+        return np.flatnonzero(np.isin(self.rows, rows)) if is_list_type(self.array.type) else rows

@@ -18,7 +18,7 @@ from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, all_of, any_of
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
 from etl.rules.engine.deferred_predicates import Numbers, relax
-from etl.rules.engine.program import Program, choose_witness
+from etl.rules.engine.program import Program, choose_witnesses
 from etl.rules.engine.text_field import TextField
 
 FIRST_PLANNED, PLANNED_AGAIN = 8192, 16
@@ -117,7 +117,7 @@ def _choose_literals(
     """The literals that are not witnesses, and that would be searched for less often than they would be found."""
     needed, searches = set[int](), np.zeros(len(share))
     for condition, known in zip(conditions, numbers, strict=True):
-        cost, witnesses = choose_witness(condition, known, share) or (1.0, ())
+        cost, witnesses = choose_witnesses(condition, known, share) or (1.0, ())
         needed.update(witnesses)
         searches[list({known[leaf.predicate] for leaf in leaves(condition)})] += cost
     return frozenset(number for number in literals - needed if searches[number] <= share[number] + SPARE)

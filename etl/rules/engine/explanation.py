@@ -25,7 +25,7 @@ def explanation_lines(compiled: CompiledRules, schema: Schema) -> Iterator[str]:
         return
     engine = compiled.engine(schema)
     uses = [{leaf.predicate for leaf in leaves(condition)} for condition in engine.conditions]
-    yield from _shared(uses)
+    yield from _describe_shared(uses)
     yield from _fields(engine.predicates)
     yield from _witnesses(compiled, engine)
     yield from _never(compiled, engine)
@@ -38,7 +38,7 @@ def _others(compiled: CompiledRules) -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def _shared(uses: Sequence[set[Predicate]]) -> Iterator[str]:
+def _describe_shared(uses: Sequence[set[Predicate]]) -> Iterator[str]:
     """How many predicates several rules share."""
     count = Counter(predicate for one in uses for predicate in one)
     yield f"predicates: {sum(count.values()):,}, {len(count):,} of them distinct"

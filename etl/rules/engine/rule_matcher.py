@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import Counted, Outcome
+from etl.api import Outcome, SplitMeasures
 from etl.receipts import OTHERS
 from etl.rules.compiled_rules import CompiledRules
 from etl.rules.engine.batch_engine import Engine
@@ -42,11 +42,11 @@ class RuleMatcher:
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         return self._outcome(batch, self._engine.run(batch))
 
-    def counts(self) -> Counted:
+    def measures(self) -> SplitMeasures:
         names = display_names(self._compiled.rules)
         matches, tried = _counts_by_name(names, self._matches), _counts_by_name(names, self._tried)
         seconds = _seconds_by_name(names, self._engine.costs())
-        return Counted({"matches": matches, "tried": tried, "seconds": seconds}, self._state())
+        return SplitMeasures({"matches": matches, "tried": tried, "seconds": seconds}, self._state())
 
     def _outcome(self, batch: pa.RecordBatch, found: Matches) -> Outcome:
         return Outcome(self._write(batch, found, self._structs))

@@ -31,7 +31,7 @@ def _copy(target: Any, source: Any, size: Any) -> None:
 def number_texts(
     address: Any, length: Any, arena: Any, room: Any, table: Any, hashes: Any, ends: Any, known: Any, code: Any
 ) -> Any:  # fmt: skip
-    """``code`` int32[n]: the number of each text in the cache, -1 for null. New texts are copied to the arena.
+    """Set ``code`` (int32[n]) to the number of each text in the cache, -1 for null. New texts are copied to the arena.
 
     ``arena`` is the address of ``room`` bytes, ``table`` int32[power of two] (-1: free), ``hashes`` uint64[most] and ``ends``
     int32[most + 1] describe the ``known`` texts: text t is ``ends[t]`` to ``ends[t + 1]`` of the arena. Returns the number of
@@ -68,8 +68,10 @@ def number_texts(
 
 @kernel
 def group_by_text(text: Any, predicate: Any, first: Any, predicates: Any) -> None:
-    """Group pairs by text: text t has ``predicates[first[t]:first[t + 1]]``. ``first`` int64[texts + 2] is all 0, and its first
-    texts + 1 values are the result."""
+    """Group pairs of text and predicate by text: text t has ``predicates[first[t]:first[t + 1]]``.
+
+    ``first`` (int64[texts + 2]) is all 0 at the call; its first texts + 1 values are the result.
+    """
     for n in range(text.shape[0]):
         first[text[n] + 2] += 1
     for t in range(2, first.shape[0]):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columns.texts import Texts
-from etl.rules.conditions.column_types import is_list
+from etl.rules.conditions.column_types import is_list_type
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
 from etl.rules.engine.evaluators import EvaluatorContext
@@ -24,7 +24,7 @@ class TextField:
     """Evaluates the predicates on a field."""
 
     def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
-        tested = [(number, one) for number, one in predicates if one.is_tested]
+        tested = [(number, one) for number, one in predicates if one.has_text_test]
         self._of, self.tests = of, TextTests(of, tested, context)
         self.deferred = self.tests.tests.keys()
         self._scan = TextScan(predicates, self.tests.tests, context.switches.together)
@@ -41,7 +41,7 @@ class TextField:
     def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Scan the texts that are not in the cache. For tests the bits say where they may hold."""
         column, self._codes, self._texts, self._found_all = columns[self._of], None, None, True
-        self._is_list = is_list(column.array.type)
+        self._is_list = is_list_type(column.array.type)
         if column.array.null_count == len(column.array):
             return
         cached = self._cache.look_up(column.values, self._scan)

@@ -40,7 +40,7 @@ class TextScan:
         self._databases = [LiteralDatabase(pack(group)) for group in groups if group]
         searched: defaultdict[TextFinder, list[tuple[int, Any]]] = defaultdict(list)
         for number, one in self.predicates:
-            if (finder := one.finder()) is not None:
+            if (finder := one.make_finder()) is not None:
                 searched[finder].append((number, one))
         self._searches = [finder(mine) for finder, mine in searched.items()]
 

@@ -46,7 +46,7 @@ class Network(TextPredicate):
         """Such as ``ip in 10.0.0.0/8``."""
         return f"{self.field} in {self.network}"
 
-    def finder(self) -> TextFinder:
+    def make_finder(self) -> TextFinder:
         """All networks of a field are found together."""
         return NetworkFinder
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, negate
 from etl.rules.predicates.predicate import ANY_FIELD, Predicate, SigmaBuilder, SqlBuilder
 from etl.rules.predicates.sql import Sql, quote_name
@@ -84,8 +84,8 @@ class Number(Predicate):
         if pa.types.is_integer(type_) or pa.types.is_floating(type_):
             return Leaf(self)
         if self.order == "=":
-            return Leaf(Text(self.field, "equals", _written(self.value)))
-        if type_ not in TEXTS:
+            return Leaf(Text(self.field, "equals", _format_number(self.value)))
+        if type_ not in TEXT_TYPES:
             return FALSE
         where = f"try_cast({quote_name(self.field)} as double) {self.order} {float(self.value)!r}D"
         return Leaf(Sql(where, (self.field,)))
@@ -110,7 +110,7 @@ class Number(Predicate):
         return f"{count_noun(len(predicates), 'number')} by order"
 
 
-def _written(value: int | float) -> str:
+def _format_number(value: int | float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 

@@ -51,7 +51,7 @@ class Pattern(TextPredicate):
 
     sigma_types: ClassVar[Mapping[str, SigmaBuilder]] = {"SigmaRegularExpression": _sigma_regex}
     keyword_types: ClassVar[frozenset[str]] = frozenset(sigma_types)
-    is_tested: ClassVar[bool] = True
+    has_text_test: ClassVar[bool] = True
 
     field: str
     pattern: str

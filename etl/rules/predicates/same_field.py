@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import is_list
+from etl.rules.conditions.column_types import is_list_type
 from etl.rules.conditions.tree import FALSE, Condition, Leaf
 from etl.rules.predicates.predicate import Predicate, SigmaBuilder, TextKind
 from etl.rules.wording import count_noun
@@ -46,7 +46,9 @@ class SameField(Predicate):
 
     def bind(self, schema: Schema) -> Condition:
         """On columns of single values."""
-        single = self.field_names <= set(schema.names) and not any(is_list(schema.field(name).type) for name in self.field_names)
+        single = self.field_names <= set(schema.names) and not any(
+            is_list_type(schema.field(name).type) for name in self.field_names
+        )
         return Leaf(self) if single else FALSE
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:

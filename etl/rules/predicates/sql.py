@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.tree import Condition
 from etl.rules.predicates.pattern import summarize_expressions
 from etl.rules.predicates.text_predicate import TextPredicate
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Sql(TextPredicate):
     """A Spark SQL condition is true, or with ``truth`` False is false."""
 
-    is_tested: ClassVar[bool] = True
+    has_text_test: ClassVar[bool] = True
 
     where: str
     fields: tuple[str, ...]
@@ -46,7 +46,7 @@ class Sql(TextPredicate):
         from etl.rules.engine.text_field import TextField
 
         (name, *others) = self.fields or ("",)
-        on_texts = name and not others and schema.field(name).type in TEXTS and not _holds_for_null(self, name)
+        on_texts = name and not others and schema.field(name).type in TEXT_TYPES and not _holds_for_null(self, name)
         return (TextField, name) if on_texts else (SqlDecider, str(number))
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 
 
 def is_column(node: Any) -> bool:
@@ -22,4 +22,4 @@ def text_of(node: Any) -> str | None:
 
 def compares_text(node: Any, type_: pa.DataType) -> bool:
     """Whether a node compares a text column with a text literal."""
-    return is_column(node.this) and type_ in TEXTS and text_of(node.expression) is not None
+    return is_column(node.this) and type_ in TEXT_TYPES and text_of(node.expression) is not None

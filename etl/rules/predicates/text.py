@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXTS
+from etl.rules.conditions.column_types import TEXT_TYPES
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, any_of
 from etl.rules.predicates.pattern import Pattern
 from etl.rules.predicates.predicate import SigmaBuilder, SqlBuilder, TextKind
@@ -42,7 +42,7 @@ def _sql_equal(node: Any, field: str, type_: pa.DataType) -> Condition | None:
 
 def _sql_in(node: Any, field: str, type_: pa.DataType) -> Condition | None:
     items = [text_of(item) for item in node.expressions]
-    if not is_column(node.this) or type_ not in TEXTS or not items or None in items:
+    if not is_column(node.this) or type_ not in TEXT_TYPES or not items or None in items:
         return None
     return any_of(Leaf(Text(field, "equals", item, True)) for item in items if item is not None)
 

@@ -1,4 +1,4 @@
-"""The base class of predicates that are evaluated on the texts of one field, all in one pass over the field's texts."""
+"""The base class of predicates on texts. All text predicates of a field are evaluated in one pass over its texts."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 class TextPredicate(Predicate):
-    """A test of a text, by literals, by a test of the whole text, or by a finder: a family overrides one of these methods."""
+    """A predicate on a text. A family overrides one method: `literals_to_find`, `text_test` or `make_finder`."""
 
     __slots__ = ()
 
-    is_tested: ClassVar[bool] = False
-    """Whether `text_test` decides."""
+    has_text_test: ClassVar[bool] = False
+    """Whether `text_test` evaluates the predicate."""
 
     @property
     def is_deferrable(self) -> bool:
-        """Whether its literals may be searched for only in the rows where a rule that needs it may match."""
+        """Whether the search for its literals may be limited to the rows where a rule that needs it may match."""
         return False
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
-        """All text predicates of a field are evaluated together."""
+        """Return one group for all text predicates of a field."""
         from etl.rules.engine.text_field import TextField
 
         return TextField, self.field
 
     def literals_to_find(self, number: int) -> Iterable[Literal]:
-        """The literals that decide: the predicate holds for the texts with one of them."""
+        """Return literals: the predicate holds for exactly the texts that contain one of them."""
         return ()
 
-    def finder(self) -> TextFinder | None:
-        """The class that finds the texts for which predicates of this family hold; called with all of a field, by number."""
+    def make_finder(self) -> TextFinder | None:
+        """Return the function that makes a search for all predicates of this family on one field, given by number."""
         return None
 
     def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
-        """The test of whole texts of the field ``of``; ``row`` is its row in the field's table of outcomes."""
+        """Return the test of whole texts of the field ``of``; ``row`` is its row in the field's table of outcomes."""
         raise NotImplementedError

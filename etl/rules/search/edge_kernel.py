@@ -11,7 +11,7 @@ import numpy as np
 
 from etl.columns.intrinsics import load_byte, load_long
 from etl.columns.kernels import inlined, kernel
-from etl.rules.search.match_kernel import EIGHT, ONE, TWO, equals_literal, record_hit
+from etl.rules.search.match_kernel import EIGHT, ONE, SIXTEEN, TWO, equals_literal, record_hit
 
 HEAD, TAIL, ALL, ANY_EDGE = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(7)
 """The kinds of literals (at the start, at the end, whole) that have two bytes at their edge."""
@@ -22,7 +22,7 @@ _LOW_CASE = np.uint32(0x2020)
 
 @inlined
 def _key(at: Any, size: Any) -> Any:
-    """A hash, not 0, of a size and the bytes at both ends; the case of letters does not count."""
+    """A hash of a size and the bytes at both ends; the case of letters does not count."""
     first, last = np.uint64(0), np.uint64(0)
     if size >= 8:
         first, last = load_long(at), load_long(at + np.uint64(size) - EIGHT)
@@ -31,29 +31,20 @@ def _key(at: Any, size: Any) -> Any:
             first = first << EIGHT | np.uint64(load_byte(at + np.uint64(place)))
     key = ((first | LOW_CASES) ^ np.uint64(size)) * MIXED
     key = (key ^ (key >> np.uint64(32)) ^ (last | LOW_CASES)) * MIXED
-    return (key ^ (key >> np.uint64(32))) | ONE
+    return key ^ (key >> np.uint64(32))
 
 
 @inlined
-def _slot(key: Any, keys: Any) -> Any:
-    """The slot of a key in the hash table, or -1."""
-    mask = np.uint64(keys.shape[0] - 1)
-    slot = key >> np.uint64(20) & mask
-    while keys[slot] != key:
-        if keys[slot] == np.uint64(0):
-            return np.int64(-1)
-        slot = (slot + ONE) & mask
-    return np.int64(slot)
-
-
-@inlined
-def _compare(slot: Any, at: Any, size: Any, ends: Any, literals: Any, sink: Any, count: Any, text: Any) -> Any:
-    """Compare the literals of a slot that have this size with the bytes at an address."""
-    firsts, entries = ends[2], ends[3]
-    for entry in range(firsts[slot], firsts[slot + 1]):
-        literal = entries[entry]
-        if literals[1][literal] == size and equals_literal(at, literal, literals):
-            count = record_hit(sink, count, literal, text)
+def _look_up(at: Any, size: Any, index: Any, literals: Any, sink: Any, count: Any, text: Any) -> Any:
+    """Compare the literals of an edge that have this size and key with the bytes at an address."""
+    directory, checks, entries, shift = index[1], index[2], index[3], index[4]
+    key = _key(at, size)
+    slot, check = key >> shift, np.uint32(key >> SIXTEEN)
+    for entry in range(directory[slot], directory[slot + ONE]):
+        if checks[entry] == check:
+            literal = entries[entry]
+            if literals[1][literal] == size and equals_literal(at, literal, literals):
+                count = record_hit(sink, count, literal, text)
     return count
 
 
@@ -75,30 +66,23 @@ def find_at_edges(
     first = edges[_pair(begin)] if length > 1 else ANY_EDGE
     last = edges[_pair(end - TWO)] if length > 1 else ANY_EDGE
     if first & HEAD:
-        sizes, keys = heads[0], heads[1]
+        sizes = heads[0]
         for n in range(sizes.shape[0]):
             size = sizes[n]
             if size > length:
                 break
-            slot = _slot(_key(begin, size), keys)
-            if slot >= 0:
-                count = _compare(slot, begin, size, heads, literals, sink, count, text)
+            count = _look_up(begin, size, heads, literals, sink, count, text)
     if last & TAIL:
-        sizes, keys = tails[0], tails[1]
+        sizes = tails[0]
         for n in range(sizes.shape[0]):
             size = sizes[n]
             if size > length:
                 break
-            at = end - np.uint64(size)
-            slot = _slot(_key(at, size), keys)
-            if slot >= 0:
-                count = _compare(slot, at, size, tails, literals, sink, count, text)
+            count = _look_up(end - np.uint64(size), size, tails, literals, sink, count, text)
     if first & ALL:
-        sizes, keys = wholes[0], wholes[1]
+        sizes = wholes[0]
         if sizes.shape[0] > 0 and length <= sizes[-1]:
-            slot = _slot(_key(begin, length), keys)
-            if slot >= 0:
-                count = _compare(slot, begin, length, wholes, literals, sink, count, text)
+            count = _look_up(begin, length, wholes, literals, sink, count, text)
     return count
 
 
@@ -107,14 +91,3 @@ def edge_keys(address: Any, size: Any, keys: Any) -> None:
     """The key of each literal, whose bytes are at an address."""
     for literal in range(address.shape[0]):
         keys[literal] = _key(address[literal], size[literal])
-
-
-@kernel
-def put_keys(distinct: Any, keys: Any, slots: Any) -> None:
-    """Put keys (uint64[n], each once) into an empty hash table; ``slots`` int64[n] gets their slots."""
-    mask = np.uint64(keys.shape[0] - 1)
-    for n in range(distinct.shape[0]):
-        slot = distinct[n] >> np.uint64(20) & mask
-        while keys[slot] != np.uint64(0):
-            slot = (slot + ONE) & mask
-        keys[slot], slots[n] = distinct[n], np.int64(slot)

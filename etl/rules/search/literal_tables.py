@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.rules.search.edge_kernel import ALL, HEAD, MIXED, TAIL, edge_keys, put_keys
+from etl.rules.search.edge_kernel import ALL, HEAD, MIXED, TAIL, edge_keys
 from etl.rules.search.gram_choice import Grams, fold_words
 from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes, frozen
 from etl.rules.search.literal_kernel import MIX
@@ -60,16 +60,13 @@ class Singles(NamedTuple):
 
 
 class EdgeIndex(NamedTuple):
-    """The hash table of literals at an edge of texts."""
+    """Literals at an edge of texts, by the hash of their size and the bytes at their ends; otherwise as `GramIndex`."""
 
     sizes: Any
     """int64: sizes that occur, in order."""
-    keys: Any
-    """uint64[power of two]; 0: free."""
-    firsts: Any
-    """uint32: the first entry of each slot."""
-    entries: Any
-    """uint32: literals."""
+    directory: Any
+    checks: Any
+    literals: Any
 
 
 class EdgePairs(NamedTuple):
@@ -113,7 +110,7 @@ class LiteralTables(NamedTuple):
         sieves = (four, _shift(32, 32 * len(four)), three, _shift(32, len(three)), two, len(two) > 0, len(three) > 0)
         grams = (self.eight, self.four, self.three, self.two)
         indexes = tuple((*index, _shift(64, len(index.directory) - 1)) for index in grams)
-        heads, tails, wholes = map(tuple, (self.heads, self.tails, self.wholes))
+        heads, tails, wholes = ((*edge, _shift(64, len(edge.directory) - 1)) for edge in (self.heads, self.tails, self.wholes))
         return sieves, indexes, tuple(self.singles), self.pairs.kinds, heads, tails, wholes, self.bytes.addresses
 
     def with_grams(self, grams: Sequence[Grams], singles: Singles) -> LiteralTables:
@@ -159,13 +156,17 @@ def _build_sieves(grams: Sequence[Grams]) -> Sieves:
 
 
 def _build_index(grams: Grams) -> GramIndex:
-    bits = max(1, len(grams.keys).bit_length())  # twice or half as many slots are not faster
-    hashes = grams.keys * MIXED
+    directory, checks, order = _sort_by_hash(grams.keys * MIXED)
+    return GramIndex(*map(frozen, (directory, checks, grams.literals[order], grams.places[order])))
+
+
+def _sort_by_hash(hashes: Any) -> tuple[Any, Any, Any]:
+    """The directory and the checks of hashes (uint64[n]), and their order."""
+    bits = max(1, len(hashes).bit_length())  # twice or half as many slots are not faster
     order = np.argsort(hashes, kind="stable")
     slots = (hashes >> np.uint64(64 - bits)).astype(np.int64)
     directory = np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=1 << bits))]).astype(np.uint32)
-    checks = (hashes[order] >> np.uint64(16)).astype(np.uint32)
-    return GramIndex(*map(frozen, (directory, checks, grams.literals[order], grams.places[order])))
+    return directory, (hashes[order] >> np.uint64(16)).astype(np.uint32), order
 
 
 def _shift(width: int, size: int) -> Any:
@@ -202,11 +203,5 @@ def _build_edges(known: LiteralBytes, chosen: Any) -> EdgeIndex:
     numbers = np.flatnonzero(chosen)
     size, found = known.sizes[numbers].astype(np.int64), np.empty(len(numbers), np.uint64)
     edge_keys(np.uint64(known.data.ctypes.data) + known.firsts[numbers].astype(np.uint64), size, found)
-    distinct, which = np.unique(found, return_inverse=True)
-    room = 1 << max(2, (2 * len(distinct)).bit_length())
-    keys, slots = np.zeros(room, np.uint64), np.empty(len(distinct), np.int64)
-    put_keys(distinct, keys, slots)
-    of = slots[which] if len(numbers) else np.empty(0, np.int64)
-    firsts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=room))]).astype(np.uint32)
-    entries = numbers[np.argsort(of, kind="stable")].astype(np.uint32)
-    return EdgeIndex(*map(frozen, (np.unique(size), keys, firsts, entries)))
+    directory, checks, order = _sort_by_hash(found)
+    return EdgeIndex(*map(frozen, (np.unique(size), directory, checks, numbers[order].astype(np.uint32))))

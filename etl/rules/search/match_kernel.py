@@ -48,7 +48,7 @@ def contains_literal(begin: Any, length: Any, literal: Any, literals: Any) -> An
     data, cases = literals[2] + first, literals[3] + first
     low, high = load_byte(data), load_byte(data + last)
     other_low, other_high = low ^ load_byte(cases), high ^ load_byte(cases + last)
-    at, end = begin, begin + np.uint64(length) - last  # no literal begins at ``end`` or behind
+    at, end = begin, begin + np.uint64(length) - last  # no literal begins at ``end`` or after
     if end - at < SIXTEEN:
         while at < end:
             if equals_literal(at, literal, literals):
@@ -56,7 +56,7 @@ def contains_literal(begin: Any, length: Any, literal: Any, literals: Any) -> An
             at += ONE
         return False
     while at < end:
-        at = min(at, end - SIXTEEN)  # some positions twice, instead of bytes behind the text
+        at = min(at, end - SIXTEEN)  # some positions twice, instead of bytes after the text
         begins = equal_bytes(at, low) | equal_bytes(at, other_low)
         both = begins & (equal_bytes(at + last, high) | equal_bytes(at + last, other_high))
         place = at

@@ -45,7 +45,7 @@ _AMBIGUOUS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*(?:&&|\[)", re.DOTALL)
 def required_literals(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]:
     """Literals of which every match contains one, in any case of ASCII letters; empty if none are known."""
     tree = _parse(pattern)
-    found = _required(tree, _EQUAL_LETTERS[dialect]) if tree is not None else ()
+    found = _find_required(tree, _EQUAL_LETTERS[dialect]) if tree is not None else ()
     return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
 
 
@@ -104,14 +104,14 @@ def _min_length(node: Node) -> int:
     return _min_length(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
-def _required(node: Node, equal: EqualLetters | None) -> tuple[str, ...]:
+def _find_required(node: Node, equal: EqualLetters | None) -> tuple[str, ...]:
     if isinstance(node, Choice):
-        found = [_required(part, equal) for part in node.parts]
+        found = [_find_required(part, equal) for part in node.parts]
         return tuple(dict.fromkeys(text for one in found for text in one)) if all(found) else ()
     if isinstance(node, Repeat):
-        return _required(node.part, equal) if node.least else ()
+        return _find_required(node.part, equal) if node.least else ()
     if isinstance(node, Group | Capture | Atomic):
-        return _required(node.part, equal)
+        return _find_required(node.part, equal)
     if isinstance(node, Parts | Chars):
         return max(_runs(list(_flat([node])), equal), key=_worth, default=())
     return ()
@@ -156,7 +156,7 @@ def _runs(parts: Sequence[Node], equal: EqualLetters | None) -> Iterator[tuple[s
         if forms:
             run.append(forms)
         elif not isinstance(part, Chars):
-            yield _required(part, equal)
+            yield _find_required(part, equal)
     if run:
         yield _texts(run)
 

@@ -39,7 +39,7 @@ class SinkCommitters:
     def commit(self, batch: BatchId, receipts: Sequence[Receipt]) -> dict[str, int]:
         """Commit the staged output of the tasks in the order of their input; repeating it changes nothing.
 
-        Returns for each sink the number of accepted events that wait behind its spool.
+        Returns for each sink the number of accepted events that wait until its spool is delivered.
         """
         ordered = sorted(receipts, key=lambda receipt: receipt.order)
         waiting = {}
@@ -61,7 +61,7 @@ class SinkCommitters:
             for drain in drains:
                 drain.stop()
 
-    def waiting(self) -> dict[str, int]:
+    def count_spooled(self) -> dict[str, int]:
         """Sink → number of events in its spool, without empty ones."""
         return {name: events for name, end in self._ends.items() if (events := end.spool.pending_events)}
 

@@ -69,7 +69,7 @@ class SinkCommitter:
     def commit(self, batch: BatchId, staged: Sequence[Staged], spooled: Sequence[Spooled]) -> int:
         """Commit a micro-batch to the sink, or add it to the spool; repeating it changes nothing.
 
-        Returns the number of events that the sink has accepted but whose staged output must wait behind the spool.
+        Returns the number of events that the sink has accepted but whose staged output must wait until the spool is delivered.
         """
         with self._lock:
             nothing_to_do = not (staged or spooled or self._ready)

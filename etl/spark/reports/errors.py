@@ -42,7 +42,7 @@ class RunError(EtlError):
             self.add_note(details)
 
 
-def not_started(error: BaseException, log: Path) -> RunError:
+def explain_failed_start(error: BaseException, log: Path) -> RunError:
     """The error for a Spark that did not start: the root cause, and the log with the rest."""
     full_text = str(error)
     printed = log.read_text("utf-8", "replace") if log.is_file() else ""
@@ -60,7 +60,7 @@ def not_started(error: BaseException, log: Path) -> RunError:
     return RunError(f"Spark did not start: {why.strip()}; what Java printed is in {log}", full_text)
 
 
-def explained(
+def explain_error(
     query: str, error: BaseException, staging: Path, folder: Path | None = None, steps: Sequence[StepNode] = ()
 ) -> RunError:
     """The error for a failed query: the one that a task stored in the staging folder, else Spark's condition and steps.
@@ -80,29 +80,29 @@ def explained(
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         message = inner[-1].strip()
         return RunError(
-            f"query {query!r}: {_NO_SPACE_TEXT if message == _NO_SPACE else short(message) + failed_in(full_text, steps)}",
+            f"query {query!r}: {_NO_SPACE_TEXT if message == _NO_SPACE else shorten(message) + failed_in(full_text, steps)}",
             full_text,
         )
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
         return RunError(f"query {query!r}: {text}; {_state_advice(folder)}", full_text)
     if condition:
-        return RunError(f"query {query!r}: {short(condition[2])} ({condition[1]}){failed_in(full_text, steps)}", full_text)
+        return RunError(f"query {query!r}: {shorten(condition[2])} ({condition[1]}){failed_in(full_text, steps)}", full_text)
     first = next((line.strip() for line in full_text.splitlines() if line.strip()), type(error).__name__)
     if first.endswith(":"):
         first = f"{first} {_root_cause(error)}"
-    return RunError(f"query {query!r}: {short(first)}", full_text)
+    return RunError(f"query {query!r}: {shorten(first)}", full_text)
 
 
-def refused(node: StepNode, error: Exception) -> RunError:
+def explain_refused_step(node: StepNode, error: Exception) -> RunError:
     """The error for a step whose DataFrame Spark rejects."""
     full_text = str(error)
     condition = _CONDITION.search(full_text)
-    text = f"{short(condition[2])} ({condition[1]})" if condition else short(full_text.strip().partition("\n")[0])
+    text = f"{shorten(condition[2])} ({condition[1]})" if condition else shorten(full_text.strip().partition("\n")[0])
     return RunError(f"{named_step(node)}: Spark refuses it: {text}", full_text)
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A message without Spark's suffix, shortened to two lines of a terminal."""
     return cut(_TAIL.sub("", text.strip()), _LONGEST_MESSAGE)
 
@@ -133,7 +133,7 @@ def _root_cause(error: BaseException) -> str:
     return str(error).partition("\n")[0].strip()
 
 
-def jvm_gone(status: int, log: Path) -> RunError:
+def explain_jvm_exit(status: int, log: Path) -> RunError:
     """The error for a JVM that ended during the run, by its exit status."""
     report = next(iter(sorted(log.parent.glob("hs_err_pid*.log"), key=lambda path: -path.stat().st_mtime)), None)
     name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"

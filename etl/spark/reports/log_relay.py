@@ -40,7 +40,7 @@ class _MessageFormatter(logging.Formatter):
 
 
 @contextmanager
-def logs_named(pipeline: str) -> Iterator[None]:
+def name_logs(pipeline: str) -> Iterator[None]:
     """In the driver: add the pipeline's name to messages of this thread, and of threads started with its context."""
     token = _pipeline.set(pipeline)
     try:
@@ -99,7 +99,7 @@ class _DriverHandler(logging.Handler):
 
 
 @contextmanager
-def driver_logs_forwarded(log_relay: LogRelay) -> Iterator[None]:
+def forward_driver_logs(log_relay: LogRelay) -> Iterator[None]:
     """In the driver: forward what its own threads log while the body runs. Runs in one process may overlap."""
     logger, handler = logging.getLogger("sluice"), _DriverHandler(log_relay)
     with _logger_lock:
@@ -127,7 +127,7 @@ _logger_before: list[tuple[int, bool]] = []
 
 
 @contextmanager
-def worker_logs_forwarded(log: Path, log_relay: LogRelay, start: int = 0) -> Iterator[None]:
+def forward_worker_logs(log: Path, log_relay: LogRelay, start: int = 0) -> Iterator[None]:
     """In the driver: forward the marked lines of Spark's log while the body runs, from byte ``start`` of the log on."""
     done = threading.Event()
     thread = threading.Thread(target=_read_marked_lines, args=(log, log_relay, done, start), daemon=True)

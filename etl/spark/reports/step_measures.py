@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.api import Counted
+from etl.api import SplitMeasures
 from etl.receipts import OTHERS
 
 MAX_NAMES = 10_000
@@ -15,12 +15,12 @@ MAX_NAMES = 10_000
 
 @dataclass
 class StepMeasures:
-    """The `Counted` values of one step, added up over all splits."""
+    """The `SplitMeasures` values of one step, added up over all splits."""
 
     sums: dict[str, dict[str, float]] = field(default_factory=dict)
     state: dict[str, str | float] = field(default_factory=dict)
 
-    def add(self, counted: Counted) -> None:
+    def add(self, counted: SplitMeasures) -> None:
         """Add the values of one split."""
         for measure, amounts in counted.sums.items():
             known = self.sums.setdefault(measure, {})

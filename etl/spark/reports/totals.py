@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etl.api import Counted
+from etl.api import SplitMeasures
 from etl.plan.model import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
@@ -18,23 +18,21 @@ MAX_LOGGED_NAMES = 100
 """Maximum number of names of a step's measure in a log line; the metrics file has all."""
 
 
-@dataclass
-class SinkTotals:
-    """Totals of one sink: ``incoming`` events on the branches to it, ``made`` added there by steps, ``accepted`` by the sink."""
+@dataclass(slots=True)
+class SinkTotals(Delivered):
+    """Numbers of events of one sink.
 
-    incoming: int = 0
+    ``incoming`` events entered the branches that lead to it. Steps on these branches added ``made`` events (such as `unnest`),
+    removed ``filtered`` and rejected some of ``dead``, the sink the others. The sink accepted ``accepted``. ``spooled`` are
+    events added to the spool minus those delivered from it; negative if it held events of an earlier run.
+    """
+
     made: int = 0
     filtered: int = 0
-    dead: int = 0
-    accepted: int = 0
-    spooled: int = 0
-    """Events added to the spool minus those delivered from it; negative if it held events of an earlier run."""
-    retries: int = 0
-    flushes: dict[str, int] = field(default_factory=dict)
 
     @property
     def balanced(self) -> bool:
-        """Whether the invariant holds."""
+        """Whether every event is accounted for."""
         return self.incoming + self.made == self.accepted + self.filtered + self.dead + self.spooled
 
 
@@ -84,9 +82,7 @@ class Totals:
     def drained(self, sink: str, delivered: Delivered, events: int) -> None:
         """Count ``events`` that left a sink's spool, with the result of their delivery."""
         with self._lock:
-            total = self.sinks.setdefault(sink, SinkTotals())
-            total.spooled -= events
-            self._add_delivered(total, delivered)
+            self._add_sink(sink, replace(delivered, spooled=-events), Counts())
 
     def put_back(self, waiting: Mapping[str, int]) -> None:
         """Correct the counts of sinks: these events, counted as delivered, wait in the spool."""
@@ -164,8 +160,8 @@ class Totals:
             lost.made += counts.made
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
-                if walk.counted is not None:
-                    self.measured.setdefault(node.id, StepMeasures()).add(walk.counted)
+                if walk.measures is not None:
+                    self.measured.setdefault(node.id, StepMeasures()).add(walk.measures)
                 self.dead += counts.dead
         for name in branch.sinks:
             self._add_sink(name, walk.sink(), lost)
@@ -178,21 +174,12 @@ class Totals:
             walk.emitted.add(replace(lost, left=left))
 
     def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
+        """``lost`` counts the path to the sink, as in `_add_branch`; the sink's own incoming events are what is left of it."""
         total = self.sinks.setdefault(name, SinkTotals())
-        total.incoming += lost.incoming
+        total.add(replace(delivered, incoming=lost.incoming, dead=delivered.dead + lost.dead))
         total.made += lost.made
         total.filtered += lost.filtered
-        total.dead += lost.dead
-        total.spooled += delivered.spooled
-        self._add_delivered(total, delivered)
-
-    def _add_delivered(self, total: SinkTotals, delivered: Delivered) -> None:
-        total.accepted += delivered.accepted
-        total.dead += delivered.dead
-        total.retries += delivered.retries
         self.dead += delivered.dead
-        for reason, times in delivered.flushes.items():
-            total.flushes[reason] = total.flushes.get(reason, 0) + times
 
 
 class _Walk:
@@ -200,17 +187,17 @@ class _Walk:
 
     def __init__(self, receipt: Receipt) -> None:
         self._steps = enumerate(receipt.steps)
-        self._counted = receipt.counted
+        self._measures = receipt.measures
         self._sinks = iter(receipt.sinks)
         self.emitted = Counts()
         self.entered: defaultdict[str, Counts] = defaultdict(Counts)
         """Union → the counts of the paths that lead to it."""
-        self.counted: Counted | None = None
+        self.measures: SplitMeasures | None = None
         """The measures of the current step."""
 
     def step(self) -> Counts:
         index, counts = next(self._steps)
-        self.counted = self._counted.get(index)
+        self.measures = self._measures.get(index)
         return counts
 
     def sink(self) -> Delivered:

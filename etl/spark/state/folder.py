@@ -141,7 +141,7 @@ def _unusable(root: Path, error: OSError) -> ComponentError:
 
 
 @contextmanager
-def locked(state: StateFolder) -> Iterator[None]:
+def lock_state(state: StateFolder) -> Iterator[None]:
     """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock."""
     try:
         opened = open(state.root / "lock", "a+")  # noqa: SIM115

@@ -654,7 +654,6 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> Iterator
         return call
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", os.fstat)  # these deaths do not lose what the kernel has, and disks are slow
         for name in STEPS:
             patch.setattr(os, name, last(getattr(os, name)))
         yield
@@ -674,6 +673,7 @@ def session(folder: Path, one: FileSink, first: int) -> None:
 def test_killed_at_any_step_every_event_is_there_once(
     tmp_path: Path, case: str, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "fsync", os.fstat)  # these deaths do not lose what the kernel has, and disks are slow
     path, options = CASES[case]
     expected = sorted(10 * number + k for number in range(4) for k in range(3))
     for step in itertools.count(1):

@@ -109,7 +109,7 @@ def test_ranges_with_gaps_only_end(broker: Broker) -> None:
 
     found = [messages(_rows(reader, topic, begin, begin + 1)) for begin in range(last)]
 
-    assert [some for some in found if some] == [["yes"]]  # the mark of the end may come behind it
+    assert [some for some in found if some] == [["yes"]]  # the mark of the end may come after it
     assert last > 1
 
 

@@ -96,7 +96,7 @@ def send_at_once(server: RocketMq, topic: str, batch: pa.RecordBatch, queue: int
     """Send messages in one request like Java producers: with a request id, by which brokers store them together in topics of
     the type BatchCQ.
     """
-    body = MessageEncoding(body="message", **form).messages(batch).concatenate(np.arange(len(batch)))
+    body = MessageEncoding(body="message", **form).encode(batch).concatenate(np.arange(len(batch)))
     fields = {"a": "case", "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": "0", "h": "0"}
     fields |= {"i": f"UNIQ_KEY\x01{time.time_ns():032X}\x02", "j": "0", "k": "false", "m": "true"}
     connection = Connection(server.broker, source_of(server, topic).settings())

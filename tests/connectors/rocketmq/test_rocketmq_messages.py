@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.rocketmq.batch_sender import Outcome, Part
+from connectors.rocketmq.batch_sender import BatchPart, SendResult
 from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.protocol.connection import ConnectionSettings
 from connectors.rocketmq.protocol.routes import Queue, Route
@@ -42,14 +42,14 @@ def decoded(data: bytes) -> list[tuple[bytes, str]]:
 
 
 def encoded(batch: pa.RecordBatch, form: MessageEncoding) -> list[tuple[bytes, str]]:
-    messages = form.messages(batch)
+    messages = form.encode(batch)
     data = bytes(messages.concatenate(np.arange(len(batch))))
     assert len(data) == messages.sizes.sum()
     return decoded(data)
 
 
 def test_a_message_byte_by_byte() -> None:
-    messages = MessageEncoding("message", "tag").messages(events(message=["hello"], tag=["login"]))
+    messages = MessageEncoding("message", "tag").encode(events(message=["hello"], tag=["login"]))
 
     assert bytes(messages.concatenate(np.arange(1))) == (
         b"\x00\x00\x00\x31" + bytes(12) + b"\x00\x00\x00\x05hello" + b"\x00\x16KEYS\x01run-0\x02TAGS\x01login\x02"
@@ -118,14 +118,14 @@ class Recorder:
     def find_route(self, topic: str) -> Route:
         return Route({"broker-a": ("h:1",)}, frozenset(["broker-a"]), QUEUES, QUEUES)
 
-    def send(self, parts: list[Part], messages: object) -> list[Outcome]:
+    def send(self, parts: list[BatchPart], messages: object) -> list[SendResult]:
         found = []
         for part in parts:
             data = bytes(messages.concatenate(part.rows))  # type: ignore[attr-defined]
             self.requests.append((part.queue, data))
             is_permanent = any(body == self.is_permanent for body, _ in decoded(data))
             busy = part.queue.number == self.busy
-            found.append(Outcome(part, "no" if is_permanent or busy else "", is_permanent))
+            found.append(SendResult(part, "no" if is_permanent or busy else "", is_permanent))
         return found
 
     def close(self) -> None:

@@ -168,7 +168,7 @@ def test_modules_for_rules_of_tables_are_loaded_before_workers_are_forked() -> N
     inline = InlineTable.model_validate({"key": "id", "rows": [{"id": "1", "rule": CORRELATION}]})
     of = Correlate.model_validate({"tables": {"hunt": "rule"}, "time": "time"}).with_tables({"hunt": inline})
 
-    assert CorrelateEvents.remembers
+    assert CorrelateEvents.opens_before_fork
     assert list(CorrelateEvents(of=of).named_tables().values()) == ["hunt"]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from etl.plan.model import StepNode
-from etl.spark.reports.errors import explained, jvm_gone, not_started, refused
+from etl.spark.reports.errors import explain_error, explain_failed_start, explain_jvm_exit, explain_refused_step
 from etl.steps.sql import Sql
 
 CRASHED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception was raised by the Python Proxy. \
@@ -53,7 +53,7 @@ TOO_MANY_FILES = "query 'main': too many open files; the system lets a process o
     ],
 )
 def test_a_failed_query_has_one_line(text: str, message: str, tmp_path: Path) -> None:
-    error = explained("main", Exception(text), tmp_path)
+    error = explain_error("main", Exception(text), tmp_path)
 
     assert str(error).startswith(message)
     assert "\n" not in str(error)
@@ -91,7 +91,7 @@ def test_the_cause_of_a_failed_start_is_one_line(text: str, printed: str, why: s
     log = tmp_path / "spark.log"
     log.write_text(printed)
 
-    error = not_started(Exception(text), log)
+    error = explain_failed_start(Exception(text), log)
 
     assert str(error).startswith(f"Spark did not start: {why}")
     assert str(error).endswith(f"; what Java printed is in {log}")
@@ -103,14 +103,16 @@ def test_the_error_for_too_many_open_files_has_the_limit(tmp_path: Path) -> None
     log = tmp_path / "spark.log"
     log.write_text(NO_FILES)
 
-    error = not_started(Exception(EXITED), log)
+    error = explain_failed_start(Exception(EXITED), log)
 
     assert re.match(r"Spark did not start: too many open files; .* have \d+ open \(ulimit -n\): raise it to 4096", str(error))
 
 
 @pytest.mark.parametrize("cause", ["Cannot call methods on a stopped SparkContext", "All masters are unresponsive! Giving up."])
 def test_a_master_without_an_answer_is_the_cause_of_a_failed_start(cause: str, tmp_path: Path) -> None:
-    error = not_started(Exception(f"An error occurred.\n: java.lang.IllegalStateException: {cause}"), tmp_path / "spark.log")
+    error = explain_failed_start(
+        Exception(f"An error occurred.\n: java.lang.IllegalStateException: {cause}"), tmp_path / "spark.log"
+    )
 
     assert str(error).startswith("Spark's master did not take the application: what answers at its address is no Spark master")
 
@@ -126,7 +128,7 @@ def test_a_master_without_an_answer_is_the_cause_of_a_failed_start(cause: str, t
 def test_the_error_for_a_jvm_that_ended_has_its_status(status: int, why: str, tmp_path: Path) -> None:
     (tmp_path / "hs_err_pid7.log").touch()
 
-    assert str(jvm_gone(status, tmp_path / "spark.log")).startswith(f"Spark's JVM {why}")
+    assert str(explain_jvm_exit(status, tmp_path / "spark.log")).startswith(f"Spark's JVM {why}")
 
 
 def test_the_stored_error_of_a_task_comes_first(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_the_stored_error_of_a_task_comes_first(tmp_path: Path) -> None:
     stored = {"type": "ComponentError", "message": "localhost:9092: no such topic", "traceback": "…"}
     (tmp_path / "0" / "errors" / "1.json").write_text(json.dumps(stored))
 
-    assert str(explained("main", Exception(CRASHED), tmp_path)) == "query 'main': localhost:9092: no such topic"
+    assert str(explain_error("main", Exception(CRASHED), tmp_path)) == "query 'main': localhost:9092: no such topic"
 
 
 def test_a_line_that_ends_with_a_colon_is_followed_by_its_cause(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_line_that_ends_with_a_colon_is_followed_by_its_cause(tmp_path: Path) 
     )
     middle._cause, outer._cause = inner, middle
 
-    assert str(explained("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is no number."
+    assert str(explain_error("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is no number."
 
 
 NODE = StepNode("steps[1] sql", Sql(query="SELECT * FROM events"), pa.schema([]), pa.schema([]), location=(7, 5))
@@ -159,7 +161,7 @@ def test_an_error_of_a_value_names_the_steps_that_spark_computes(tmp_path: Path)
         "[STREAM_FAILED] Query \norg.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x' SQLSTATE: 22018"
     )
 
-    error = explained("main", Exception(text), tmp_path, steps=[NODE])
+    error = explain_error("main", Exception(text), tmp_path, steps=[NODE])
 
     assert str(error) == ("query 'main': [CAST_INVALID_INPUT] The value 'x'; Spark computes steps[1] sql (line 7, column 5) here")
 
@@ -167,14 +169,14 @@ def test_an_error_of_a_value_names_the_steps_that_spark_computes(tmp_path: Path)
 def test_the_error_for_a_step_that_spark_refuses_names_it() -> None:
     text = '[DATATYPE_MISMATCH.X] Cannot resolve "y". SQLSTATE: 42K09; line 1 pos 7;\n\'Project [y]\n+- SubqueryAlias\n' * 50
 
-    error = refused(NODE, Exception(text))
+    error = explain_refused_step(NODE, Exception(text))
 
     assert str(error) == 'steps[1] sql (line 7, column 5): Spark refuses it: Cannot resolve "y". (DATATYPE_MISMATCH.X)'
     assert error.__notes__ == [text]
 
 
 def test_long_messages_are_cut(tmp_path: Path) -> None:
-    error = explained("main", Exception("[X] " + "y" * 6000), tmp_path)
+    error = explain_error("main", Exception("[X] " + "y" * 6000), tmp_path)
 
     assert len(str(error)) < 400
 
@@ -184,6 +186,6 @@ def test_a_task_whose_input_ended_early_is_not_the_cause(tmp_path: Path) -> None
     stored = {"type": "ArrowInvalid", "message": "Tried reading schema message, was null or length 0", "traceback": ""}
     (tmp_path / "0" / "errors" / "0.json").write_text(json.dumps(stored))
 
-    error = explained("main", Exception("[CAST_INVALID_INPUT] The value 'x' is malformed."), tmp_path)
+    error = explain_error("main", Exception("[CAST_INVALID_INPUT] The value 'x' is malformed."), tmp_path)
 
     assert str(error) == "query 'main': The value 'x' is malformed. (CAST_INVALID_INPUT)"

@@ -10,7 +10,7 @@ from running import Engine, Etl
 
 from etl.api import EtlError, Step
 from etl.plan.model import StepNode
-from etl.spark.reports.errors import explained
+from etl.spark.reports.errors import explain_error
 from etl.steps.convert import Convert
 from etl.steps.filter import Filter
 from etl.steps.set import Set
@@ -57,7 +57,7 @@ STEPS = (
     ids=["filter", "set", "sql", "convert", "nothing quoted"],
 )
 def test_the_step_is_found_by_the_quoted_expression(context: str, end: str, tmp_path: Path) -> None:
-    error = explained("main", Exception(CAST + context), tmp_path, steps=STEPS)
+    error = explain_error("main", Exception(CAST + context), tmp_path, steps=STEPS)
 
     assert f"(CAST_INVALID_INPUT); {end}" in str(error)
 

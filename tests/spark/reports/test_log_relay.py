@@ -9,7 +9,7 @@ import sys
 
 from running import ROOT
 
-from etl.spark.reports.log_relay import MARK, LogRelay, driver_logs_forwarded
+from etl.spark.reports.log_relay import MARK, LogRelay, forward_driver_logs
 
 WORKER = """
 import logging
@@ -35,9 +35,7 @@ def test_overlapping_runs_restore_the_logger() -> None:
     logger = logging.getLogger("sluice")
     before = logger.level, logger.propagate, list(logger.handlers)
     shown: list[str] = []
-    first, second = (
-        driver_logs_forwarded(LogRelay(logging.INFO, lambda level, text, name: shown.append(text))) for _ in range(2)
-    )
+    first, second = (forward_driver_logs(LogRelay(logging.INFO, lambda level, text, name: shown.append(text))) for _ in range(2))
 
     first.__enter__()
     second.__enter__()

@@ -34,7 +34,7 @@ import pyarrow as pa
 from etl.api import ArrowStep
 
 class Slow(ArrowStep):
-    remembers = True
+    opens_before_fork = True
     type: str = "slow"
     place: str
     def open(self, incoming):

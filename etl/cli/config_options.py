@@ -48,7 +48,7 @@ def nearest_file(path: str) -> str | None:
     return f"did you mean {os.path.join(folder, by_name[near])!r}?" if near else None
 
 
-def configured(command: F) -> F:
+def add_config_options(command: F) -> F:
     """The options ``--set`` (``overrides``) and ``--env-file`` (``env_file``)."""
     replaced = click.option(
         "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Replace a value of the file; may be repeated."
@@ -59,7 +59,7 @@ def configured(command: F) -> F:
     return replaced(read(command))
 
 
-def environment(env_file: str | None) -> Mapping[str, str]:
+def load_environment(env_file: str | None) -> Mapping[str, str]:
     """The process's environment over that of a file."""
     if env_file is None:
         return os.environ

@@ -11,11 +11,11 @@ import pytest
 from running import Engine, Etl
 
 from etl.api import ComponentError, EtlError
+from etl.cli.pipeline_files import choose_files, load_pipelines
 from etl.cli.progress import Progress
-from etl.cli.several import chosen_files, load_all
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
-from etl.running.messages import errors_named
+from etl.running.messages import name_errors
 from etl.running.planning import _state_folder
 from etl.spark.reports.totals import Totals
 
@@ -35,19 +35,19 @@ def test_a_folder_means_its_pipelines_and_each_file_counts_once(tmp_path: Path) 
     (tmp_path / "p" / "one_test.yaml").write_text("pipeline: one.yaml\ntests: {}\n")
     (tmp_path / "p" / "rules.yaml").write_text("title: no pipeline\n")
 
-    assert chosen_files([tmp_path / "p", tmp_path / "p" / ".." / "p" / "two.yaml"]) == [one, two]
+    assert choose_files([tmp_path / "p", tmp_path / "p" / ".." / "p" / "two.yaml"]) == [one, two]
 
 
 def test_a_folder_without_pipelines_is_named(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError, match=f"no pipeline file in folder '{tmp_path}'"):
-        chosen_files([tmp_path])
+        choose_files([tmp_path])
 
 
 def test_the_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     files = [write(tmp_path, "one", BAD), write(tmp_path, "two"), write(tmp_path, "three", BAD)]
 
     with pytest.raises(ConfigError) as raised:
-        load_all(files, {}, ())
+        load_pipelines(files, {}, ())
 
     assert {Path(problem.file).stem for problem in raised.value.problems} == {"one", "three"}
 
@@ -56,7 +56,7 @@ def test_two_pipelines_of_one_name_are_named_with_their_files(tmp_path: Path) ->
     files = [write(tmp_path / "a", "ssh"), write(tmp_path / "b", "ssh")]
 
     with pytest.raises(click.UsageError, match=r"both .*a/ssh.yaml and .*b/ssh.yaml have 'ssh'"):
-        load_all(files, {}, ())
+        load_pipelines(files, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_several_pipelines_do_not_take_the_state_folder_of_one(tmp_path: Path) -
 
 
 def test_an_error_begins_with_its_pipeline_where_there_are_several() -> None:
-    with pytest.raises(ComponentError, match=r"^pipeline 'ssh': it is down$"), errors_named("ssh", several=True):
+    with pytest.raises(ComponentError, match=r"^pipeline 'ssh': it is down$"), name_errors("ssh", several=True):
         raise ComponentError("it is down")
-    with pytest.raises(ComponentError, match=r"^it is down$"), errors_named("ssh", several=False):
+    with pytest.raises(ComponentError, match=r"^it is down$"), name_errors("ssh", several=False):
         raise ComponentError("it is down")
 
 

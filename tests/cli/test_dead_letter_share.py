@@ -11,13 +11,13 @@ from fakes import Lines, made
 
 from etl.api import EtlError
 from etl.catalogue import installed
-from etl.cli.dead_share import Share, dead_summary
-from etl.cli.endings import fail_for_dead_letters
+from etl.cli.dead_letter_share import ShareType, summarize_dead_letters
 from etl.cli.progress import Progress
+from etl.cli.run_summary import fail_for_dead_letters
 from etl.receipts import Counts, Rejected
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.planning import RunRequest
-from etl.spark.run import Mode, PipelineRun
+from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder
 
 GROK = installed().families["step"]["grok"].model_validate({"patterns": ["%{INT:n:int} %{IP:ip}", "%{INT:n:int} took %{IP:ip}"]})
@@ -26,7 +26,7 @@ AT = ("all[0] grok", "grok-failed")
 
 @pytest.fixture
 def one(tmp_path: Path) -> PipelineRun:
-    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), Mode())
+    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), RunMode())
 
 
 def add(one: PipelineRun, read: int, dead: int) -> None:
@@ -98,7 +98,7 @@ def test_the_summary_has_reason_example_and_where_matching_stops(one: PipelineRu
     add(one, 20, 15)
     one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
 
-    lines = list(dead_summary(DeadLetterShare(one, None), one))
+    lines = list(summarize_dead_letters(DeadLetterShare(one, None), one))
 
     assert lines == [
         "15 of 20 events became dead letters (75%):",
@@ -113,18 +113,18 @@ def test_the_summary_has_reason_example_and_where_matching_stops(one: PipelineRu
 def test_a_summary_of_few_dead_letters_is_quiet(one: PipelineRun) -> None:
     add(one, 1000, 99)
 
-    assert list(dead_summary(DeadLetterShare(one, None), one)) == []
+    assert list(summarize_dead_letters(DeadLetterShare(one, None), one)) == []
 
 
 @pytest.mark.parametrize(("text", "share"), [("0.1", 0.1), ("10%", 0.1), ("0", 0.0), ("100 %", 1.0)])
 def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
-    assert Share().convert(text, None, None) == share
+    assert ShareType().convert(text, None, None) == share
 
 
 @pytest.mark.parametrize("text", ["10", "-1%", "a tenth", "nan", "110%"])
 def test_a_wrong_share_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.UsageError, match="is no share of events: write a number from 0 to 1, or a percentage"):
-        Share().convert(text, None, None)
+        ShareType().convert(text, None, None)
 
 
 def test_the_warning_has_a_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

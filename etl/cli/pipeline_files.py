@@ -14,7 +14,7 @@ from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, in_file_order
 
 
-def chosen_files(paths: Sequence[Path]) -> list[Path]:
+def choose_files(paths: Sequence[Path]) -> list[Path]:
     """Files as named, and the pipelines in named folders, each once. Raises UsageError for a folder without any."""
     files: dict[Path, Path] = {}
     for path in paths:
@@ -26,7 +26,7 @@ def chosen_files(paths: Sequence[Path]) -> list[Path]:
     return list(files.values())
 
 
-def load_all(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
+def load_pipelines(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
     """The files' pipelines. Raises ConfigError with the problems of all files, or of their running
     together, UsageError for names that occur twice."""
     checked = [inspect(file, env, overrides) for file in files]

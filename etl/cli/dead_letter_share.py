@@ -22,7 +22,7 @@ MAX_PATTERNS = 3
 """Maximum number of patterns of a step for which the warning shows where they stop matching."""
 
 
-class Share(click.ParamType[float]):
+class ShareType(click.ParamType[float]):
     """``0.1`` or ``10%``."""
 
     name = "share"
@@ -39,7 +39,7 @@ class Share(click.ParamType[float]):
         return share
 
 
-def dead_summary(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
+def summarize_dead_letters(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
     """Lines for a run of which a tenth of the events or more became dead letters; none for other runs."""
     if not one.totals.dead or (watch.share < WARNING_SHARE and not watch.exceeded):
         return
@@ -73,8 +73,8 @@ def _stops(plan: Plan, at: str, example: str) -> Iterator[str]:
         text = _text(example, getattr(node.step, "field", "message"))
         found = [(stop.column, stop) for pattern in patterns[:MAX_PATTERNS] for stop in _grok(node, pattern).stops([text])]
         column, stop = max(found, key=lambda one: one[0])
-        beginning = f"`{stop.beginning[-LONGEST_LINE:]}`" if stop.beginning else "nothing of the pattern"
-        yield f"    matches {beginning} and then not {stop.wants} at column {column}: `etl grok` shows more"
+        beginning = f"`{stop.prefix[-LONGEST_LINE:]}`" if stop.prefix else "nothing of the pattern"
+        yield f"    matches {beginning} and then not {stop.expected} at column {column}: `etl grok` shows more"
 
 
 def _grok(node: StepNode, pattern: str) -> Any:
