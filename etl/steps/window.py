@@ -27,12 +27,12 @@ from etl.api import (
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, compile_expression, quote_name, register, schema_of
+from etl.expressions import analyse, compile_expression, quote_name, schema_of
 from etl.steps.aggregates import Aggregate, check_aggregate
-from etl.steps.heartbeats import ARRIVAL, DELAY, without_heartbeats
+from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 START, END = "window_start", "window_end"
 
@@ -224,41 +224,9 @@ class Window(SparkStep, StatefulStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         """Aggregate by window and group, then filter by ``having``."""
-        from pyspark.sql import functions as F  # noqa: N812
+        from etl.steps.windows_on_spark import windows
 
-        register(events.sparkSession)
-        time, _ = self.event_time()
-        order = quote_name(time) if OFFSET not in events.columns else f"struct({quote_name(time)}, {quote_name(OFFSET)})"
-        checked = self._aggregates(schema_of(events))
-        groups = [F.col(quote_name(name)).alias(name) for name in self.group_by]
-        results = [F.expr(aggregate.sql(order)).alias(name) for name, aggregate in checked.items()]
-        live = without_heartbeats(events, time)
-        if self._has_panes(checked):
-            panes = live.groupBy(F.window(F.col(quote_name(time)), _interval(self.slide)).alias(_PANE), *groups).agg(*results)
-            live, when = panes, F.window_time(_PANE)
-            results = [F.expr(f"{a.merge}({quote_name(name)})").alias(name) for name, a in checked.items()]
-        else:
-            when = F.col(quote_name(time))
-        grouped = live.groupBy(self._window(when).alias(_WINDOW), *groups).agg(*results)
-        result = grouped.select(*_edges(), *(F.col(quote_name(name)) for name in (*self.group_by, *self.aggregates)))
-        return result.where(self._having(result)) if self.having else result
-
-    def _has_panes(self, aggregates: dict[str, Aggregate]) -> bool:
-        """Whether to aggregate per slide first and merge these panes: seven times as fast, for what can be merged."""
-        fits = self.size and self.slide and self.slide < self.size and not self.size % self.slide
-        return bool(fits) and self.emit == "on_close" and all(a.merge for a in aggregates.values())
-
-    def _window(self, time: Column) -> Column:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        if self.gap:
-            return F.session_window(time, _interval(self.gap))
-        assert self.size is not None
-        return F.window(time, _interval(self.size), _interval(self.slide or self.size))
-
-    def _having(self, result: DataFrame) -> str:
-        assert self.having is not None
-        return analyse(self.having, schema_of(result)).spark_sql
+        return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}
@@ -304,9 +272,6 @@ class Window(SparkStep, StatefulStep):
         yield from found.condition_findings_at("having")
 
 
-_WINDOW, _PANE = "__window", "__pane"
-
-
 def _check_known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
     if name not in incoming.names:
         yield unknown_field(name, incoming, path)
@@ -322,16 +287,3 @@ def _name_conflict(names: list[str]) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def _interval(length: timedelta | None) -> str:
-    assert length is not None
-    return f"{round(length.total_seconds() * 1000)} milliseconds"
-
-
-def _edges() -> tuple[Column, Column]:
-    """Start and end of the window; the start is event time for what follows."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    start = F.col(f"{_WINDOW}.start").alias(START, metadata={DELAY: 0})
-    return start, F.col(f"{_WINDOW}.end").alias(END)
