@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from state.lane import Lane
 
 from etl.api import NO_BATCH, OFFSET, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources
+from etl.plan.model import Branch, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources, stages
 from etl.plan.planner import plan as planned
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.frames import build_frame
+from etl.spark.lane.lane_batch import Stage, stages_of
 from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import emitted_schema, spark_schema
@@ -63,6 +66,7 @@ class Starter:
         self.session = session
         self.folder = folder
         self._batches: dict[int, list[pa.RecordBatch]] | None = None
+        self._lanes = 0
         monkeypatch.setattr("etl.spark.frames.read", self._read)
 
     def start(self, pipeline: Pipeline, computed: bool = False) -> None:
@@ -80,10 +84,44 @@ class Starter:
         read = [leaf for leaf in frame_sources(query.frame) if isinstance(leaf, Read)]
         found = {id(leaf.segment): self._events(leaf, plan) for leaf in read}
         self._batches = None
+        if query.on_state_lane:
+            self._start_lane(query, plan, found, computed)
+            return
         self._taken(self._built(query, plan, f"{query.name} streaming"), query)
         if computed and not any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(query.frame)):
             self._batches = found
             self._finish(query, plan, self._computed(query, plan))
+
+    def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, list[pa.RecordBatch]], computed: bool) -> None:
+        """Run the stateful steps over the events that reach them, close what they hold, and run the segments after them."""
+        child = stages(query.frame)[0].child
+        if isinstance(child, Read):
+            incoming, batches = emitted_schema(child), read[id(child.segment)]
+        else:
+            below = replace(query, frame=child)
+            incoming = arrow_schema(self._built(below, plan, f"{query.name} streaming"))
+            if not computed or any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(child)):
+                return
+            self._batches = read
+            batches = list(self._computed(below, plan))
+        lane = list(stages_of(query, incoming))
+        for number, (stage, following) in enumerate(zip(lane, [*lane[1:], None], strict=True)):
+            found = self._stage_results(stage, batches, number)
+            emits = following.incoming if following else None
+            segment = _alone(stage.segment)
+            batches = list(SegmentRun(segment, "", self._split(), plan.dead_letters, emits).process([found]))
+
+    def _stage_results(self, stage: Stage, batches: Sequence[pa.RecordBatch], number: int) -> pa.RecordBatch:
+        """The results of a step over some events and an event far in the future."""
+        self._lanes += 1
+        lane = Lane(stage.step, stage.incoming, self.folder / f"lane-{self._lanes}-{number}")
+        time = (stage.step.event_time() or ("",))[0]
+        names = [*stage.incoming.names, OFFSET]
+        events = [row for batch in batches for row in batch.select(names).to_pylist() if row[time] is not None]
+        numbered = [{**row, OFFSET: at if row[OFFSET] is not None else None} for at, row in enumerate(events)]
+        results = [*lane.run(numbered), *lane.run([{time: datetime(2200, 1, 1, tzinfo=UTC)}])]
+        batch = pa.RecordBatch.from_pylist(results, schema=stage.step.fields(stage.incoming))
+        return batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
 
     def _computed(self, query: QueryPlan, plan: Plan) -> Sequence[pa.RecordBatch]:
         try:
