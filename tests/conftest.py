@@ -105,6 +105,7 @@ def shared_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedS
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     components = str(ROOT / "tests" / "delivery")  # whose modules workers of this session may import
     settings = {"spark.driver.memory": "1g", "spark.executorEnv.PYTHONPATH": components}
+    settings["spark.sql.warehouse.dir"] = str(log.parent / "warehouse")  # otherwise in the current folder, the repository's
     session = SharedSession("sluice-tests", "local[2]", log, settings)
     yield session
     session.stop()

@@ -96,7 +96,9 @@ def test_literals_left_out_are_not_found(literals: list[Literal], texts: list[st
     assert rest == {(number, row) for number, row in everything if not left_out[number]}
 
 
-@pytest.mark.parametrize("count", [gram_choice.WIDE_FROM - 1, gram_choice.WIDE_FROM, 20_000, 60_000])
+@pytest.mark.parametrize(
+    "count", [gram_choice.WIDE_FROM - 1, gram_choice.WIDE_FROM, 20_000, pytest.param(60_000, marks=pytest.mark.slow)]
+)
 def test_many_literals_are_found(count: int) -> None:
     random = np.random.default_rng(count)
     letters = [chr(97 + n) for n in range(20)] + ["é", "€", "Z"]

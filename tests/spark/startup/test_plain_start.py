@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from running import Etl, wait_for
+from running import Engine, Etl, wait_for
 
 from etl.spark.startup import fast_start
 from etl.spark.startup.archive import JvmLaunch
@@ -35,12 +35,13 @@ PIPELINE = """
 LINES = "".join(f"2026-11-09T06:{minute:02d}:00Z {name}\n" for minute in range(40) for name in ("anna", "zoe")) + "no event\n"
 
 
-def run(etl: Etl, name: str) -> list[str]:
-    """Run the pipeline with its own state folder, and return its sorted output and dead letters without their state folder."""
+def run(runner: Etl | Engine, name: str) -> list[str]:
+    """Run the pipeline with its own state folder, and return its sorted output; it has one dead letter."""
+    etl = runner if isinstance(runner, Etl) else runner.etl
     state = etl.folder / name
     pipeline = etl.pipeline(PIPELINE.replace("NAME", name), f"{name}.yaml")
 
-    ran = etl("run", pipeline, "--once", "--drain", "--master", "local[2]", "--state", state)
+    ran = runner.run(pipeline, "--once", "--drain", "--state", state)
 
     assert ran.status == 0, ran.err
     outputs = [etl.folder / f"{name}-events.jsonl", etl.folder / f"{name}-counts.jsonl"]
@@ -59,13 +60,12 @@ def command_of(process: psutil.Process) -> str:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_results_are_the_same(etl: Etl, monkeypatch: pytest.MonkeyPatch) -> None:
-    (etl.folder / "in.log").write_text(LINES)
+def test_the_results_are_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (engine.etl.folder / "in.log").write_text(LINES)
 
+    fast = run(engine, "one")  # the shared session is started fast: test_workers_are_forks_of_the_zygote
     monkeypatch.setenv(fast_start.SWITCH, "1")
-    plain = run(etl, "one")
-    monkeypatch.setenv(fast_start.SWITCH, "0")
-    fast = run(etl, "two")
+    plain = run(engine.etl, "two")
 
     assert len(plain) == 80 + 8
     assert plain == fast
