@@ -12,8 +12,9 @@ import pyarrow as pa
 from etl.contract.steps import Step
 from etl.events import Schema
 
-PANE = "__pane"
-"""Column of prepared rows: the pane that a row belongs to, int64, its start in microseconds since the epoch."""
+PANE = "\0pane"
+"""Column of prepared rows: the pane that a row belongs to, int64, its start in microseconds since the epoch. No field of
+an event has such a name."""
 
 NEVER = -(1 << 62)
 """The watermark before the first event."""

@@ -20,7 +20,7 @@ import pyarrow.types as pt
 
 from etl.api import ComponentError, format_type
 
-HASH, HASH2 = "__hash", "__hash2"
+HASH, HASH2 = "\0hash", "\0hash2"
 """Columns (uint64) of state files with the two halves of a key's hash; where look-ups need it, rows are sorted by the first."""
 
 PARTS = 16

@@ -124,14 +124,15 @@ def _order(parts: Any, panes: Any, rows: pa.Table) -> Any:
 
 def _storable(rows: pa.Table) -> pa.Table:
     """The rows without dictionaries and views: their values are stored, so that each record batch is whole."""
-    plain = [_plain_type(column.type) for column in rows.columns]
+    plain = [plain_type(column.type) for column in rows.columns]
     columns = [column if column.type == type_ else column.cast(type_) for column, type_ in zip(rows.columns, plain, strict=True)]
     return pa.Table.from_arrays(columns, names=rows.column_names, metadata=rows.schema.metadata)
 
 
-def _plain_type(type_: pa.DataType) -> pa.DataType:
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which values of dictionaries and views are stored."""
     if pt.is_dictionary(type_):
-        return _plain_type(type_.value_type)
+        return plain_type(type_.value_type)
     return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(type_, type_)
 
 

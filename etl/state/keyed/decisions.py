@@ -15,7 +15,7 @@ import pyarrow as pa
 from etl.state.key_hash import HASH, HASH2, part_of
 from etl.state.keyed.kernels import choose_first, find_rows, matching_rows
 
-TIME, COUNT = "__time", "__count"
+TIME, COUNT = "\0time", "\0count"
 """Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
 
 

@@ -14,7 +14,7 @@ from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
 from etl.state.windows.aggregation import event_times
 
-SPAN = "__span"
+SPAN = "\0span"
 """Column (int64) of prepared rows: the start of the event's span, a multiple of its length, microseconds since the epoch."""
 
 _SPANS = 16

@@ -14,7 +14,7 @@ from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_ro
 from etl.state.keyed.kernels import assign_spans
 from etl.state.windows.aggregation import Numbers, event_times
 
-ORDER = "__order"
+ORDER = "\0order"
 """Column (int64): the time by which a row is sorted: its event's, or the start of the span that it stands for."""
 
 _RUNS = 16

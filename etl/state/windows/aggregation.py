@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from etl.api import PANE, ComponentError, Schema
 from etl.expressions import CompiledExpression
 from etl.state.aggregates import Accumulator, column_names, finish, group, lift
+from etl.state.state_file_writer import plain_type
 
 SORTED_ROWS = 10_000
 """Most results of a window that are sorted."""
@@ -30,6 +31,11 @@ class Aggregation:
     fields: Schema
     having: CompiledExpression | None
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Groups by name: rows of a group stay in one part when ``group_by`` is reordered."""
+        return tuple(sorted(self.group_by))
+
     def lift(self, events: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Table:
         """One partial result for each event, behind further columns."""
         groups = {name: _plain(events.column(name)) for name in self.group_by}
@@ -37,11 +43,14 @@ class Aggregation:
 
     def merge(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
         """Partial results of rows with the same groups and ``keys`` as one."""
-        return group(rows, [*keys, *self.group_by], self.accumulators)
+        return group(self._completed(rows), [*keys, *self.group_by], self.accumulators)
 
     def concat(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """Rows of several files. Those of a version of the pipeline that had not all aggregates have nulls for the others."""
-        rows = pa.concat_tables(tables, promote_options="default")
+        """Rows of several files."""
+        return self._completed(pa.concat_tables(tables, promote_options="default"))
+
+    def _completed(self, rows: pa.Table) -> pa.Table:
+        """Rows with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
         for name, one in self.accumulators.items():
             for number, type_ in enumerate(one.types):
                 if f"{name}\0{number}" not in rows.column_names:
@@ -61,7 +70,9 @@ class Aggregation:
         """Few results, which people may read, in the order of their windows and groups; many as they come."""
         if results.num_rows > SORTED_ROWS:
             return results
-        return results.sort_by([(name, "ascending") for name in (self.fields.names[1], *self.group_by)])
+        names = (self.fields.names[1], *self.group_by)
+        keys = pa.table([_plain(results.column(name)) for name in names], names=[str(number) for number in range(len(names))])
+        return results.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
 
     @property
     def columns(self) -> list[str]:
@@ -91,7 +102,9 @@ def _met(having: CompiledExpression, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    return column.cast(pa.string()) if column.type == pa.string_view() else column
+    """Values that Arrow groups by: it takes no views, and no dictionaries that differ."""
+    type_ = plain_type(column.type)
+    return column if column.type == type_ else column.cast(type_)
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -12,7 +12,7 @@ from etl.api import AfterRun, Clock, PaneSpan, PartRows
 from etl.state.aggregates import group_rows
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
 
-_START, _END, _SESSION = "__start", "__end", "__session"
+_START, _END, _SESSION = "\0start", "\0end", "\0session"
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Sessions:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Groups."""
-        return self.aggregation.group_by
+        """Groups, in an order that does not depend on that of ``group_by``."""
+        return self.aggregation.keys
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Parts of sessions, and the number of events whose sessions are closed."""

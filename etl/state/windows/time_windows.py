@@ -6,7 +6,8 @@ hold it. Nothing is looked up while events arrive: their partial results are app
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -17,9 +18,15 @@ import pyarrow.compute as pc
 from etl.api import ALWAYS, PANE, AfterRun, Clock, PaneSpan, PartRows
 from etl.state.aggregates import group
 from etl.state.aggregates.accumulator import MergedByFunctions
-from etl.state.windows.aggregation import Aggregation, event_times, pane_column
+from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
 
-_CHANGED = "__changed"
+ROWS_AT_ONCE = 1 << 16
+"""Most rows of several windows that are merged together; a window by itself costs a millisecond of Python."""
+
+_END = "\0end"
+"""Column of rows: the end of the window for which they are merged."""
+
+_CHANGED = "\0changed"
 """Aggregate of partial results: 1 for a group of which some arrived in this micro-batch."""
 
 
@@ -40,6 +47,50 @@ class _Mark(MergedByFunctions):
 
 def _marked(rows: pa.Table, mark: int) -> pa.Table:
     return rows.append_column(f"{_CHANGED}\x000", pa.array(np.full(len(rows), mark, np.int8)))
+
+
+@dataclass(frozen=True)
+class _Panes:
+    """Rows by pane."""
+
+    starts: list[int]
+    """Ascending."""
+    tables: dict[int, list[pa.Table]]
+
+    @classmethod
+    def of(cls, tables: Iterable[pa.Table]) -> _Panes:
+        """Tables of one pane each."""
+        found: dict[int, list[pa.Table]] = {}
+        for table in tables:
+            found.setdefault(table.column(PANE)[0].as_py(), []).append(table)
+        return cls(sorted(found), found)
+
+    def first_from(self, start: int) -> int | None:
+        """The first pane that starts then or later."""
+        at = bisect_left(self.starts, start)
+        return self.starts[at] if at < len(self.starts) else None
+
+    def between(self, first: int, end: int) -> list[pa.Table]:
+        """The rows with ``first <= pane < end``."""
+        inside = self.starts[bisect_left(self.starts, first) : bisect_left(self.starts, end)]
+        return [table for pane in inside for table in self.tables[pane]]
+
+
+def _batched(windows: Iterable[tuple[int, list[pa.Table]]]) -> Iterator[tuple[Numbers, list[pa.Table]]]:
+    """Windows, which are an end and rows, together until they have `ROWS_AT_ONCE`: the end of each row, and all rows."""
+    ends: list[Numbers] = []
+    held: list[pa.Table] = []
+    rows = 0
+    for end, tables in windows:
+        count = sum(map(len, tables))
+        if held and rows + count > ROWS_AT_ONCE:
+            yield np.concatenate(ends), held
+            ends, held, rows = [], [], 0
+        ends.append(np.full(count, end))
+        held += tables
+        rows += count
+    if held:
+        yield np.concatenate(ends), held
 
 
 @dataclass(frozen=True)
@@ -64,8 +115,8 @@ class TimeWindows:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Groups."""
-        return self.aggregation.group_by
+        """Groups, in an order that does not depend on that of ``group_by``."""
+        return self.aggregation.keys
 
     @property
     def pane(self) -> int:
@@ -94,31 +145,45 @@ class TimeWindows:
         return bool(spans) and len(self._closing(clock, min(s.first for s in spans), max(s.last for s in spans))) > 0
 
     def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
-        """The results of one part, a batch for each window."""
+        """The results of one part in the order of their windows, those of several windows in a batch."""
         if self.on_change:
             yield from self._changed(clock, arrived, kept)
             return
-        tables = [*kept.tables(), *arrived.tables()]
-        if not tables:
+        span = (clock.before + 1 - self.size, clock.now)
+        panes = _Panes.of([*kept.tables(*span), *arrived.tables(*span)])
+        if not panes.starts:
             return
-        by_pane: dict[int, list[pa.Table]] = {}
-        for table in tables:
-            by_pane.setdefault(table.column(PANE)[0].as_py(), []).append(table)
-        for end in self._closing(clock, min(by_pane), max(by_pane)):
-            inside = [table for pane in range(end - self.size, end, self.pane) for table in by_pane.get(pane, ())]
-            if inside:
-                yield self._results(self.aggregation.merge(self.aggregation.concat(inside), ()), end)
+        windows = self._windows(self._closing(clock, panes.starts[0], panes.starts[-1]), panes)
+        for ends, tables in _batched((end, panes.between(end - self.size, end)) for end in windows):
+            rows = self.aggregation.concat(tables).append_column(_END, pa.array(ends))
+            yield self._results(self.aggregation.merge(rows, (_END,)))
 
     def _changed(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The windows and groups that have new events."""
-        new = arrived.tables()
-        panes = sorted({table.column(PANE)[0].as_py() for table in new})
-        for end in sorted({end for pane in panes for end in self._ends(pane) if end > clock.before}):
-            first = end - self.size
-            now = [_marked(table, 1) for table in new if first <= table.column(PANE)[0].as_py() < end]
-            old = [_marked(table, 0) for table in kept.tables(first, end)]
-            merged = group(self.aggregation.concat([*now, *old]), self.keys, {**self.aggregation.accumulators, _CHANGED: _Mark()})
-            yield self._results(merged.filter(pc.equal(merged.column(f"{_CHANGED}\x000"), 1)), end)
+        new = _Panes.of([_marked(table, 1) for table in arrived.tables()])
+        if not new.starts:
+            return
+        all_ends = range(self._ends(new.starts[0]).start, self._ends(new.starts[-1]).stop, self.slide)
+        open_ends = all_ends[max(0, (clock.before - all_ends.start) // self.slide + 1) :]
+        old = _Panes.of([_marked(table, 0) for table in kept.tables(new.starts[0] - self.size, new.starts[-1] + self.size)])
+        spans = ((end - self.size, end) for end in self._windows(open_ends, new))
+        for ends, tables in _batched((span[1], [*new.between(*span), *old.between(*span)]) for span in spans):
+            rows = self.aggregation.concat(tables).append_column(_END, pa.array(ends))
+            merged = group(rows, [_END, *self.keys], {**self.aggregation.accumulators, _CHANGED: _Mark()})
+            yield self._results(merged.filter(pc.equal(merged.column(f"{_CHANGED}\x000"), 1)))
+
+    def _windows(self, ends: range, panes: _Panes) -> Iterator[int]:
+        """The ends of the windows that hold one of these panes. Windows without any are skipped, however many they are."""
+        end = ends.start
+        while end < ends.stop:
+            following = panes.first_from(end - self.size)
+            if following is None:
+                return
+            if following < end:
+                yield end
+                end += self.slide
+            else:
+                end = self._ends(following).start
 
     def _ends(self, pane: int) -> range:
         """The ends of the windows that a pane is in, ascending."""
@@ -132,9 +197,9 @@ class TimeWindows:
         first = -((low - self.size) // -self.slide) * self.slide + self.size
         return range(first, high + 1, self.slide)
 
-    def _results(self, merged: pa.Table, end: int) -> pa.RecordBatch:
-        edges = [np.full(len(merged), edge) for edge in (end - self.size, end)]
-        return self.aggregation.results(merged, *edges)
+    def _results(self, merged: pa.Table) -> pa.RecordBatch:
+        ends = merged.column(_END).to_numpy()
+        return self.aggregation.results(merged, ends - self.size, ends)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last window with this pane is closed."""
