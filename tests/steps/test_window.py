@@ -254,6 +254,34 @@ def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> Non
     assert step.idle_after() == timedelta(seconds=61)
 
 
+def test_a_new_aggregate_counts_open_windows_from_here_on(tmp_path: Path) -> None:
+    lane = Lane(window(size="1m", aggregates={"n": "count(*)", "gone": "max(port)"}), SCHEMA, tmp_path)
+    lane.run([event(0, 0, port=9), event(1, 1, port=1)])
+
+    lane.step = window(size="1m", aggregates={"n": "count(*)", "ports": "count(port)", "most": "max(user_name)"})
+    lane.run([event(2, 2, port=3)])
+    (result,) = lane.run([heartbeat(60)])
+
+    assert (result["n"], result["ports"], result["most"]) == (3, 1, None)
+    assert "gone" not in result
+
+
+def test_results_do_not_depend_on_how_events_are_cut(tmp_path: Path) -> None:
+    step = window(
+        size="1m", slide="20s", late="10m", group_by=["source.ip"], aggregates={"n": "count(*)", "first": "first(port)"}
+    )
+    events = [event(i, (i * 37) % 300 / 3, "abc"[i % 3], port=i) for i in range(60)]
+
+    def results(*batches: list[list[Row]]) -> list[tuple[Any, ...]]:
+        lane = Lane(step, SCHEMA, tmp_path / str(len(batches)))
+        return rows([*(lane.run(*splits) for splits in batches), lane.run([heartbeat(1000)])], *EDGES, "first")
+
+    whole = results([events])
+    assert whole
+    assert results([events[:7], events[7:20]], [events[20:]]) == whole
+    assert results(*[[events[i : i + 1]] for i in sorted(range(60), key=lambda i: events[i]["time"])]) == whole
+
+
 # ── Aggregates ────────────────────────────────────────────────────────────────────────────────────
 
 AGGREGATES = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import Count, Lines, Row, made
@@ -11,6 +13,7 @@ from etl.api import ComponentError
 from etl.plan.model import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
+from etl.steps.window import Window
 
 
 class Others(Lines):
@@ -115,3 +118,50 @@ def test_a_renamed_source_is_noted(state: StateFolder) -> None:
         "query 'b' is new: it begins at its sources' start",
         "no query continues from the checkpoint of 'a', which is kept",
     ]
+
+
+# ── The state lane ────────────────────────────────────────────────────────────────────────────────
+
+
+def windowed(**options: Any) -> Plan:
+    step = {"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}, **options}
+    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), Window.model_validate(step)])}, {"out": "s"})
+
+
+def test_what_a_window_gives_may_change_and_keeps_its_state(state: StateFolder) -> None:
+    match_checkpoints(windowed(), state)
+
+    assert match_checkpoints(windowed(having="n > 3", late="1h", idle="5m", emit="on_change"), state)[1] == []
+
+
+def test_aggregates_come_with_a_note_and_go(state: StateFolder) -> None:
+    match_checkpoints(windowed(), state)
+
+    _, notes = match_checkpoints(windowed(aggregates={"n": "count(*)", "most": "max(t)"}), state)
+    match_checkpoints(windowed(aggregates={"most": "max(t)"}), state)
+
+    assert notes == ["query 's-window' keeps its state; 'most' of windows that are open now count from here on"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": "5m"}, "step window 1: size was '1m' and is '5m' now"),
+        ({"slide": "30s"}, "step window 1: slide was None and is '30s' now"),
+        ({"aggregates": {"n": "max(t)"}}, r"step window 1: aggregate n was 'count\(\*\)' and is 'max\(t\)' now"),
+    ],
+)
+def test_what_a_window_remembers_may_not_change(state: StateFolder, options: dict[str, Any], message: str) -> None:
+    match_checkpoints(windowed(), state)
+
+    with pytest.raises(ComponentError, match=message):
+        match_checkpoints(windowed(**options), state)
+
+
+def test_a_window_whose_state_spark_kept_is_refused(state: StateFolder) -> None:
+    match_checkpoints(counting(Count()), state)
+    known = json.loads((state.root / "plan.json").read_text())
+    (state.root / "plan.json").write_text(json.dumps({"s-window": known["s-count"]}))
+
+    with pytest.raises(ComponentError, match=r"its state is in files of its own now, and was in Spark's checkpoint"):
+        match_checkpoints(windowed(), state)
