@@ -1,0 +1,123 @@
+"""Kill -9 at random moments while `dedupe` and `throttle` remember keys: each key is delivered exactly as often as it must be.
+
+Each key occurs eight times in a block, twice in a slice and in four slices, so that what it did before is known from the
+micro-batch, from state and from state that a killed run left. `make test` kills one run of each kind; with ``SLUICE_KILLS=10``
+there are ten runs of 200,000 events.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+from kill_files import FileInput
+from kill_pairs import Pair
+from kill_setup import KillSetup
+from kill_table import SinkRow, SourceRow, Workspace
+from kill_trial import EVENTS, FEW_EVENTS, RUNS, Trial
+from running import Engine
+
+EACH = 8
+"""Events of a key in a block."""
+BLOCK = (EVENTS if RUNS else FEW_EVENTS) // 5
+"""Consecutive events of a block, within one second; the next one begins 10 s later, when its keys count as new."""
+KEYS = BLOCK // EACH
+
+_TIME = "{type: timestamp, field: millis, target: time, formats: [epoch_millis]}"
+_OPTIONS = "keys: [user_name], time: time, late: 1s"
+
+
+class Kind(NamedTuple):
+    """Steps, and which events of a key pass in each block."""
+
+    steps: tuple[str, ...]
+    passing: range
+    count: int | None = None
+    """The value of the field ``repeats`` in each result."""
+
+
+_THROTTLE = f"{{type: throttle, {_OPTIONS}, limit: 3, every: 5s}}"
+_LAST = f"{{type: dedupe, {_OPTIONS}, within: 5s, keep: last, count: repeats}}"
+
+KINDS = {
+    "first": Kind((f"{{type: dedupe, {_OPTIONS}, within: 5s}}",), range(1)),
+    "last": Kind((_LAST,), range(EACH - 1, EACH), count=EACH),
+    "throttle": Kind((_THROTTLE,), range(3)),
+} | ({"last behind throttle": Kind((_THROTTLE, _LAST), range(2, 3), count=3)} if RUNS else {})
+
+_numbers = itertools.count()
+
+
+class KeyedFile:
+    """The file with the events that pass."""
+
+    def __init__(self, kind: Kind, workspace: Workspace) -> None:
+        self.kind = kind
+        self.path = workspace.folder / f"{workspace.label}.jsonl"
+        self.options = f"type: file, path: '{self.path}'"
+
+    def delivered(self) -> Iterator[int]:
+        """Yield the numbers of the events that each result stands for. Fails for an event that must not pass."""
+        passing = self.kind.passing
+        for line in self.path.read_text().splitlines():
+            event = json.loads(line)
+            block, number = divmod(event["n"], BLOCK)
+            occurrence, key = divmod(number, KEYS)
+            assert occurrence in passing, line
+            assert event.get("repeats") == self.kind.count, line
+            for other in range(occurrence - passing.start, EACH, len(passing)):
+                yield block * BLOCK + other * KEYS + key
+
+    def check(self, total: int) -> None:
+        """Check nothing more."""
+
+
+class KeyedSetup(KillSetup):
+    """A source in front of steps that look up keys."""
+
+    steps: tuple[str, ...] = ()
+
+    def pipeline(self, name: str) -> str:
+        millis = f"(n div {BLOCK}) * 10000 + (n % {BLOCK}) * 1000 div {BLOCK} + 1700000000000"
+        fields = f'user_name: "cast(n % {KEYS} as string)", millis: "{millis}"'
+        steps = [*self.input.steps, f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.steps]
+        return (
+            f"name: {name}\n"
+            f"sources:\n  source: {self.input.options}\n"
+            f"streams:\n  events: {{from: source, steps: [{', '.join(steps)}]}}\n"
+            f"sinks:\n  sink-0: {{from: events, {self.outputs[0].options}}}\n"
+            f"run: {{trigger: 100ms}}\n"
+        )
+
+
+class KeyedTrial(Trial):
+    """A trial whose last run gives the events that wait."""
+
+    def _finish(self) -> None:
+        ran = self.engine.run(self.pipeline, "--once", "--drain", "--state", self.state)
+        assert ran.status == 0, f"{self.log}\n{ran.err[-4000:]}"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_every_key_is_delivered_as_often_as_it_must_be(name: str, engine: Engine) -> None:
+    kind = KINDS[name]
+    with ExitStack() as cleanup:
+        workspace = Workspace(engine.etl.folder, {}, f"keyed-{os.getpid()}-{next(_numbers)}", cleanup)
+        sink = SinkRow("file", partial(KeyedFile, kind))
+        setup = KeyedSetup(workspace, [Pair(SourceRow("file", FileInput, ordered=True), sink)])
+        setup.steps = kind.steps
+        trial = KeyedTrial(engine, setup)
+
+        (found,) = trial()
+
+        assert found.is_exact, str(found)
+        assert trial.kills, trial.log
+        assert setup.claims(trial.pipeline) == ["exactly once"]
