@@ -63,7 +63,7 @@ def _format_query_lines(plan: QueryPlan, totals: Totals) -> Iterator[str]:
         )
     if totals.late.get(query):
         what = _of(totals.late[query], "event") if lane else f"{_of(totals.late[query], 'group')} of events"
-        yield f"  {query}: {what} came after their window had closed and were dropped"
+        yield f"  {query}: {what} came too late for their step and were dropped"
 
 
 def _of(number: int, thing: str) -> str:

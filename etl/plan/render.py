@@ -78,7 +78,7 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
             yield from _segment(segment, pad)
             yield f"{pad}  handed over: {_fields(schema)}"
             if watermark is not None:
-                idle = f"; silent for {watermark.idle_seconds:g} s, windows close" if watermark.idle_seconds else ""
+                idle = f"; idle after {watermark.idle_seconds:g} s: what is open closes" if watermark.idle_seconds else ""
                 what = "time of reading" if watermark.arrival else watermark.field
                 yield f"{pad}  watermark: {what}, {watermark.late_seconds:g} s late at most{idle}"
         case Native(name=name, source=source, schema=schema):

@@ -26,11 +26,11 @@ class UnfilteredPreview(Protocol):
 class EventTime:
     """The largest event time of a split's events, including those that were filtered or rejected."""
 
-    def __init__(self, watermark: Watermark) -> None:
+    def __init__(self, watermark: Watermark, read_at: float | None = None) -> None:
         self.field = watermark.field
         self.arrival = watermark.arrival
         self.latest: int | None = None
-        self._now = time.time_ns() // 1000
+        self._now = round((time.time() if read_at is None else read_at) * 1e6)
 
     def with_arrival_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Append the time of reading if that is the event time."""

@@ -52,6 +52,8 @@ class SplitContext:
     """True for results of Spark: their offsets count rows of the micro-batch and mean nothing outside of it."""
     ordered: bool = True
     """Whether the offsets of the split's events grow (`Source.ordered`)."""
+    read_at: float | None = None
+    """The time of reading, seconds since the epoch: of a micro-batch, so that one that runs again has the same; None is now."""
 
     def identity(self, sink: str, number: int) -> str:
         """Prefix of the identities of a sink's events; ``number`` counts the sink's occurrences in the segment."""
@@ -97,7 +99,7 @@ class SegmentRun:
         self._dead_letter_writer: SinkWriter | SpoolingSinkWriter | None = None
         self._emits = emits
         self._emitted_batches: list[pa.RecordBatch] = []
-        self._event_time = EventTime(watermark) if watermark else None
+        self._event_time = EventTime(watermark, context.read_at) if watermark else None
         self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
@@ -171,8 +173,8 @@ class SegmentRun:
             return batch
         untimed = times.is_null()
         self.receipt.untimed += untimed.true_count
-        reason = f"{self._event_time.field} is null, and a later window needs an event time"
-        self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "window")
+        reason = f"{self._event_time.field} is null, and a later step goes by event time"
+        self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "event time")
         return batch.filter(pc.invert(untimed))
 
     def takes_any_order(self, name: str) -> bool:

@@ -52,7 +52,7 @@ class SplitTask:
     split: Split | None
     tick: int | None = None
     found: float | None = None
-    """When the planner found the events, seconds since the epoch."""
+    """When the planner found the events, seconds since the epoch; in the offset, so a micro-batch that runs again has it."""
 
     @property
     def name(self) -> str:

@@ -126,6 +126,7 @@ class SplitReader:
             stop_file=StopFile(self._query.state.stopping),
             spool_folder=self._query.state.spools,
             ordered=self._sources[task.source].ordered,
+            read_at=task.found,
         )
         watermark = self._read.watermark if self._read else None
         emits = emitted_schema(self._read) if self._read else None

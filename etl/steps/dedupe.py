@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible
+from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
 from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
 
 
@@ -73,7 +73,7 @@ class Dedupe(KeyedStep):
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, and the count."""
         fields = visible(incoming)
-        return fields if self.count is None else fields.append(pa.field(self.count, pa.int64()))
+        return fields if self.count is None else with_fields(fields, {self.count: pa.int64()})
 
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, events pass once their time is over on the clock."""

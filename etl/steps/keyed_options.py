@@ -65,7 +65,7 @@ class KeyedStep(StatefulStep):
 def check_length(name: str, length: timedelta) -> Iterator[Finding]:
     """A length of time that is not positive."""
     if length <= timedelta(0):
-        yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
+        yield Finding("bad-window", f"{name} must be longer than 0s", (name,), "give a length of time such as 10m")
 
 
 MICROSECOND = timedelta(microseconds=1)

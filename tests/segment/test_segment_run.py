@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -550,3 +551,18 @@ def test_bytes_read_are_those_of_the_texts_and_not_of_their_block(tmp_path: Path
     running, _ = run_lines(Branch((), LINES, ("out",)), tmp_path, batch)
 
     assert running.receipt.bytes_read == 22
+
+
+def test_events_of_a_micro_batch_have_its_time_of_reading_however_often_it_runs(tmp_path: Path) -> None:
+    emits = pa.schema([("n", pa.int64()), ("_read_at", TIMESTAMP)])
+    segment = Segment({"src": Branch((), FIELDS, emits=True)}, {}, {"src": True})
+    context = replace(split_context(tmp_path), read_at=1_700_000_000.25)
+
+    for _ in range(2):
+        dead = Output("dead_letters", Memory(), SCHEMA)
+        running = SegmentRun(segment, "src", context, dead, emits, Watermark("_read_at", 0, arrival=True))
+        (events, heartbeat) = running.process([numbers(1, 2)])
+
+        times = [*events.column("_read_at").to_pylist(), *heartbeat.column("_read_at").to_pylist()]
+        assert {time.timestamp() for time in times} == {1_700_000_000.25}
+        assert running.receipt.event_time == 1_700_000_000_250_000
