@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,8 +14,14 @@ from etl.api import ComponentError, replace_file
 from etl.contract.state import NEVER, PaneSpan
 from etl.state.key_hash import new_seed
 
+_REMEDY = "restore the state folder from a backup"
+
 KEPT_VERSIONS = 3
 """Manifests that are kept: the last one, and those from which a micro-batch that runs again may start."""
+
+
+VERSION = 1
+"""Of the format of manifests."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,6 @@ class StageState:
     watermark: int = NEVER
     files: tuple[StateFileEntry, ...] = ()
 
-    @property
-    def span(self) -> PaneSpan | None:
-        """The panes of its files."""
-        return span_of(self.files)
-
 
 @dataclass(frozen=True)
 class Manifest:
@@ -50,6 +52,9 @@ class Manifest:
     event_time: int = NEVER
     """Largest event time, microseconds since the epoch."""
     stages: tuple[StageState, ...] = ()
+    parallelism: int | None = None
+    """Most tasks of a stage in the next micro-batch; None before the first one. A run that continues with other cores divides
+    the next micro-batch as before, so that results that sinks have already keep their identities."""
 
     def stage(self, number: int) -> StageState:
         """The state of a step; empty before its first micro-batch."""
@@ -73,6 +78,8 @@ class Manifests:
         path = self.folder / "seed.json"
         known = read_seed(path)
         if known is None:
+            if next(self.folder.glob("manifest-*.json"), None):
+                raise ComponentError(f"state file {path} is missing, without which groups are not found again: {_REMEDY}")
             known = new_seed()
             self.folder.mkdir(parents=True, exist_ok=True)
             replace_file(path, json.dumps(known).encode(), sync_folder=True)
@@ -90,14 +97,14 @@ class Manifests:
             return _parsed(json.loads(path.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ComponentError(
-                f"state manifest {path} cannot be read ({error}): restore the state folder from a backup; or remove "
+                f"state manifest {path} cannot be read ({error}): {_REMEDY}; or remove "
                 f"{self.folder.parent}, and the query starts over at its sources' start"
             ) from error
 
     def write(self, batch: int, manifest: Manifest) -> None:
         """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(batch), json.dumps(asdict(manifest)).encode(), sync_folder=True)
+        replace_file(self._path(batch), _encoded(manifest), sync_folder=True)
         self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
         numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
         named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}
@@ -116,11 +123,26 @@ def read_seed(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise ComponentError(f"state file {path} cannot be read ({error}): restore the state folder from a backup") from error
+        raise ComponentError(f"state file {path} cannot be read ({error}): {_REMEDY}") from error
 
 
-def _parsed(value: Mapping[str, Any]) -> Manifest:
+def _encoded(manifest: Manifest) -> bytes:
+    state = asdict(manifest)
+    return json.dumps({"version": VERSION, "checksum": _checksum(state), "state": state}).encode()
+
+
+def _checksum(state: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(state, sort_keys=True).encode())
+
+
+def _parsed(content: Mapping[str, Any]) -> Manifest:
+    """The manifest. Raises ValueError, KeyError or TypeError for another version or changed content."""
+    if content["version"] != VERSION:
+        raise ValueError(f"its version is {content['version']!r}, and this release reads version {VERSION}")
+    value = content["state"]
+    if content["checksum"] != _checksum(value):
+        raise ValueError("its checksum does not match")
     stages = [
         StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"])) for stage in value["stages"]
     ]
-    return Manifest(int(value["event_time"]), tuple(stages))
+    return Manifest(value["event_time"], tuple(stages), value["parallelism"])

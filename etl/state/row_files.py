@@ -76,6 +76,13 @@ class RowWriter:
         self._held, self._rows = [], 0
 
 
+def open_entry(folder: Path, entry: StateFileEntry) -> StateFile:
+    """The file that a manifest or a receipt names. Raises DamagedStateError, also for another file of this name."""
+    file = open_state_file(folder / entry.name)
+    file.check(entry.rows, entry.bytes)
+    return file
+
+
 class PartsOfFiles:
     """The rows of some parts in several files."""
 
@@ -91,11 +98,11 @@ class RowFolder:
     """Some state files of a folder, each mapped once."""
 
     def __init__(self, folder: Path, files: Sequence[StateFileEntry]) -> None:
-        self._folder, self._names = folder, [file.name for file in files]
+        self._folder, self._entries = folder, files
 
     @cached_property
     def _files(self) -> list[StateFile]:
-        return [open_state_file(self._folder / name) for name in self._names]
+        return [open_entry(self._folder, entry) for entry in self._entries]
 
     def parts(self, *numbers: int) -> PartsOfFiles:
         """The rows of some parts."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,14 +45,15 @@ class StateFileWriter:
     """Writes a state file part by part; the file appears when the context ends without an exception.
 
     ``durable`` waits until the disk has the file. Its name is on disk once the folder is synced, which writing the manifest
-    does. Raises OSError, for example for a full disk, and leaves nothing behind.
+    does. Raises ComponentError, for example for a full disk, and leaves nothing behind.
     """
 
     stat: StateFileStat
 
     def __init__(self, path: Path, schema: pa.Schema, durable: bool) -> None:
         self._path, self._durable, self._schema = path, durable, schema
-        self._temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+        attempt = f"{os.getpid()}-{os.urandom(4).hex()}"  # two attempts of a task may run at once, also on two hosts
+        self._temporary = path.with_name(f"{path.name}.{attempt}.part")
         self._batches: list[tuple[int, int, int, int]] = []
         self._panes: list[Any] = []
         self._counts: list[Any] = []
@@ -73,20 +76,20 @@ class StateFileWriter:
         self._batches.append((part, message.size, zlib.crc32(message), len(begins)))
         self._file.write(message)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if error is None:
+            try:
                 self._finish()
-            self._file.close()
-            if kind is None:
-                self._temporary.rename(self._path)
-        except OSError:
-            kind = OSError
-            raise
-        finally:
-            if kind is not None:
                 self._file.close()
-                self._temporary.unlink(missing_ok=True)
+                self._temporary.rename(self._path)
+                return
+            except OSError as failure:
+                error = failure
+        with suppress(OSError):  # what is buffered may fail again
+            self._file.close()
+        self._temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ComponentError(f"state file {self._path} cannot be written: {error}") from error
 
     def _finish(self) -> None:
         """Write what follows the record batches."""

@@ -20,6 +20,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,15 +83,15 @@ class StateFile:
         self.schema: pa.Schema = pa.ipc.read_schema(self._whole.slice(0, self._index.schema_size))
         self._read: dict[int, pa.RecordBatch] = {}
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Rows of all parts."""
         return int(self._index.counts.sum())
 
-    @property
-    def bytes(self) -> int:
-        """Size of the file."""
-        return int(self._whole.size)
+    def check(self, rows: int, size: int) -> None:
+        """Raise DamagedStateError unless it has so many rows and bytes."""
+        if (self.rows, self._whole.size) != (rows, size):
+            raise self._damaged(f"is another file than that of the manifest, which has {rows} rows in {size} bytes")
 
     @property
     def parts(self) -> list[int]:

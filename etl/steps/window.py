@@ -187,10 +187,13 @@ class Window(SparkStep, StatefulStep):
         return f"having: {reason}" if reason else None
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
-        """Panes, groups and each aggregate; not which results are given when."""
+        """Panes, groups and each aggregate with the types of its fields; not which results are given when."""
         lengths = self.model_dump(mode="json", include={"size", "slide", "gap"}, exclude_none=True)
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
-        aggregates = {f"{OPTIONAL}{name}": text for name, text in self.aggregates.items()}
+        aggregates = {
+            f"{OPTIONAL}{name}": _with_types(self.aggregates[name], one.fields, incoming)
+            for name, one in self._aggregates(incoming).items()
+        }
         return {"time": self.event_time()[0], **lengths, **groups, **aggregates}
 
     def operator(self, incoming: Schema) -> Operator:
@@ -275,6 +278,12 @@ class Window(SparkStep, StatefulStep):
 def _check_known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
     if name not in incoming.names:
         yield unknown_field(name, incoming, path)
+
+
+def _with_types(text: str, fields: Iterable[str], incoming: Schema) -> str:
+    """An aggregate with the types of its fields, on which its partial results depend."""
+    types = [f"{name} {format_type(incoming.field(name).type)}" for name in sorted(fields) if name in incoming.names]
+    return f"{text} of {', '.join(types)}" if types else text
 
 
 def _name_conflict(names: list[str]) -> str | None:

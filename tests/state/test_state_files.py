@@ -1,5 +1,6 @@
 """State files: what is written is read, and a file that is not whole is refused."""
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etl.api import ComponentError
 from etl.state.key_hash import HASH
+from etl.state.manifest import StateFileEntry
+from etl.state.row_files import open_entry
 from etl.state.state_file_writer import StateFileWriter, write_state_file
 from etl.state.state_files import DamagedStateError, StateFile, open_state_file
 
@@ -81,6 +85,43 @@ def test_a_writer_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         raise RuntimeError
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    rows = pa.table({"n": np.arange(1000)})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    for size in (0, 100, 5000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            with pytest.raises(ComponentError, match=r"state file .*/a cannot be written: .*File too large"):
+                write_state_file(tmp_path / "a", rows, np.zeros(1000, np.int64), np.zeros(1000, np.int64), durable=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert not list(tmp_path.iterdir())
+
+
+def test_two_attempts_may_write_a_file_at_once(tmp_path: Path) -> None:
+    schema, rows = pa.schema({"n": pa.int64()}), [pa.table({"n": [number]}) for number in (1, 2)]
+    pane = np.zeros(1, np.int64)
+
+    with StateFileWriter(tmp_path / "a", schema, durable=False) as second:
+        with StateFileWriter(tmp_path / "a", schema, durable=False) as first:
+            first.add(0, rows[0], pane)
+            second.add(0, rows[1], pane)
+        assert StateFile(tmp_path / "a").part(0).to_pydict() == {"n": [1]}
+
+    assert StateFile(tmp_path / "a").part(0).to_pydict() == {"n": [2]}
+
+
+def test_another_file_under_the_name_in_a_manifest_is_refused(tmp_path: Path) -> None:
+    file = _written(tmp_path / "a", [(0, 0, 1, "x")])
+    known = StateFileEntry("a", 0, 0, 1, (tmp_path / "a").stat().st_size)
+    assert open_entry(tmp_path, known).rows == file.rows
+
+    _written(tmp_path / "a", [(0, 0, 1, "x"), (0, 0, 2, "y")])
+    with pytest.raises(DamagedStateError, match="is another file than that of the manifest, which has 1 rows"):
+        open_entry(tmp_path, known)
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:

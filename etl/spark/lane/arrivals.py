@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.api import OFFSET, Schema, StatefulStep
 from etl.receipts import Receipt
 from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
-from etl.spark.query_context import QueryContext, current_batch
+from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.splits import NO_SEGMENT, receipt_row
 from etl.state.manifest import Manifests
@@ -36,15 +36,29 @@ def _write_rows(
     relay_worker_logs(query.pipeline)
     task, batch = TaskContext.get(), current_batch(query)
     assert task is not None
+    try:
+        yield receipt_row(_rows_receipt(step, incoming, query, task.partitionId(), batch.number, _numbered(batches, names)))
+    except Exception as error:
+        store_error(query.state.staging(query.run_id, query.query, batch.number), error)
+        raise
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
+
+
+def _rows_receipt(
+    step: StatefulStep, incoming: Schema, query: QueryContext, partition: int, number: int, batches: Iterator[pa.RecordBatch]
+) -> Receipt:
+    """Write the rows of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query))
-    watermark = manifests.read(batch.number - 1).stage(0).watermark
-    writer = RowWriter(step.operator(incoming), manifests, f"rows-{batch.number:012d}-0-{task.partitionId():06d}", watermark)
+    watermark = manifests.read(number - 1).stage(0).watermark
+    writer = RowWriter(step.operator(incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
     time, latest = (step.event_time() or ("",))[0], None
-    with_offsets = OFFSET in names
-    for batch in with_names(batches, names) if with_offsets else with_row_numbers(batches, names):
+    for batch in batches:
         last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC")).value
         latest = last if latest is None or (last is not None and last > latest) else latest
         events = batch.filter(batch.column(time).is_valid())
         writer.add(events.filter(events.column(OFFSET).is_valid()))  # rows without an offset only carry the event time
     rows = writer.close()
-    yield receipt_row(Receipt("", "rows", task.partitionId(), NO_SEGMENT, rows=rows, late=writer.late, event_time=latest))
+    return Receipt("", "rows", partition, NO_SEGMENT, rows=rows, late=writer.late, event_time=latest)

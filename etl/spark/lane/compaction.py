@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from etl.api import Schema, StatefulStep
 from etl.receipts import Receipt
+from etl.spark.query_context import store_error
 from etl.spark.splits import NO_SEGMENT
 from etl.state.compaction import merge_files
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.state_files import StateFile
+from etl.state.row_files import open_entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +25,20 @@ class MergeTask:
     files: tuple[StateFileEntry, ...]
     name: str
     watermark: int
+    staging: Path
+    """The folder in which the driver finds errors."""
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
         for number in numbers:
-            yield Receipt("", "merged", number, NO_SEGMENT, rows=self._merge()).encode()
+            try:
+                yield Receipt("", "merged", number, NO_SEGMENT, rows=self._merge()).encode()
+            except Exception as error:
+                store_error(self.staging, error)
+                raise
 
     def _merge(self) -> tuple[StateFileEntry, ...]:
         operator = self.step.operator(self.incoming)
-        files = [StateFile(self.state.folder / file.name) for file in self.files]
+        files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
         stat = merge_files(files, path, operator.combine, lambda pane: operator.is_over(pane, self.watermark))
         return () if stat is None else (StateFileEntry(self.name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)

@@ -102,7 +102,7 @@ class LaneBatches:
         if self.bounded:
             shutil.rmtree(self._manifests.folder, ignore_errors=True)
         else:
-            self._manifests.write(batch.number, Manifest(event_time, tuple(states)))
+            self._manifests.write(batch.number, Manifest(event_time, tuple(states), self.query.parallelism))
 
     def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> Clock:
         """The watermark of a stage: of events read, less their lateness; behind another stage, what that one guarantees."""
@@ -124,7 +124,7 @@ class LaneBatches:
         stage = self.stages[number]
         kept = known.stage(number).files
         rows = sum(file.rows for file in (*arrived, *kept))
-        tasks = max(1, min(self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
+        tasks = max(1, min(known.parallelism or self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
         work = PartTasks(
             query=self.query,
             batch=batch,
@@ -152,7 +152,13 @@ class LaneBatches:
         stage = self.stages[number]
         name = f"rows-{batch.number:012d}-{number}-merged"
         task = MergeTask(
-            step=stage.step, incoming=stage.incoming, state=self._manifests, files=small, name=name, watermark=watermark
+            step=stage.step,
+            incoming=stage.incoming,
+            state=self._manifests,
+            files=small,
+            name=name,
+            watermark=watermark,
+            staging=self.query.state.staging(self.query.run_id, self.query.query, batch.number),
         )
         [receipt] = context.parallelize([0], 1).mapPartitions(task).collect()
         return (*Receipt.decode(receipt).rows, *(file for file in files if file not in small))

@@ -18,6 +18,9 @@ from etl.spark.state.json_files import read_json, write_json
 Fingerprint: TypeAlias = dict[str, Any]
 """The properties of a query on which its checkpoint depends, as JSON."""
 
+_REMOVED = "removed "
+"""Prefix of what a step no longer remembers: its state may still hold it, so that only the same can be added again."""
+
 _STATELESS_OPTIONS = {"having", "idle"}
 """Options of stateful steps that do not affect their state."""
 
@@ -43,7 +46,8 @@ def match_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
             changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
     if changes:
         raise ComponentError(_refusal(changes, state))
-    write_json(path, {**known, **{query.name: fingerprint(query) for query in queries}})
+    prints = {query.name: _with_removed(known.get(query.name, {}), fingerprint(query)) for query in queries}
+    write_json(path, {**known, **prints})
     return replace(plan, queries=queries), list(_notes(known, queries))
 
 
@@ -75,6 +79,16 @@ def _stages(query: QueryPlan) -> Iterator[dict[str, Any]]:
         step = stage.node.step
         assert isinstance(step, StatefulStep)
         yield {"step": step.type, **step.remembered(stage.node.incoming)}
+
+
+def _with_removed(old: Fingerprint, new: Fingerprint) -> Fingerprint:
+    """The new fingerprint, with what its steps no longer remember."""
+    stored = []
+    for before, after in zip(old.get("stages", []), new.get("stages", []), strict=False):
+        known = {name.removeprefix(_REMOVED): value for name, value in before.items()}
+        gone = {_REMOVED + name: value for name, value in known.items() if name.startswith(OPTIONAL) and name not in after}
+        stored.append({**after, **gone})
+    return {**new, "stages": stored} if stored else new
 
 
 def _stateful(query: QueryPlan) -> dict[str, Any]:
@@ -171,6 +185,7 @@ def _stage_changes(old: list[Fingerprint], new: list[Fingerprint]) -> Iterator[s
         yield f"it had {len(old)} stateful steps and has {len(new)} now"
         return
     for number, (before, after) in enumerate(zip(old, new, strict=True), 1):
+        before = {name.removeprefix(_REMOVED): value for name, value in before.items()}
         for name in sorted(before.keys() | after.keys()):
             is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
             if before.get(name) != after.get(name) and not is_optional:

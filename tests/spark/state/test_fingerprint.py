@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from fakes import Count, Lines, Row, made
 
-from etl.api import ComponentError
+from etl.api import ComponentError, Step
 from etl.plan.model import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
+from etl.steps.set import Set
 from etl.steps.window import Window
 
 
@@ -148,7 +149,7 @@ def test_aggregates_come_with_a_note_and_go(state: StateFolder) -> None:
     [
         ({"size": "5m"}, "step window 1: size was '1m' and is '5m' now"),
         ({"slide": "30s"}, "step window 1: slide was None and is '30s' now"),
-        ({"aggregates": {"n": "max(t)"}}, r"step window 1: aggregate n was 'count\(\*\)' and is 'max\(t\)' now"),
+        ({"aggregates": {"n": "max(t)"}}, r"step window 1: aggregate n was 'count\(\*\)' and is 'max\(t\) of t [^']+' now"),
     ],
 )
 def test_what_a_window_remembers_may_not_change(state: StateFolder, options: dict[str, Any], message: str) -> None:
@@ -165,3 +166,28 @@ def test_a_window_whose_state_spark_kept_is_refused(state: StateFolder) -> None:
 
     with pytest.raises(ComponentError, match=r"its state is in files of its own now, and was in Spark's checkpoint"):
         match_checkpoints(windowed(), state)
+
+
+def window(aggregates: dict[str, str], *before: Step) -> Plan:
+    options = {"size": "1m", "group_by": ["host"], "aggregates": aggregates}
+    return made(
+        {"src": Lines()}, {"s": ("src", [Set(fields={"host": "'h'"}), *before, Window.model_validate(options)])}, {"out": "s"}
+    )
+
+
+def test_another_aggregate_cannot_take_the_name_of_one_that_is_gone(state: StateFolder) -> None:
+    match_checkpoints(window({"n": "count(*)", "m": "max(host)"}), state)
+    match_checkpoints(window({"n": "count(*)"}), state)
+    match_checkpoints(window({"n": "count(*)"}), state)
+
+    with pytest.raises(ComponentError, match=r"aggregate m was 'max\(host\) of host string' and is 'count\(host\)"):
+        match_checkpoints(window({"n": "count(*)", "m": "count(host)"}), state)
+
+    assert len(match_checkpoints(window({"n": "count(*)", "m": "max(host)"}), state)[1]) == 1
+
+
+def test_an_aggregate_of_a_field_that_has_another_type_is_refused(state: StateFolder) -> None:
+    match_checkpoints(window({"m": "max(x)"}, Set(fields={"x": "cast(host as bigint)"})), state)
+
+    with pytest.raises(ComponentError, match=r"aggregate m was 'max\(x\) of x bigint' and is 'max\(x\) of x double' now"):
+        match_checkpoints(window({"m": "max(x)"}, Set(fields={"x": "cast(host as double)"})), state)
