@@ -68,7 +68,7 @@ class Operator(Protocol):
 
     @property
     def hashed(self) -> bool:
-        """Whether rows get hashes of their keys and are sorted by them, so that `run` can look up keys."""
+        """Whether rows get hashes of their keys, before `combine`, and are sorted by them, so that `run` can look up keys."""
 
     @property
     def after_run(self) -> AfterRun:

@@ -37,7 +37,7 @@ class RowWriter:
         """Prepare events."""
         rows, late = self._operator.prepare(events, self._watermark)
         self.late += late
-        self.add_rows(rows)
+        self.add_rows(self._operator.combine(self._with_hashes(rows)) if self._operator.hashed else rows)
 
     def add_rows(self, rows: pa.Table) -> None:
         """Add prepared rows."""
@@ -61,14 +61,16 @@ class RowWriter:
             self._held = [self._operator.combine(pa.concat_tables(self._held))]
             self._rows = len(self._held[0])
 
+    def _with_hashes(self, rows: pa.Table) -> pa.Table:
+        hashes = key_hashes(rows, self._operator.keys, self._state.seed)
+        return rows.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
+
     def _write(self) -> None:
         name, rows = f"{self._name}-{len(self._files)}", self._held[0]
-        if HASH in rows.column_names:  # rows of state, whose keys are not stored
+        if HASH in rows.column_names:
             hashes = np.stack([rows.column(half).to_numpy() for half in (HASH, HASH2)])
         else:
             hashes = key_hashes(rows, self._operator.keys, self._state.seed)
-            if self._operator.hashed:
-                rows = rows.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
         panes = rows.column(PANE).to_numpy()
         stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, durable=True)
         if stat is not None:

@@ -17,6 +17,7 @@ from running import Engine
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
+from etl.state.state_files import StateFile
 from etl.steps.dedupe import Dedupe
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "user": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
@@ -104,6 +105,17 @@ def test_one_event_of_each_span_passes_when_the_span_is_over(drawn: list, keep: 
             spans[-1].append((seconds, number))
         expected += [(span[0 if keep == "first" else -1][1], len(span)) for span in spans]
     assert sorted((row["n"], row["repeats"]) for row in found) == sorted(expected)
+
+
+def test_repeats_of_the_same_time_do_not_leave_the_reading_task(tmp_path: Path) -> None:
+    lane = Lane(Dedupe(keys=("host",), time="at", within="60s"), INCOMING, tmp_path)
+    flood = [("a", 1, second, 3 * n) for second in (5, 6) for n in range(100)] + [("b", 1, 6, 1), ("b", 1, 5, 2)]
+
+    assert [row["n"] for row in _passed(lane, [flood, [("a", 1, 5, 7)]])] == [0, 2]
+
+    files = {path.name: StateFile(path) for path in tmp_path.glob("rows-0-*")}
+    rows = {name: sum(len(run.rows) for part in file.parts for run in file.runs(part)) for name, file in files.items()}
+    assert rows == {"rows-0-0-0": 4, "rows-0-1-0": 1}
 
 
 def test_state_goes_when_no_event_can_be_near_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
+from etl.state.state_files import StateFile
 from etl.steps.throttle import Throttle
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "at": TIMESTAMP, "n": pa.int64()})
@@ -67,6 +68,16 @@ def test_state_goes_when_spans_are_over(tmp_path: Path) -> None:
         assert len(_run(lane, [[("a", second, 0), ("a", second, 1)]])) == 1
 
     assert sum(file.rows for file in lane.kept) <= 17
+
+
+def test_events_over_the_limit_do_not_leave_the_reading_task(tmp_path: Path) -> None:
+    lane = Lane(Throttle(keys=("host",), time="at", limit=2, every="1m"), INCOMING, tmp_path)
+
+    passed = _run(lane, [[("a", 9, 0), ("a", 8, 1), *(("a", 9 + n % 50, 5) for n in range(500)), ("a", 7, 2), ("b", 1, 3)]])
+
+    assert sorted(row["n"] for row in passed) == [1, 2, 3]
+    file = StateFile(tmp_path / "rows-0-0-0")
+    assert sum(len(run.rows) for part in file.parts for run in file.runs(part)) == 4
 
 
 def test_merged_state_has_a_row_for_each_key_and_span(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.state.key_hash import HASH, HASH2, part_of
-from etl.state.keyed.kernels import choose_first, find_rows, matching_rows
+from etl.state.keyed.kernels import choose_first, drop_later_ones, drop_same_times, find_rows, matching_rows
 
 TIME, COUNT = "\0time", "\0count"
 """Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
@@ -67,6 +67,28 @@ def first_of_each(hashes: Any, times: Any, known: Sequence[pa.Table], limit: int
     passes = np.empty(len(times), bool)
     passes[groups.order] = rank + np.repeat(before, sizes) < limit
     return passes
+
+
+def first_of_each_time(hashes: Any, times: Any) -> Any:
+    """bool[n]: which events do not have the time of the event of their key before them (of those that remain)."""
+    keeps, slots = np.empty(len(times), bool), _empty_slots(len(times))
+    drop_same_times(hashes[0], hashes[1], times, slots, keeps)
+    return keeps
+
+
+def may_be_first(hashes: Any, times: Any, limit: int) -> Any:
+    """bool[n]: which events may be among the earliest ``limit`` of their key: not those behind ``limit`` others, in time or, at
+    the same time, in the order of reading. An event out of order may remain without need."""
+    rows = len(times)
+    keeps, slots = np.empty(rows, bool), _empty_slots(rows)
+    counts, latest = np.empty((2, rows), np.int64)
+    drop_later_ones(hashes[0], hashes[1], times, np.int64(limit), slots, counts, latest, keeps)
+    return keeps
+
+
+def _empty_slots(rows: int) -> Any:
+    """int64[2**k]: a hash table for so many keys, half full at most."""
+    return np.full(1 << max(1, (2 * rows - 1).bit_length()), -1, np.int64)
 
 
 def counts_of(hashes: Any) -> tuple[Any, Any]:

@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
-from etl.state.keyed.decisions import TIME, first_within
+from etl.state.keyed.decisions import TIME, first_of_each_time, first_within
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+
+_STATE = (PANE, TIME, HASH, HASH2)
+"""Columns of state rows."""
 
 _PANES = 4
 """Panes in the time that a key is remembered: state stays a quarter longer than needed, and look-ups read five panes."""
@@ -39,8 +42,13 @@ class FirstEvents:
         return prepare_rows(events, self.fields, self.time, self.pane, watermark)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """All rows: which events pass depends on those of other splits."""
-        return rows
+        """Events without those that have the key and the time of one before: if that one does not pass, neither do they.
+
+        Others stay: of two events nearer than ``within``, events of other splits can make the first a repeat and the second not.
+        """
+        if rows.column_names == list(_STATE):
+            return rows
+        return rows.filter(pa.array(first_of_each_time(hashes_of(rows), numbers(rows, TIME))))
 
     def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
@@ -58,7 +66,7 @@ class FirstEvents:
         if len(passing):
             passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
             yield as_events(passed, self.fields)
-            yield passed.select([PANE, TIME, HASH, HASH2])
+            yield passed.select(_STATE)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last time in the pane is that far behind the watermark."""

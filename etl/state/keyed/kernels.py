@@ -94,6 +94,43 @@ def choose_first(firsts: Any, times: Any, known_firsts: Any, known: Any, within:
                 has_last, last = True, time
 
 
+@kernel_function
+def _slot(slots: Any, hash_: Any, hash2: Any, row: Any) -> Any:
+    """The slot of a row's key: that which holds a row of it, or an empty one (-1). The number of slots is a power of two."""
+    last = slots.shape[0] - 1
+    at = np.int64(hash_[row] & np.uint64(last))
+    while slots[at] >= 0 and (hash_[slots[at]] != hash_[row] or hash2[slots[at]] != hash2[row]):
+        at = (at + 1) & last
+    return at
+
+
+@kernel
+def drop_same_times(hash_: Any, hash2: Any, times: Any, slots: Any, keeps: Any) -> None:
+    """bool[n]: which rows stay: not those with the key and the time of the row of their key that stayed last."""
+    for row in range(times.shape[0]):
+        at = _slot(slots, hash_, hash2, row)
+        keeps[row] = slots[at] < 0 or times[slots[at]] != times[row]
+        if keeps[row]:
+            slots[at] = row
+
+
+@kernel
+def drop_later_ones(hash_: Any, hash2: Any, times: Any, limit: Any, slots: Any, counts: Any, latest: Any, keeps: Any) -> None:
+    """bool[n]: which rows stay: not those that are not earlier than the first ``limit`` rows of their key.
+
+    ``counts`` and ``latest`` (int64[n]) hold, at the first row of a key, how many these are so far and the latest time of them.
+    """
+    for row in range(times.shape[0]):
+        at = _slot(slots, hash_, hash2, row)
+        if slots[at] < 0:
+            slots[at], counts[row], latest[row] = row, 0, times[row]
+        first = slots[at]
+        keeps[row] = counts[first] < limit or times[row] < latest[first]
+        if counts[first] < limit:
+            counts[first] += 1
+            latest[first] = max(latest[first], times[row])
+
+
 @kernel
 def assign_spans(firsts: Any, times: Any, within: Any, starts: Any) -> None:
     """int64[n]: the start of the span that each event is in, for times in order. A span starts at a key's first event that is

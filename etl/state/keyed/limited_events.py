@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
-from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each
+from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, may_be_first
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
 from etl.state.windows.aggregation import event_times
 
@@ -51,9 +51,9 @@ class LimitedEvents:
         return prepare_rows(events, self.fields, self.time, self.pane, self.watermark_after(watermark), spans)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """Rows of state: those of a key as one. All events: which ones pass depends on those of other splits."""
+        """Rows of state: those of a key as one. Events: without those that have ``limit`` events of their key before them."""
         if TIME in rows.column_names:
-            return rows
+            return rows.filter(pa.array(may_be_first(hashes_of(rows), numbers(rows, TIME), self.limit)))
         names = [PANE, HASH, HASH2]
         sums = rows.group_by(names, use_threads=False).aggregate([(COUNT, "sum")])
         return sums.select([*names, f"{COUNT}_sum"]).rename_columns([*names, COUNT])
