@@ -44,7 +44,7 @@ class EventTime:
         at = batch.schema.get_field_index(self.field)
         if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
             return  # a later step sets the field, or parses it
-        latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC")).value
+        latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC"), safe=False).value
         if latest is not None and (self.latest is None or latest > self.latest):
             self.latest = latest
 

@@ -19,6 +19,7 @@ from etl.api import (
     FieldName,
     Finding,
     Operator,
+    PlanError,
     Schema,
     SparkStep,
     StatefulStep,
@@ -229,6 +230,8 @@ class Window(SparkStep, StatefulStep):
         """Aggregate by window and group, then filter by ``having``."""
         from etl.steps.windows_on_spark import windows
 
+        if self.gap and not self.group_by:
+            raise PlanError("window: Spark, which this window needs here, keeps sessions of groups only: give it group_by")
         return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
@@ -253,9 +256,6 @@ class Window(SparkStep, StatefulStep):
             yield Finding("bad-window", "slide is longer than size, and events between windows would be lost", ("slide",))
         if self.gap and self.emit == "on_change":
             yield Finding("session-on-change", "sessions are given only when they close", ("emit",), "leave out emit")
-        elif self.gap and not (self.group_by or self.size or self.slide):
-            hint = "name what makes a session, such as group_by: [source.ip]"
-            yield Finding("bad-window", "Spark keeps sessions of groups only, and there is no group_by", ("gap",), hint)
 
     def _check_time(self, incoming: Schema) -> Iterator[Finding]:
         if self.time is None:

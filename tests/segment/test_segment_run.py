@@ -34,6 +34,7 @@ from etl.columns.texts import filter_batch, materialize_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
+from etl.segment.event_time import EventTime
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.reports.totals import Totals
 
@@ -566,3 +567,11 @@ def test_events_of_a_micro_batch_have_its_time_of_reading_however_often_it_runs(
         times = [*events.column("_read_at").to_pylist(), *heartbeat.column("_read_at").to_pylist()]
         assert {time.timestamp() for time in times} == {1_700_000_000.25}
         assert running.receipt.event_time == 1_700_000_000_250_000
+
+
+def test_event_times_in_nanoseconds_are_cut_to_microseconds() -> None:
+    event_time = EventTime(Watermark("time", 0))
+
+    event_time.observe(pa.record_batch({"time": pa.array([1_999, 1_001], pa.timestamp("ns"))}))
+
+    assert event_time.latest == 1

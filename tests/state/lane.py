@@ -42,7 +42,7 @@ class Lane:
         for order, rows in enumerate(splits):
             writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now)
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
-            latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"))).value
+            latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"), safe=False)).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
             writer.add(events.filter(events.column(OFFSET).is_valid()))
             arrived += writer.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from state.lane import Lane, Row
 
-from etl.api import TIMESTAMP
+from etl.api import TIMESTAMP, PlanError
 from etl.state.key_hash import key_hashes, part_of
 from etl.steps.window import Window
 
@@ -135,6 +135,19 @@ def test_event_times_of_every_unit(tmp_path: Path, type_: pa.DataType) -> None:
 
     assert [row["n"] for row in results] == [1, 2]
     assert pa.Table.from_pylist(results, schema=lane.step.fields(lane.incoming)).num_rows == 2
+
+
+@pytest.mark.parametrize("merges", [False, True])
+def test_sessions_of_all_events_need_no_group(tmp_path: Path, merges: bool) -> None:
+    step = window(size=None, gap="10s", group_by=[])
+    lane = Lane(step, SCHEMA, tmp_path, merges=merges)
+    assert list(step.check(SCHEMA)) == []
+
+    results = lane.run([event(0, 0), event(1, 25)], [event(2, 9), event(3, 18)]) + lane.run([event(4, 34), event(5, 90)])
+
+    assert starts(results) == [(0.0, 5)]
+    with pytest.raises(PlanError, match="Spark, which this window needs here, keeps sessions of groups only"):
+        step.apply(cast(Any, None))
 
 
 def test_a_new_aggregate_can_be_merged_into_files_that_lack_it(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def _rows_receipt(
     writer = RowWriter(step.operator(incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
     time, latest = (step.event_time() or ("",))[0], None
     for batch in batches:
-        last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC")).value
+        last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
         latest = last if latest is None or (last is not None and last > latest) else latest
         events = batch.filter(batch.column(time).is_valid())
         writer.add(events.filter(events.column(OFFSET).is_valid()))  # rows without an offset only carry the event time
