@@ -16,7 +16,7 @@ from etl.config.model import Pipeline
 from etl.delivery.backoff import RunStopping
 from etl.file_modes import private_files
 from etl.lean import forbid
-from etl.plan.model import Segment, segments
+from etl.plan.model import Segment, StepNode, segments, stages
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.nothing_to_read import warn_of_missing_input
@@ -167,7 +167,7 @@ class _Stages:
 
     def _start_spark(self) -> tuple[SparkSession, Path]:
         """Start a session for this run only, with kernels compiled and steps opened for its workers; also returns its log."""
-        compiler = kernel_warmup.start_compiling(_segments(self._runs)) if is_local(self.master) else None
+        compiler = kernel_warmup.start_compiling(_segments(self._runs), _stateful(self._runs)) if is_local(self.master) else None
         if compiler is not None:
             text = "compiling for this CPU, once: the first events come up to ten seconds later"
             self.on_message(Message("compiling", text))
@@ -211,6 +211,11 @@ def _segments(runs: Sequence[PipelineRun]) -> Iterator[Segment]:
     for query in (query for run in runs for query in run.plan.queries):
         yield query.segment
         yield from (segment for segment, _ in segments(query.frame))
+
+
+def _stateful(runs: Sequence[PipelineRun]) -> Iterator[StepNode]:
+    """The steps on the state lane."""
+    return (stage.node for run in runs for query in run.plan.queries for stage in stages(query.frame))
 
 
 @contextmanager

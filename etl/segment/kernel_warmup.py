@@ -10,6 +10,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +18,11 @@ from pathlib import Path
 import pyarrow as pa
 
 import etl
-from etl.api import OFFSET, ArrowStep, Schema, Step
+from etl.api import ALWAYS, NEVER, OFFSET, TIMESTAMP, ArrowStep, Clock, Schema, StatefulStep, Step, with_columns
 from etl.columns.cache_folder import compiled_mark
 from etl.plan.model import Segment, StepNode
 from etl.scanner import warm_up
+from etl.state.key_hash import PARTS
 
 SAMPLE_LINES = (
     "one line",
@@ -39,9 +41,11 @@ SAMPLE_LINES = (
 """One line for each code path through the parsers' kernels."""
 
 
-def start_compiling(segments: Iterable[Segment]) -> subprocess.Popen[bytes] | None:
-    """Start a process that compiles the kernels missing on this machine for these segments; None if there are none."""
-    markers = {_marker_file(node): node for segment in segments for node in step_nodes(segment)}
+def start_compiling(segments: Iterable[Segment], stateful: Iterable[StepNode] = ()) -> subprocess.Popen[bytes] | None:
+    """Start a process that compiles the kernels missing on this machine for these segments and for steps on the state lane; None
+    if there are none."""
+    nodes = (*stateful, *(node for segment in segments for node in step_nodes(segment)))
+    markers = {_marker_file(node): node for node in nodes}
     missing = [(marker, node) for marker, node in markers.items() if not marker.exists()]
     if not missing and warm_up.marker().exists():
         return None
@@ -77,6 +81,9 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
     for marker, node in missing:
         if isinstance(node.step, ArrowStep):
             run_on_samples(node.step, node.incoming)
+        elif isinstance(node.step, StatefulStep):
+            with suppress(Exception), tempfile.TemporaryDirectory() as folder:
+                run_with_state(node.step, node.incoming, Path(folder))
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
 
@@ -88,6 +95,26 @@ def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
         columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
         with suppress(Exception):
             step.open(incoming)(pa.RecordBatch.from_pydict(columns))
+
+
+def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
+    """Run a step's operator twice on sample events, so that it finds those of the first micro-batch in its state."""
+    from etl.state.manifest import Manifests
+    from etl.state.row_files import RowFolder, RowWriter
+
+    columns = {field.name: _column(field.type, pa.string()) for field in incoming}
+    columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
+    events, state, operator = pa.RecordBatch.from_pydict(columns), Manifests(folder), step.operator(incoming)
+    time, _ = step.event_time() or ("", None)
+    kept = RowFolder(folder, ())
+    for number, now in enumerate((NEVER, ALWAYS)):
+        rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))
+        rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
+        arrived = RowFolder(folder, rows.close())
+        for results in operator.run(Clock(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
+            if isinstance(results, pa.Table):
+                after.add_rows(results)
+        kept = RowFolder(folder, after.close())
 
 
 def _column(type_: pa.DataType, text: pa.DataType) -> pa.Array:

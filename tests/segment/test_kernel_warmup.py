@@ -1,5 +1,8 @@
 """Kernels are compiled once for each kind of step."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,3 +63,44 @@ def test_a_step_that_fails_does_not_stop_the_others(marks: Path) -> None:
     assert process is not None
     assert process.wait() == 0
     assert len(list(marks.iterdir())) == 2
+
+
+_WARM = """
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from state.lane import Lane
+
+from etl.api import OFFSET, TIMESTAMP
+from etl.columns.cache_folder import kernels
+from etl.segment.kernel_warmup import run_with_state
+from etl.steps.dedupe import Dedupe
+from etl.steps.throttle import Throttle
+
+step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
+        "last": Dedupe(keys=("a",), time="at", within="1m", keep="last")}[sys.argv[1]]
+incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
+run_with_state(step, incoming, Path(tempfile.mkdtemp()))
+print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
+lane = Lane(step, incoming, Path(tempfile.mkdtemp()))
+for second in range(0, 400, 40):
+    lane.run([{"a": name, "at": second * 10**6, OFFSET: n} for n, name in enumerate("aba")])
+print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "needed"),
+    [("dedupe", {"choose_first", "find_rows"}), ("throttle", {"drop_later_ones", "find_rows"}), ("last", {"assign_spans"})],
+)
+def test_all_kernels_of_a_step_with_state_are_compiled(step: str, needed: set[str], tmp_path: Path) -> None:
+    environment = {**os.environ, "SLUICE_CACHE": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
+
+    ran = subprocess.run([sys.executable, "-c", _WARM, step], env=environment, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    compiled, after_use = ran.stdout.splitlines()
+    assert needed <= set(compiled.split())
+    assert after_use == compiled
