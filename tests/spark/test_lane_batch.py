@@ -1,0 +1,86 @@
+"""Micro-batches of a stateful query in the driver, with tasks that only are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from etl.api import TIMESTAMP, BatchId
+from etl.plan.model import Branch, Segment, Watermark
+from etl.receipts import Receipt
+from etl.spark.lane.lane_batch import LaneBatches, Stage
+from etl.spark.query_context import QueryContext
+from etl.spark.splits import NO_SEGMENT
+from etl.spark.state.folder import StateFolder
+from etl.state.manifest import Manifest, Manifests, StateFileEntry
+from etl.steps.window import Window
+
+MINUTE = 60_000_000
+
+
+class Tasks:
+    """Counts the tasks of each job, instead of a SparkContext."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def parallelize(self, numbers: Iterable[int], tasks: int) -> Any:
+        self.counts.append(tasks)
+        assert list(numbers) == list(range(tasks))
+        return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=list))
+
+
+def lane(folder: Path, parallelism: int) -> LaneBatches:
+    incoming = pa.schema([("time", TIMESTAMP)])
+    step = Window.model_validate({"time": "time", "size": "1m", "late": "0s", "aggregates": {"n": "count(*)"}})
+    segment = Segment({"": Branch((), incoming)}, {})
+    stage = Stage(step=step, incoming=incoming, watermark=Watermark("time", 0), segment=segment, segment_number=0)
+    query = QueryContext(
+        pipeline="p",
+        query="q",
+        run_id="r",
+        state=StateFolder(folder),
+        dead_letters=cast(Any, None),
+        parallelism=parallelism,
+        max_batch_bytes=1,
+        once=True,
+    )
+    totals = SimpleNamespace(add_late=lambda query, late: None)
+    return LaneBatches([stage], query, cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)))
+
+
+def read(number: int) -> list[Receipt]:
+    """What a task gives that has read events of a minute."""
+    rows = (StateFileEntry(f"rows-{number}", number * MINUTE, number * MINUTE, 1_000_000, 1),)
+    return [Receipt("", "s", 0, NO_SEGMENT, rows=rows, event_time=number * MINUTE)]
+
+
+@pytest.fixture
+def tasks() -> Tasks:
+    return Tasks()
+
+
+def test_a_run_on_other_cores_divides_the_next_micro_batch_as_the_run_before(tmp_path: Path, tasks: Tasks) -> None:
+    for number in range(3):
+        lane(tmp_path, 2).complete(cast(Any, tasks), BatchId("q", number), read(number))
+    for number in (2, 3):
+        lane(tmp_path, 8).complete(cast(Any, tasks), BatchId("q", number), read(number))
+
+    assert tasks.counts == [2, 2, 2, 8]
+
+
+def test_a_micro_batch_that_runs_again_starts_from_the_manifest_before(tmp_path: Path, tasks: Tasks) -> None:
+    state = Manifests(StateFolder(tmp_path).rows("q"))
+    manifests: list[Manifest] = []
+
+    for number in (0, 1, 2, 2, 2, 3):
+        lane(tmp_path, 1).complete(cast(Any, tasks), BatchId("q", number), read(number))
+        manifests.append(state.read(number))
+
+    assert manifests[2] == manifests[3] == manifests[4]
+    assert [[file.name for file in one.stage(0).files] for one in manifests[-2:]] == [["rows-2"], ["rows-3"]]
