@@ -26,7 +26,19 @@ from etl.contract.errors import (
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
-from etl.contract.state import ALWAYS, NEVER, OPTIONAL, PANE, AfterRun, Clock, Operator, PaneSpan, PartRows, StatefulStep
+from etl.contract.state import (
+    ALWAYS,
+    NEVER,
+    OPTIONAL,
+    PANE,
+    AfterRun,
+    Clock,
+    Operator,
+    PaneSpan,
+    PartRows,
+    ReadableState,
+    StatefulStep,
+)
 from etl.contract.steps import ArrowStep, CountingOperator, Outcome, Rejects, SparkStep, SplitMeasures, Step
 from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
@@ -94,6 +106,7 @@ __all__ = [
     "Parser",
     "PartRows",
     "PlanError",
+    "ReadableState",
     "Receiver",
     "ReceivingSource",
     "Rejects",

@@ -114,10 +114,15 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         words = shlex.split(line, comments=True)[1:]
         name = next((word for word in words if not word.startswith("-")), None)
         command = group.get_command(click.Context(group), name) if name else None
+        if isinstance(command, click.Group) and words[1:]:
+            command = command.get_command(click.Context(command), words[1])
         assert command or words == ["--version"] or not words, line
 
-        known = {option for parameter in command.params for option in parameter.opts} if command else {"--version"}
-        assert {word for word in words if re.fullmatch(r"--?[a-z][a-z\-]*", word)} <= known, line
+        options = [one for one in (command.params if command else []) if isinstance(one, click.Option)]
+        known = {name for option in options for name in option.opts} or {"--version"}
+        takes_value = {name for option in options for name in option.opts if not option.is_flag}
+        used = {word for before, word in zip(["", *words], words, strict=False) if before not in takes_value}
+        assert {word for word in used if re.fullmatch(r"--?[a-z][a-z\-]*", word)} <= known, line
 
 
 def test_the_guide_names_every_command() -> None:

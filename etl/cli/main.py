@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "list": Lazy("etl.cli.list", "List sources, steps, parsers and sinks."),
     "describe": Lazy("etl.cli.describe", "Explain one component and its options."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
+    "state": Lazy("etl.cli.state", "Show what windows and other steps remember, also during a run."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
@@ -42,8 +43,11 @@ COMMANDS: Mapping[str, Lazy] = {
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
-WITH_NUMPY = {"run", "explain", "test", "rules", "infer", "grok", "init"}
+WITH_NUMPY = {"run", "explain", "state", "test", "rules", "infer", "grok", "init"}
 """Commands that run or plan steps."""
+
+WITHOUT_PANDAS = {"state"}
+"""Commands that convert values, for which pyarrow would import pandas."""
 
 
 class LazyGroup(click.Group):
@@ -103,6 +107,8 @@ def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = 
     if arguments is None:
         if not WITH_NUMPY & set(line[:1]):
             forbid("pandas", "numpy")
+        elif WITHOUT_PANDAS & set(line[:1]):
+            forbid("pandas")
         _escape_unknown_letters()
     out = sys.stdout
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -91,6 +91,19 @@ class Operator(Protocol):
 
     def watermark_after(self, watermark: int) -> int:
         """The watermark of the results: what comes later is not before it."""
+
+
+@runtime_checkable
+class ReadableState(Protocol):
+    """An operator whose state people can look into (`etl state`), which is optional."""
+
+    @property
+    def state_fields(self) -> Schema:
+        """The fields of what `read_state` gives."""
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """What these parts remember as of now, such as the results that open windows would have if they closed. Of all keys: no
+        condition on results applies. Without what is over and only waits to be removed."""
 
 
 class StatefulStep(Step):

@@ -47,7 +47,7 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
 
     ``several``: it is one of several pipelines of the run. Raises PlanError.
     """
-    state = StateFolder.of(pipeline.name, request.state and _state_folder(pipeline.name, request.state, several))
+    state = state_folder(pipeline, request.state, several)
     pipeline = replace(pipeline, sources={name: _set_paths(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())
@@ -63,6 +63,11 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     if not is_local(master):
         _check_cluster(plan, request.state)
     return PipelineRun(plan, state, mode)
+
+
+def state_folder(pipeline: Pipeline, chosen: str | None, several: bool = False) -> StateFolder:
+    """The state folder of a pipeline's runs, with the value of ``--state``. ``several``: it runs with others."""
+    return StateFolder.of(pipeline.name, chosen and _state_folder(pipeline.name, chosen, several))
 
 
 def _state_folder(pipeline: str, chosen: str, several: bool) -> str:

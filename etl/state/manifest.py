@@ -85,6 +85,10 @@ class Manifests:
             replace_file(path, json.dumps(known).encode(), sync_folder=True)
         return known
 
+    def last(self) -> int | None:
+        """The number of the last micro-batch that has a manifest."""
+        return max((int(path.stem.removeprefix("manifest-")) for path in self.folder.glob("manifest-*.json")), default=None)
+
     def read(self, batch: int) -> Manifest:
         """The state after a micro-batch, with which the next one starts; for -1 that of a new query.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
@@ -38,17 +39,38 @@ def match_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
 
     Raises ComponentError that lists the changes and what can be done.
     """
-    path = state.root / "plan.json"
-    known: dict[str, Fingerprint] = read_json(path, _is_valid) or {}
+    known = _known(state)
+    queries, changes = _compared(plan, known)
+    if changes:
+        raise ComponentError(_refusal(changes, state))
+    prints = {query.name: _with_removed(known.get(query.name, {}), fingerprint(query)) for query in queries}
+    write_json(_path(state), {**known, **prints})
+    return replace(plan, queries=queries), list(_notes(known, queries))
+
+
+def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[Change]]:
+    """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
+    them. Writes nothing."""
+    queries, changes = _compared(plan, _known(state))
+    return replace(plan, queries=queries), changes
+
+
+def _path(state: StateFolder) -> Path:
+    return state.root / "plan.json"
+
+
+def _known(state: StateFolder) -> dict[str, Fingerprint]:
+    """The fingerprints of the last run."""
+    return read_json(_path(state), _is_valid) or {}
+
+
+def _compared(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+    """The queries with the names of their checkpoints, and the changes that do not fit these."""
     queries, changes = _assign_names(plan, known)
     for query in queries:
         if query.name in known:
             changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
-    if changes:
-        raise ComponentError(_refusal(changes, state))
-    prints = {query.name: _with_removed(known.get(query.name, {}), fingerprint(query)) for query in queries}
-    write_json(path, {**known, **prints})
-    return replace(plan, queries=queries), list(_notes(known, queries))
+    return queries, changes
 
 
 def _is_valid(known: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, Schema
+from etl.api import PANE, TIMESTAMP, Schema
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME
 from etl.state.windows.aggregation import event_times
@@ -54,3 +54,21 @@ def _column(rows: pa.Table, field: pa.Field) -> pa.Array:
         return pa.nulls(len(rows), field.type)
     column = rows.column(field.name).combine_chunks()
     return column if column.type == field.type or pa.types.is_null(field.type) else column.cast(field.type)
+
+
+KEY_HASH = "key_hash"
+"""Field of a state as people read it: the hash of a key, 32 hexadecimal digits. Keys themselves are not stored."""
+
+
+def as_hex(rows: pa.Table) -> pa.Array:
+    """The hashes of rows as texts."""
+    digits = hashes_of(rows).T.astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int64)
+    return pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(digits)]).cast(
+        pa.string()
+    )
+
+
+def as_times(values: Any) -> pa.Array:
+    """Microseconds since the epoch as timestamps."""
+    return pa.array(values, pa.int64()).cast(TIMESTAMP)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, first_of_each_time, first_within
-from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
 
 _STATE = (PANE, TIME, HASH, HASH2)
 """Columns of state rows."""
@@ -67,6 +67,19 @@ class FirstEvents:
             passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
             yield as_events(passed, self.fields)
             yield passed.select(_STATE)
+
+    @property
+    def state_fields(self) -> Schema:
+        """The time of an event that passed, and the hash of its key."""
+        return pa.schema([("time", TIMESTAMP), (KEY_HASH, pa.string())])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The events that passed and can still have repeats."""
+        tables = kept.tables()
+        if tables:
+            rows = whole(tables)
+            rows = rows.filter(pa.array(numbers(rows, TIME) + self.within > watermark))
+            yield pa.RecordBatch.from_arrays([as_times(numbers(rows, TIME)), as_hex(rows)], schema=self.state_fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last time in the pane is that far behind the watermark."""

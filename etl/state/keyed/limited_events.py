@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, may_be_first
-from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
 from etl.state.windows.aggregation import event_times
 
 SPAN = "\0span"
@@ -76,6 +76,19 @@ class LimitedEvents:
             yield as_events(passed, self.fields)
             one_of_each, counts = counts_of(hashes_of(passed))
             yield passed.select([PANE, HASH, HASH2]).take(pa.array(one_of_each)).append_column(COUNT, pa.array(counts))
+
+    @property
+    def state_fields(self) -> Schema:
+        """The start of a pane, the hash of a key and one of the pane's spans, and how many of its events have passed."""
+        return pa.schema([("pane_start", TIMESTAMP), (KEY_HASH, pa.string()), ("passed", pa.int64())])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The counts of the panes that are not over. Which of its spans a count is of cannot be known from its hash."""
+        tables = kept.tables(watermark - self.pane + 1)
+        if tables:
+            rows = self.combine(whole(tables))
+            columns = [as_times(numbers(rows, PANE)), as_hex(rows), rows.column(COUNT).combine_chunks()]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.state_fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether all spans of the pane are over."""

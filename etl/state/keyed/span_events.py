@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.keyed.decisions import COUNT, TIME, Groups
-from etl.state.keyed.event_rows import as_events, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, whole
 from etl.state.keyed.kernels import assign_spans
 from etl.state.windows.aggregation import Numbers, event_times
 
@@ -60,20 +60,42 @@ class SpanEvents:
         tables = [*kept.tables(), *arrived.tables()]
         if not tables:
             return
-        rows = whole(tables)
-        groups = Groups.of(hashes_of(rows), numbers(rows, ORDER))
-        rows = rows.take(pa.array(groups.order))
-        order = numbers(rows, ORDER)
-        starts = np.empty(len(rows), np.int64)
-        assign_spans(groups.firsts, order, np.int64(self.within), starts)
+        rows, starts = self._in_spans(tables)
         begun = starts <= clock.now  # no event that is not late can move the start
         if begun.any():
             yield from self._results(rows.filter(pa.array(begun)), starts[begun], clock.now)
         if not begun.all():
             yield rows.filter(pa.array(~begun))
 
-    def _results(self, rows: pa.Table, starts: Numbers, now: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """One row for each span: as a result if it is over, else for the state. ``starts`` are those of the rows' spans."""
+    @property
+    def state_fields(self) -> Schema:
+        """The fields of events, without the one for their number, and what is known of the span."""
+        events = [field for field in self.fields if field.name != self.count]
+        names = [_unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
+        return pa.schema([*events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The event of each span that would pass if it were over. A span that has not begun by the watermark can still move."""
+        tables = kept.tables()
+        if tables:
+            rows = self._one_each(*self._in_spans(tables))
+            begins = numbers(rows, ORDER)
+            fields = self.state_fields
+            events = as_events(rows, pa.schema(list(fields)[:-3])).columns
+            spans = [as_times(begins), as_times(begins + self.within), rows.column(COUNT).combine_chunks()]
+            yield pa.RecordBatch.from_arrays([*events, *spans], schema=fields)
+
+    def _in_spans(self, tables: Sequence[pa.Table]) -> tuple[pa.Table, Numbers]:
+        """The rows by key and time, and the starts of their spans."""
+        rows = whole(tables)
+        groups = Groups.of(hashes_of(rows), numbers(rows, ORDER))
+        rows = rows.take(pa.array(groups.order))
+        starts = np.empty(len(rows), np.int64)
+        assign_spans(groups.firsts, numbers(rows, ORDER), np.int64(self.within), starts)
+        return rows, starts
+
+    def _one_each(self, rows: pa.Table, starts: Numbers) -> pa.Table:
+        """One row for each span, with its start and the number of its events. ``starts`` are those of the rows' spans."""
         firsts = _firsts(*hashes_of(rows), starts)
         chosen = self._latest(numbers(rows, TIME), firsts) if self.last else firsts
         begins, counts = starts[firsts], np.add.reduceat(numbers(rows, COUNT), firsts)
@@ -81,7 +103,12 @@ class SpanEvents:
         found = rows.take(pa.array(chosen))
         for name, values in changed.items():
             found = found.set_column(found.column_names.index(name), name, pa.array(values))
-        over = begins + self.within <= now
+        return found
+
+    def _results(self, rows: pa.Table, starts: Numbers, now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """One row for each span: as a result if it is over, else for the state. ``starts`` are those of the rows' spans."""
+        found = self._one_each(rows, starts)
+        over = numbers(found, ORDER) + self.within <= now
         if over.any():
             results = found.filter(pa.array(over)).sort_by(TIME)
             yield as_events(
@@ -109,3 +136,10 @@ def _firsts(*columns: Numbers) -> Numbers:
     """The first row of each group of neighbours that are equal in all columns."""
     changes = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(np.append(True, changes))
+
+
+def _unlike(name: str, others: Sequence[str]) -> str:
+    """The name, with underscores behind it if others have it."""
+    while name in others:
+        name += "_"
+    return name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,11 @@ class Aggregation:
         arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.fields)
         return self._sorted(batch if self.having is None else batch.filter(_met(self.having, batch)))
+
+    @property
+    def unconditional(self) -> Aggregation:
+        """The same without ``having``."""
+        return replace(self, having=None)
 
     def _sorted(self, results: pa.RecordBatch) -> pa.RecordBatch:
         """Few results, which people may read, in the order of their windows and groups; many as they come."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import AfterRun, Clock, PaneSpan, PartRows
+from etl.api import AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.aggregates import group_rows
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
 
@@ -83,11 +83,22 @@ class Sessions:
         if not tables:
             return
         rows = self.combine(self.aggregation.concat(tables))
-        ends = rows.column(_END).to_numpy()
-        closed = ends <= clock.now
-        over = rows.filter(pa.array(closed))
-        yield self.aggregation.results(over, over.column(_START).to_numpy(), ends[closed])
+        closed = rows.column(_END).to_numpy() <= clock.now
+        yield _results(self.aggregation, rows.filter(pa.array(closed)))
         yield rows.filter(pa.array(~closed))
+
+    @property
+    def state_fields(self) -> Schema:
+        """Those of results."""
+        return self.aggregation.fields
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The open sessions, which end at ``window_end`` if no event follows."""
+        tables = kept.tables()
+        if tables:
+            rows = self.combine(self.aggregation.concat(tables))
+            is_open = rows.column(_END).to_numpy() > watermark
+            yield _results(self.aggregation.unconditional, rows.filter(pa.array(is_open)))
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Never: a run that closes sessions leaves the others."""
@@ -96,6 +107,10 @@ class Sessions:
     def watermark_after(self, watermark: int) -> int:
         """The watermark: a session may have begun long before, and is late for a step behind that goes by its start."""
         return watermark
+
+
+def _results(aggregation: Aggregation, sessions: pa.Table) -> pa.RecordBatch:
+    return aggregation.results(sessions, sessions.column(_START).to_numpy(), sessions.column(_END).to_numpy())
 
 
 def _running_maximum(values: Numbers, groups: Numbers) -> Numbers:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, PANE, AfterRun, Clock, PaneSpan, PartRows
+from etl.api import ALWAYS, PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
 from etl.state.aggregates import group
 from etl.state.aggregates.accumulator import MergedByFunctions
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
@@ -150,13 +150,29 @@ class TimeWindows:
             yield from self._changed(clock, arrived, kept)
             return
         span = (clock.before + 1 - self.size, clock.now)
-        panes = _Panes.of([*kept.tables(*span), *arrived.tables(*span)])
+        for merged in self._merged(clock, [*kept.tables(*span), *arrived.tables(*span)]):
+            yield self._results(merged)
+
+    @property
+    def state_fields(self) -> Schema:
+        """Those of results."""
+        return self.aggregation.fields
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The open windows of these parts, those of several windows in a batch."""
+        everything = replace(self, aggregation=self.aggregation.unconditional)
+        for merged in self._merged(Clock(watermark, ALWAYS), kept.tables(watermark + 1 - self.size)):
+            yield everything._results(merged)
+
+    def _merged(self, clock: Clock, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        """Partial results by group and `_END` of the windows that close between two watermarks."""
+        panes = _Panes.of(tables)
         if not panes.starts:
             return
         windows = self._windows(self._closing(clock, panes.starts[0], panes.starts[-1]), panes)
-        for ends, tables in _batched((end, panes.between(end - self.size, end)) for end in windows):
-            rows = self.aggregation.concat(tables).append_column(_END, pa.array(ends))
-            yield self._results(self.aggregation.merge(rows, (_END,)))
+        for ends, inside in _batched((end, panes.between(end - self.size, end)) for end in windows):
+            rows = self.aggregation.concat(inside).append_column(_END, pa.array(ends))
+            yield self.aggregation.merge(rows, (_END,))
 
     def _changed(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The windows and groups that have new events."""

@@ -1,0 +1,204 @@
+"""``etl state``: what stateful steps remember, while a run goes on or when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from etl.cli.config_options import F, PipelineFile, add_config_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from etl.cli.state_steps import StepOfQuery
+
+_FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON lines.")
+
+
+def _add_pipeline(command: F) -> F:
+    """The argument FILE, and the options that choose the same state as those of `etl run`."""
+    chosen = click.option("--state", metavar="DIR", help="The state folder of the run; default as for etl run.")
+    return click.argument("file", type=PipelineFile(exists=True, dir_okay=False))(chosen(add_config_options(command)))
+
+
+@click.group()
+def command() -> None:
+    """Show what windows and other steps remember.
+
+    FILE is the pipeline file of the run, with the same --state, --set and --env-file. The state is that after the last
+    micro-batch, also while the run goes on; nothing is changed. STEP is a name that `ls` shows, or a part of it, such as
+    the stream or the type of the step, that no other step has.
+
+    \b
+    Examples:
+      etl state ls ssh.yaml
+      etl state show ssh.yaml --where "failures >= 4" --sort -failures
+      etl state export ssh.yaml window open.parquet
+    """
+
+
+@command.command()
+@_add_pipeline
+@_FORMAT
+def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
+    """List the steps that remember something, and how much it is.
+
+    `oldest` and `newest` are the times of the first and the last pane that are not over: starts of open windows, where
+    windows do not overlap.
+    """
+    from etl.cli.state_steps import load_steps
+
+    lines = [_summary(step) for step in load_steps(file, state, overrides, env_file)]
+    if form == "json":
+        for line in lines:
+            click.echo(json.dumps(line, ensure_ascii=False))
+    else:
+        for text in _table([{name: _cell(value) for name, value in line.items()} for line in lines]):
+            click.echo(text)
+
+
+@command.command()
+@_add_pipeline
+@click.argument("step", required=False)
+@click.option("--where", metavar="CONDITION", help="Only rows for which this expression is true.")
+@click.option("--sort", metavar="FIELD", help="Sort by a field; with a - in front the largest values are first.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Rows that are printed.")
+@_FORMAT
+def show(
+    file: Path,
+    step: str | None,
+    where: str | None,
+    sort: str | None,
+    limit: int,
+    form: str,
+    state: str | None,
+    overrides: tuple[str, ...],
+    env_file: str | None,
+) -> None:
+    """Show open windows as they are now.
+
+    Each has its groups and aggregates, whether or not it meets `having`. Without --sort windows are in the order of their fields.
+
+    Of `dedupe` and `throttle` it shows hashes of keys, of which the keys cannot be read, with times and counts; events that
+    wait are shown whole.
+    """
+    from etl.cli.state_rows import Selection, print_rows
+    from etl.cli.state_steps import choose_step, load_steps
+
+    chosen = choose_step(load_steps(file, state, overrides, env_file), step)
+    fields, batches = _contents(chosen)
+    rows, count = Selection(where, sort, limit).select(batches, fields)
+    print_rows(rows, form)
+    if count > len(rows):
+        click.echo(f"{len(rows):,} of {count:,} rows; --limit shows more", err=True)
+
+
+@command.command()
+@_add_pipeline
+@click.argument("step")
+@click.argument("target", metavar="OUT.parquet", type=click.Path(dir_okay=False, path_type=Path))
+def export(file: Path, step: str, target: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
+    """Write what a step remembers as Parquet.
+
+    The file has all rows that `show` can show, with the same fields.
+    """
+    from etl.cli.state_steps import choose_step, load_steps
+
+    fields, batches = _contents(choose_step(load_steps(file, state, overrides, env_file), step))
+    rows = _write_parquet(target, fields, batches)
+    click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {target}", err=True)
+
+
+def _contents(step: StepOfQuery) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The fields and rows of what a step remembers; says so when there is no state."""
+    from etl.cli.state_steps import readable
+
+    found = step.read()
+    if found is None:
+        click.echo(f"{step.name} remembers nothing yet: no micro-batch of query {step.query!r} is complete", err=True)
+        return readable(step, None).state_fields, iter(())
+    state = found[1]
+    operator = readable(step, state)
+    return operator.state_fields, (
+        batch for portion in state.portions() for batch in operator.read_state(portion, state.watermark)
+    )
+
+
+def _write_parquet(target: Path, fields: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+    """Write rows to a file that appears when it is complete; returns their number."""
+    from pyarrow.parquet import ParquetWriter
+
+    from etl.api import nest, nested_schema
+
+    fresh, rows = target.with_name(f"{target.name}.new"), 0
+    try:
+        with ParquetWriter(fresh, nested_schema(fields)) as writer:
+            for batch in batches:
+                writer.write_batch(nest(batch))
+                rows += batch.num_rows
+        os.replace(fresh, target)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    return rows
+
+
+# ── The list ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _summary(step: StepOfQuery) -> dict[str, Any]:
+    """A line of the list; times are None where there are none."""
+    found = step.read()
+    state = found[1] if found else None
+    operator = step.operator(state)
+    panes = state.open_panes(operator) if state else None
+    return {
+        "step": step.name,
+        "query": step.query,
+        "keys": [name for name in operator.keys if name in step.node.incoming.names],
+        "rows": state.rows if state else 0,
+        "files": len(state.files) if state else 0,
+        "bytes": state.bytes if state else 0,
+        "parts": len(state.parts) if state else 0,
+        "event_time": _time(found[0].event_time) if found else None,
+        "watermark": _time(state.watermark) if state else None,
+        "oldest": _time(panes.first) if panes else None,
+        "newest": _time(panes.last) if panes else None,
+    }
+
+
+def _time(microseconds: int) -> str | None:
+    """ISO 8601; None for the watermark before the first event and behind the last one."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except OverflowError:
+        return None
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case list():
+            return ", ".join(value)
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value).replace(".000000Z", "Z")
+
+
+def _table(lines: Sequence[dict[str, str]]) -> Iterator[str]:
+    """Aligned columns."""
+    names = list(lines[0])
+    widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in names}
+    align: dict[str, Callable[[str, int], str]] = dict.fromkeys(("rows", "files", "bytes", "parts"), str.rjust)
+    for line in [{name: name for name in names}, *lines]:
+        yield "  ".join(align.get(name, str.ljust)(line[name], widths[name]) for name in names).rstrip()

@@ -1,0 +1,134 @@
+"""The steps of a pipeline whose state `etl state` reads: which there are, and the one that is meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from etl.api import EtlError, Operator, ReadableState, Schema, SparkStep, StatefulStep, nearest
+from etl.cli.config_options import load_environment
+from etl.config.loader import load
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.model import Plan, QueryPlan, StepNode, spark_nodes, stages
+from etl.plan.planner import plan
+from etl.running.planning import dead_letters, state_folder
+from etl.spark.state.fingerprint import compare_checkpoints
+from etl.state.reader import QueryState, StepState, read_query_state
+
+if TYPE_CHECKING:
+    from etl.spark.state.folder import StateFolder
+
+
+@dataclass(frozen=True)
+class StepOfQuery:
+    """A stateful step of the pipeline file, and where its state is."""
+
+    name: str
+    """As `etl explain` shows it; with its query in front if several queries have the step."""
+    query: str
+    number: int
+    """Among the stateful steps of its query."""
+    node: StepNode
+    folder: Path
+
+    @property
+    def step(self) -> StatefulStep:
+        """The component."""
+        assert isinstance(self.node.step, StatefulStep)
+        return self.node.step
+
+    def read(self) -> tuple[QueryState, StepState] | None:
+        """The last version of its state; None before the first micro-batch. Raises ComponentError if it is damaged."""
+        found = read_query_state(self.folder)
+        return None if found is None or self.number >= len(found.steps) else (found, found.steps[self.number])
+
+    def operator(self, state: StepState | None = None) -> Operator:
+        """The operator that wrote the state."""
+        incoming = self.node.incoming
+        return self.step.operator(incoming if state is None else _with_known_types(incoming, state))
+
+    def names(self) -> set[str]:
+        """What a user can call it, if no other step is called that."""
+        place, _, type_ = self.node.id.rpartition(" ")
+        return {self.name, self.node.id, place, place.partition("[")[0], type_, self.query}
+
+
+def load_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_file: str | None) -> list[StepOfQuery]:
+    """The steps with state that can be read. Raises EtlError if there is none, and if the file does not fit its last run."""
+    pipeline = load(file, load_environment(env_file), overrides)
+    state = state_folder(pipeline, chosen)
+    if not state.has_run:
+        raise EtlError(
+            f"there is no state in {state.root}: pipeline {pipeline.name!r} has not run with this folder; "
+            "choose the folder of a run with --state"
+        )
+    planned, changes = compare_checkpoints(plan(pipeline, dead_letters(pipeline, state), SCHEMA), state)
+    if changes:
+        lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
+        raise EtlError(
+            f"the pipeline no longer fits its state in {state.root}:{lines}\n"
+            "what can be done: read the state with the file of the last run"
+        )
+    steps = list(_steps(planned, state))
+    if not steps:
+        raise EtlError(_nothing(planned))
+    return steps
+
+
+def choose_step(steps: Sequence[StepOfQuery], wanted: str | None) -> StepOfQuery:
+    """The step that is meant; None means the only one. Raises UsageError that lists the steps."""
+    names = ", ".join(repr(step.name) for step in steps)
+    if wanted is None:
+        if len(steps) > 1:
+            raise click.UsageError(f"several steps have state: name one of {names}")
+        return steps[0]
+    found = [step for step in steps if wanted == step.name] or [step for step in steps if wanted in step.names()]
+    if len(found) > 1:
+        raise click.UsageError(f"several steps are called {wanted!r}: name one of {', '.join(repr(s.name) for s in found)}")
+    if not found:
+        near = nearest(wanted, sorted({name for step in steps for name in step.names()})) or f"there are {names}"
+        raise click.UsageError(f"no step with state is called {wanted!r}; {near}")
+    return found[0]
+
+
+def readable(step: StepOfQuery, state: StepState | None) -> ReadableState:
+    """The step's operator, which reads its state. Raises EtlError if it cannot."""
+    operator = step.operator(state)
+    if not isinstance(operator, ReadableState):
+        raise EtlError(f"step {step.name!r} cannot show what it remembers; `etl state ls` shows how much it is")
+    return operator
+
+
+def _steps(planned: Plan, state: StateFolder) -> Iterator[StepOfQuery]:
+    found = [(query.name, number, stage.node) for query in planned.queries for number, stage in enumerate(stages(query.frame))]
+    uses = Counter(node.id for _, _, node in found)
+    for query, number, node in found:
+        yield StepOfQuery(node.id if uses[node.id] == 1 else f"{query}/{node.id}", query, number, node, state.rows(query))
+
+
+def _nothing(planned: Plan) -> str:
+    on_spark = [node.id for query in planned.queries for node in _spark_state(query)]
+    if on_spark:
+        return f"Spark keeps the state of {', '.join(map(repr, on_spark))}, which cannot be read; `etl explain` shows it"
+    return f"pipeline {planned.pipeline!r} has no step that remembers events, such as a window"
+
+
+def _spark_state(query: QueryPlan) -> Iterator[StepNode]:
+    for node in spark_nodes(query.frame):
+        if isinstance(node.step, SparkStep) and node.step.stateful:
+            yield node
+
+
+def _with_known_types(incoming: Schema, state: StepState) -> Schema:
+    """The fields with the types that were unknown before the run and that the state's files have."""
+    for file in state.files:
+        for name in file.schema.names:
+            at = incoming.get_field_index(name)
+            if at >= 0 and str(incoming.field(at).type) == "null":
+                incoming = incoming.set(at, incoming.field(at).with_type(file.schema.field(name).type))
+    return incoming
