@@ -111,7 +111,7 @@ def test_repeats_of_the_same_time_do_not_leave_the_reading_task(tmp_path: Path) 
     lane = Lane(Dedupe(keys=("host",), time="at", within="60s"), INCOMING, tmp_path)
     flood = [("a", 1, second, 3 * n) for second in (5, 6) for n in range(100)] + [("b", 1, 6, 1), ("b", 1, 5, 2)]
 
-    assert [row["n"] for row in _passed(lane, [flood, [("a", 1, 5, 7)]])] == [0, 2]
+    assert sorted(row["n"] for row in _passed(lane, [flood, [("a", 1, 5, 7)]])) == [0, 2]
 
     files = {path.name: StateFile(path) for path in tmp_path.glob("rows-0-*")}
     rows = {name: sum(len(run.rows) for part in file.parts for run in file.runs(part)) for name, file in files.items()}
