@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic import Field
@@ -43,6 +44,10 @@ class Throttle(KeyedStep):
         """What all keyed steps check, a length that is not positive."""
         yield from super().check(incoming)
         yield from check_length("every", self.every)
+
+    def reach(self) -> timedelta:
+        """How far the watermark of what passes may be behind: at the start of the span that the watermark is in."""
+        return self.every
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and length."""

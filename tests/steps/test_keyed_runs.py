@@ -118,3 +118,14 @@ def test_explain_names_time_and_state(etl: Etl) -> None:
         assert watermark in ran.out
         assert "Arrow, keeps state in 16 parts" in ran.out
         assert "exactly once" in ran.out
+
+
+def test_drain_gives_what_waits_behind_a_throttle(engine: Engine) -> None:
+    folder = engine.etl.folder
+    throttle = "{type: throttle, keys: [host], time: at, limit: 2, every: 10s, late: 1s}"
+    last = "{type: dedupe, keys: [host], time: at, within: 5s, keep: last, late: 1s}"
+    _add(folder, ("a", 11, 1), ("a", 12, 2), ("a", 13, 3), ("b", 12, 4))
+
+    engine(PIPELINE.format(step=f"{throttle}\n      - {last}"), drain=True)
+
+    assert _passed(folder, "n") == [(2,), (4,)]
