@@ -30,7 +30,7 @@ from etl.rules.files import find_rule_files
 from etl.rules.predicates.text import Text
 from etl.rules.reader import read_rules
 from etl.rules.rule import Rule
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 from parsers.json.parser import Json
 
 EVENTS, LOG_LINES, TIMES, FEW, MANY = 50_400, 1_000_000, 5, 41, 3_000

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from etl.rules.correlation.model import Correlation
     from etl.rules.rule import Problem, Rule, RuleSet
     from etl.rules.sigma.taxonomy import Taxonomy
-    from etl.steps.rule_sources import RuleSources
+    from etl.steps.detection.rule_sources import RuleSources
 
     Located = TypeVar("Located", Rule, Problem, Correlation)
 
@@ -66,7 +66,7 @@ def _is_pipeline(path: str) -> bool:
 def _steps(path: str) -> Iterator[Group]:
     from etl.config.loader import load
     from etl.plan.graph import Graph
-    from etl.steps.rule_sources import RuleSources
+    from etl.steps.detection.rule_sources import RuleSources
 
     pipeline = load(path)
     incoming: dict[str, Schema] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from etl.aggregates.checks import Aggregate, check_aggregate
 from etl.api import (
     OFFSET,
     OPTIONAL,
@@ -29,7 +30,6 @@ from etl.api import (
     visible,
 )
 from etl.expressions import analyse, compile_expression, quote_name, schema_of
-from etl.steps.aggregates import Aggregate, check_aggregate
 from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from etl.aggregates.checks import Aggregate
 from etl.api import OFFSET
 from etl.expressions import analyse, quote_name, register, schema_of
-from etl.steps.aggregates import Aggregate
 from etl.steps.heartbeats import DELAY, without_heartbeats
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from etl.config.loader import inspect
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 
 def test_a_tilde_is_the_home_folder_in_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

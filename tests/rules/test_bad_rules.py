@@ -16,7 +16,7 @@ from running import Engine
 from etl.cli.rules import command
 from etl.rules.search import backtracking
 from etl.rules.search import regex_search as regexes
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from etl.rules.reader import read_rules
 from etl.rules.report import report_lines
 from etl.rules.rule import RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 BASE = """
     title: Failed login

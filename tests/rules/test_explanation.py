@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from etl.cli.explain import command
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("user", pa.string()), ("ip", pa.string()), ("n", pa.int64())])
 

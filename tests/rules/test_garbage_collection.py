@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from etl.steps.rules import pause_garbage_collection
+from etl.steps.detection.rules import pause_garbage_collection
 
 
 def test_it_is_enabled_again_after_an_error() -> None:

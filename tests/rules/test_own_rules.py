@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from etl.cli.rules import command
 from etl.config.loader import inspect
 from etl.config.problems import ConfigError
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 HEAD = """\
 source: {type: stdin}

@@ -14,7 +14,7 @@ from etl.rules.conditions.tree import All, Leaf
 from etl.rules.engine.costs import Costs
 from etl.rules.engine.rule_matcher import display_names
 from etl.rules.rule import Rule
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
 

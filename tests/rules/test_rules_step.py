@@ -15,7 +15,7 @@ from etl.expressions import compile_expression
 from etl.rules.conditions.tree import Leaf
 from etl.rules.engine.batch_engine import Engine
 from etl.rules.predicates.text import Text
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 pytestmark = pytest.mark.slow
 
@@ -389,7 +389,7 @@ def test_a_bad_file_that_was_never_good_has_no_rules(folder: Path) -> None:
 def test_another_process_uses_the_last_good_rules(folder: Path) -> None:
     # given
     from etl.rules.reload import rule_cache
-    from etl.steps import rules as module
+    from etl.steps.detection import rules as module
 
     publish(folder, "a.yml", "{name: a, where: n = 1}", 1)
     assert names(in_folder(folder)) == {0: ["a"]}

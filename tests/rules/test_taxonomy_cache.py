@@ -10,7 +10,7 @@ import pytest
 from etl.api import ComponentError
 from etl.rules.reload.taxonomy_cache import current_taxonomy
 from etl.rules.sigma.taxonomy import TaxonomyError
-from etl.steps.rules import Rules
+from etl.steps.detection.rules import Rules
 
 GOOD = "fields: {Image: process}\n"
 SIGMA = "title: Shell\nlogsource: {product: linux}\ndetection: {s: {Image: sh}, condition: s}\n"

@@ -12,8 +12,8 @@ import pytest
 from etl.api import ArrowStep, Outcome, Schema
 from etl.plan.model import Branch, Segment, StepNode
 from etl.segment import preopened_steps
+from etl.steps.detection.rules import Rules
 from etl.steps.filter import Filter
-from etl.steps.rules import Rules
 
 SCHEMA = pa.schema([("message", pa.string()), ("_offset", pa.int64())])
 
@@ -78,7 +78,7 @@ def test_log_records_of_an_opening_have_the_pipeline_of_the_step(
 
 
 def test_rules_are_compiled_once(place: Path) -> None:
-    from etl.steps.rules import _engine
+    from etl.steps.detection.rules import _engine
 
     rules = Rules.model_validate({"rules": [{"name": "opened first", "where": "message = 'a'"}]})
     preopened_steps.save_steps_to_open([segment(rules)], place)

@@ -22,8 +22,8 @@ from etl.plan.planner import plan as planned
 from etl.plan.render import explained
 from etl.rules.correlation.encoding import PART, split_name
 from etl.segment import preopened_steps
-from etl.steps.correlate import Correlate
-from etl.steps.correlate_events import CorrelateEvents, _compile
+from etl.steps.detection.correlate import Correlate
+from etl.steps.detection.correlate_events import CorrelateEvents, _compile
 
 RULES = """
 title: Failed login

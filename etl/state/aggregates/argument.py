@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.aggregates.calls import TextPart
 from etl.api import ComponentError, Schema, cut
 from etl.expressions import CompiledExpression, Evaluation, analyse, compile_expression
-from etl.steps.aggregate_calls import TextPart
 
 _MAX_REASON = 500
 """Characters of an expression's failure that a message shows."""

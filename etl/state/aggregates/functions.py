@@ -8,6 +8,9 @@ from typing import Literal
 
 import pyarrow as pa
 
+from etl.aggregates import signatures
+from etl.aggregates.calls import read_call
+from etl.aggregates.checks import check_aggregate
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
 from etl.state.aggregates.argument import Argument, read_argument
@@ -17,9 +20,6 @@ from etl.state.aggregates.moments import Correlation, Variance
 from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
 from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percentile, Top
-from etl.steps import aggregate_functions
-from etl.steps.aggregate_calls import read_call
-from etl.steps.aggregates import check_aggregate
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ FUNCTIONS = {
     "top": Function("comparable", lambda one: Top(one.argument, int(one.parameter))),
     "collect_set": Function("comparable", lambda one: DistinctCollect(one.argument, int(one.parameter))),
 }
-"""Functions by name, as in `etl.steps.aggregate_functions.FUNCTIONS`."""
+"""Functions by name, as in `etl.aggregates.signatures.FUNCTIONS`."""
 
 
 def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
@@ -97,7 +97,7 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     errors = [finding.message for finding in checked.findings if finding.severity == "error"]
     if errors or isinstance(call, Finding):
         return errors[0]
-    function, number = FUNCTIONS[call.function], aggregate_functions.FUNCTIONS[call.function].parameter is not None
+    function, number = FUNCTIONS[call.function], signatures.FUNCTIONS[call.function].parameter is not None
     arguments = []
     for at, part in enumerate(call.arguments[:1] if number else call.arguments):
         one = read_argument(text, part, call.where, incoming_fields)

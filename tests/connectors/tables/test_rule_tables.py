@@ -23,9 +23,9 @@ from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import TIMESTAMP, ComponentError, LookupTable
 from etl.rules.correlation.encoding import PART, split_name
-from etl.steps.correlate import Correlate
-from etl.steps.correlate_events import CorrelateEvents
-from etl.steps.rules import Rules
+from etl.steps.detection.correlate import Correlate
+from etl.steps.detection.correlate_events import CorrelateEvents
+from etl.steps.detection.rules import Rules
 
 SCHEMA = pa.schema([("process", pa.string()), ("n", pa.int64()), ("_offset", pa.int64())])
 EVENTS = pa.RecordBatch.from_pydict({"process": ["sh", "bash"], "n": [1, 2], "_offset": [0, 1]}, schema=SCHEMA)

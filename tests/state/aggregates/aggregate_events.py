@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.aggregates.checks import check_aggregate
 from etl.api import OFFSET, TIMESTAMP
 from etl.state.aggregates import Accumulator, accumulator, column_names, finish, group, lift
-from etl.steps.aggregates import check_aggregate
 
 UTC = dt.timezone.utc  # noqa: UP017
 # Of floating-point numbers only one is large: sums do not cancel, so that they depend on the order in the last digits only.

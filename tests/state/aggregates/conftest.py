@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from aggregate_events import BySpark, values
 
+from etl.aggregates.checks import check_aggregate
 from etl.api import OFFSET
 from etl.expressions import register
-from etl.steps.aggregates import check_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

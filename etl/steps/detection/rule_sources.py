@@ -98,7 +98,7 @@ class RuleSources(Step):
 
     def table_requests(self) -> Iterable[TableRequest]:
         """The columns of its tables that it needs."""
-        from etl.steps.rule_tables import request_rules
+        from etl.steps.detection.rule_tables import request_rules
 
         return [request_rules(name, self._tables[name], column) for name, column in self.tables.items()]
 
@@ -106,7 +106,7 @@ class RuleSources(Step):
         """No rules, a bad file of fields, conditions that these fields make impossible, rules that cannot be loaded."""
         from etl.rules.reader import read_rules
         from etl.rules.sigma.taxonomy import TaxonomyError, read_taxonomy
-        from etl.steps.rule_checks import file_findings, own_findings, table_findings
+        from etl.steps.detection.rule_checks import file_findings, own_findings, table_findings
 
         if not self.files and not self.rules and not self.tables:
             hint = "give files of rules, tables of them, or rules themselves"
@@ -171,7 +171,7 @@ class RuleSources(Step):
         """The texts of the rules of tables."""
         if not self.tables:
             return ()
-        from etl.steps.rule_tables import read_rule_texts
+        from etl.steps.detection.rule_tables import read_rule_texts
 
         return tuple(text for one in self.table_requests() for text in read_rule_texts(one, self.tables[one.name], self._folder))
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
 from etl.rules.correlation.alerts import ALERT_FIELDS
-from etl.steps.rule_sources import RuleCacheKey, RuleSources
+from etl.steps.detection.rule_sources import RuleCacheKey, RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation.compiled import CompiledCorrelations
@@ -110,7 +110,7 @@ class Correlate(RuleSources):
             yield Finding("wrong-type", f"event time {self.time!r} is {format_type(known)}, and no timestamp", ("time",), hint)
 
     def _check_correlations(self, incoming: Schema) -> Iterator[Finding]:
-        from etl.steps.rule_checks import rule_finding
+        from etl.steps.detection.rule_checks import rule_finding
 
         found = self._written(incoming)
         own = [problem for problem in found.problems if problem.file == _OWN]
@@ -166,8 +166,8 @@ class Correlate(RuleSources):
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
         """The rules matched on Arrow, then the windows on Spark."""
-        from etl.steps.correlate_events import CorrelateEvents
-        from etl.steps.correlate_groups import CorrelateGroups
+        from etl.steps.detection.correlate_events import CorrelateEvents
+        from etl.steps.detection.correlate_groups import CorrelateGroups
 
         reach = timedelta(microseconds=self._written(incoming).longest_micros)
         to = self.fields(incoming)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from etl.aggregates.checks import check_aggregate
+from etl.aggregates.signatures import FUNCTIONS
 from etl.api import TIMESTAMP
-from etl.steps.aggregate_functions import FUNCTIONS
-from etl.steps.aggregates import check_aggregate
 from etl.steps.window import Window
 
 SCHEMA = pa.schema(

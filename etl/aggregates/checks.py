@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from etl.aggregates.calls import Call, TextPart, read_call
+from etl.aggregates.signatures import FUNCTIONS, AggregateFunction
 from etl.api import Finding, Schema, format_type, nearest
 from etl.expressions import analyse, is_condition
-from etl.steps.aggregate_calls import Call, TextPart, read_call
-from etl.steps.aggregate_functions import FUNCTIONS, AggregateFunction
 
 _ORDER = "\0order\0"
 

@@ -17,7 +17,7 @@ from etl.rules.rule import Problem, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from etl.steps.rule_sources import OwnRule
+    from etl.steps.detection.rule_sources import OwnRule
 
 MAX_CHECKED = 50
 """Files of rules that `etl lint` reads; ``etl rules check`` reads any number."""

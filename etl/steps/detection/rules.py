@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, CountingOperator, FieldName, Finding, Schema, visible
-from etl.steps.rule_sources import RuleCacheKey, RuleSources, log_changes, log_left_out
+from etl.steps.detection.rule_sources import RuleCacheKey, RuleSources, log_changes, log_left_out
 
 if TYPE_CHECKING:
     from etl.rules.compiled_rules import CompiledRules

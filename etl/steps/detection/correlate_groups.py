@@ -16,9 +16,9 @@ from etl.rules.correlation.alerts import ALERT_FIELDS, JSON_TYPE, json_key
 from etl.rules.correlation.compiled import CompiledCorrelations
 from etl.rules.correlation.encoding import PART
 from etl.rules.correlation.routes import COUNTS
-from etl.steps.correlate import Correlate
+from etl.steps.detection.correlate import Correlate
+from etl.steps.detection.rule_sources import RuleCacheKey
 from etl.steps.heartbeats import DELAY, without_heartbeats
-from etl.steps.rule_sources import RuleCacheKey
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
 from etl.rules.correlation.routes import COUNTS
-from etl.steps.correlate import Correlate
-from etl.steps.rule_sources import RuleCacheKey, log, log_changes, log_left_out
+from etl.steps.detection.correlate import Correlate
+from etl.steps.detection.rule_sources import RuleCacheKey, log, log_changes, log_left_out
 
 if TYPE_CHECKING:
     from etl.tables.table_store import TableRequest

@@ -1,0 +1,1 @@
+"""Steps that match rules against events, and correlate what they match."""
