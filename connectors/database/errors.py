@@ -105,6 +105,11 @@ _REFUSED = re.compile(r"FATAL:|authentication|certificate verify failed|does not
 _BUSY = re.compile(r"starting up|shutting down|too many (clients|connections)|remaining connection slots|recovery mode")
 
 
+_POSTGRESQL_CREATED = ("42710", "42P07")
+"""duplicate object, duplicate table: besides 23505, what CREATE TABLE IF NOT EXISTS says if another session creates the table at
+the same moment. Callers ignore it as they ignore 23505."""
+
+
 def _classify_postgresql(error: Exception) -> ErrorMeaning | None:
     import psycopg
 
@@ -116,7 +121,7 @@ def _classify_postgresql(error: Exception) -> ErrorMeaning | None:
             return "rows"
         refused = _REFUSED.search(str(error)) and not _BUSY.search(str(error))
         return "permanent" if refused or not isinstance(error, psycopg.OperationalError) else "temporary"
-    if state[:2] in ("22", "23", "44", "54", "P0"):
+    if state[:2] in ("22", "23", "44", "54", "P0") or state in _POSTGRESQL_CREATED:
         return "rows"
     if state[:2] in ("08", "40", "53", "57", "58") or state in ("55P03", "25006", "25P02", "25P03", "XX000"):
         return "temporary"

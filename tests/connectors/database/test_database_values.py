@@ -10,6 +10,7 @@ from databases import of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from connectors.database.database_url import parse_url
 from connectors.database.row_isolation import write_accepted_rows
 from connectors.database.session import Session, close
 from connectors.database.sql_values import join_rows, rows_as_bytes, to_copy_text, to_mysql_literals
@@ -85,6 +86,18 @@ def test_isolation_writes_all_good_rows_in_order(bad: set[int], count: int, tell
     assert table == [n for n in range(count) if n not in bad]
     assert kept.column("n").to_pylist() == table
     assert sorted(reasons) == sorted(bad & set(range(count)))
+
+
+@pytest.mark.parametrize("name", ["UniqueViolation", "DuplicateObject", "DuplicateTable"])
+def test_a_table_that_another_session_creates_at_the_same_moment_ends_no_run(name: str) -> None:
+    """All that PostgreSQL says to CREATE TABLE IF NOT EXISTS then; creators of tables ignore a RowsError."""
+    import psycopg
+
+    from connectors.database.errors import RowsError, to_engine_error
+
+    error = getattr(psycopg.errors, name)("type already exists")
+
+    assert isinstance(to_engine_error(error, parse_url("postgresql://127.0.0.1/logs")), RowsError)
 
 
 def test_special_numbers_are_quoted() -> None:

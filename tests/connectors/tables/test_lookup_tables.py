@@ -121,7 +121,8 @@ def test_json_lines_broken_in_the_middle_keep_their_good_rows(tmp_path: Path, ca
     text = '{"ip":"a","score":1}\n\nno\x07 JSON at all\n{"ip":"b"\n{"ip":"c","score":3}\n'
 
     assert rows(file(tmp_path / "t.jsonl", text), "ip", "score") == [{"ip": "a", "score": 1}, {"ip": "c", "score": 3}]
-    assert "2 lines are not JSON and are skipped: the first, line 3, begins 'no\\x07 JSON at all'" in caplog.text
+    expected = "2 lines are not JSON and are skipped: the first, line 3, begins 'no\\x07 JSON at all'"
+    assert any(expected in message for message in caplog.messages)
 
 
 def test_a_file_without_any_json_is_no_table(tmp_path: Path) -> None:
