@@ -25,10 +25,15 @@ SECONDS = 120
 
 
 def start(*names: str) -> subprocess.Popen[str]:
+    """Start it as a terminal does: a shell's background jobs, such as these tests may be, ignore SIGINT."""
     line = [sys.executable, "-m", "servers", *names]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     pipe = subprocess.PIPE
-    return subprocess.Popen(line, env=environment, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(line, env=environment, stdout=pipe, stderr=pipe, text=True, preexec_fn=_accept_interrupts)
+
+
+def _accept_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,10 @@ def test_servers_run_until_ctrl_c(sign: signal.Signals) -> None:
         address = running.stdout.readline().split()[1]
 
         running.send_signal(sign)
-        _, said = running.communicate(timeout=SECONDS)
+        try:
+            _, said = running.communicate(timeout=SECONDS)
+        finally:
+            running.kill()  # otherwise a server that ignores the signal is waited for without end
 
     assert (running.returncode, address.startswith("127.0.0.1:")) == (0, True)
     assert "ending all servers" in said
