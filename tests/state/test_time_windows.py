@@ -46,6 +46,7 @@ def test_windows_without_events_cost_nothing_when_event_time_jumps_by_a_century(
     assert starts(results) == (closed if emit == "on_close" else [*closed, (100.0 * YEAR + 1, 1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emit", ["on_close", "on_change"])
 def test_many_windows_of_one_micro_batch_have_their_own_results(tmp_path: Path, emit: str) -> None:
     lane = Lane(window(size="1s", emit=emit), SCHEMA, tmp_path)

@@ -59,6 +59,7 @@ def _watermarks(stream: list[list[list[Event]]]) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(STREAMS, st.booleans())
 def test_the_first_event_of_a_key_passes_at_once(drawn: list, merges: bool) -> None:
@@ -81,6 +82,7 @@ def test_the_first_event_of_a_key_passes_at_once(drawn: list, merges: bool) -> N
     assert lane.late == late
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(STREAMS, st.sampled_from(["first", "last"]), st.booleans())
 def test_one_event_of_each_span_passes_when_the_span_is_over(drawn: list, keep: str, merges: bool) -> None:
@@ -118,6 +120,7 @@ def test_repeats_of_the_same_time_do_not_leave_the_reading_task(tmp_path: Path) 
     assert rows == {"rows-0-0-0": 4, "rows-0-1-0": 1}
 
 
+@pytest.mark.slow
 def test_state_goes_when_no_event_can_be_near_it(tmp_path: Path) -> None:
     lane = Lane(Dedupe(keys=("host",), time="at", within="60s", late="30s"), INCOMING, tmp_path)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state.lane import Lane
@@ -31,6 +32,7 @@ def _run(lane: Lane, splits: list[list[tuple[str | None, int, int]]]) -> list[di
     return lane.run(*rows)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(STREAMS, st.integers(1, 3), st.booleans())
 def test_the_earliest_events_of_a_span_pass(stream: list, limit: int, merges: bool) -> None:
@@ -61,6 +63,7 @@ def test_the_earliest_events_of_a_span_pass(stream: list, limit: int, merges: bo
     assert lane.late == late
 
 
+@pytest.mark.slow
 def test_state_goes_when_spans_are_over(tmp_path: Path) -> None:
     lane = Lane(Throttle(keys=("host",), time="at", limit=1, every="1s", late="0s"), INCOMING, tmp_path)
 

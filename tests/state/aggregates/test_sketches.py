@@ -38,6 +38,7 @@ def test_percentiles_are_values_that_occur_and_nan_is_the_greatest() -> None:
     assert list(found[()].values()) == [2**60 + 7, Decimal("9" * 30 + "E-30"), "NaN"]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 200_000), st.sampled_from(["distinct", "few", "sorted"]), st.integers(1, 30))
 def test_large_groups_are_within_the_errors(seed: int, rows: int, kind: str, cuts: int) -> None:
@@ -63,6 +64,7 @@ def test_large_groups_are_within_the_errors(seed: int, rows: int, kind: str, cut
         assert max(low - rank, rank - high, 0) <= (0 if rows <= RANKS else 0.01 * rows)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     by_name = accumulators(["approx_count_distinct(l)", "approx_percentile(l, 0.5)"])
     rng = np.random.default_rng(7)
