@@ -32,12 +32,12 @@ from etl.contract.state import (
     OPTIONAL,
     PANE,
     AfterRun,
-    Clock,
     Operator,
     PaneSpan,
     PartRows,
     ReadableState,
     StatefulStep,
+    WatermarkAdvance,
 )
 from etl.contract.steps import ArrowStep, CountingOperator, Outcome, Rejects, SparkStep, SplitMeasures, Step
 from etl.contract.tables import Changes, LookupTable, Newer
@@ -78,7 +78,6 @@ __all__ = [
     "BatchId",
     "Batching",
     "Changes",
-    "Clock",
     "Committer",
     "Component",
     "ComponentError",
@@ -126,6 +125,7 @@ __all__ = [
     "Step",
     "Task",
     "TypeName",
+    "WatermarkAdvance",
     "Writer",
     "closest",
     "cut",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from etl.contract.steps import Step
+from etl.contract.steps import EventTimeStep
 from etl.events import Schema
 
 PANE = "\0pane"
@@ -27,7 +26,7 @@ ALWAYS = 1 << 62
 
 
 @dataclass(frozen=True)
-class Clock:
+class WatermarkAdvance:
     """The watermark before and after a micro-batch, microseconds since the epoch."""
 
     before: int = NEVER
@@ -80,10 +79,10 @@ class Operator(Protocol):
     def combine(self, rows: pa.Table) -> pa.Table:
         """Fewer rows that are worth the same; the same table where there is nothing to combine."""
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether the parts have to run in this micro-batch."""
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The results of these parts as record batches, and rows for their state as tables."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
@@ -106,26 +105,10 @@ class ReadableState(Protocol):
         condition on results applies. Without what is over and only waits to be removed."""
 
 
-class StatefulStep(Step):
+class StatefulStep(EventTimeStep):
     """A step that remembers events of earlier micro-batches, on the state lane."""
 
     stateful = True
-
-    def needs(self, incoming: Schema) -> frozenset[str] | None:
-        """The incoming fields that this step reads, or None for all."""
-        return None
-
-    def event_time(self) -> tuple[str, timedelta] | None:
-        """The field of event time and the lateness allowed."""
-        return None
-
-    def idle_after(self) -> timedelta | None:
-        """The idle time of its sources after which the step's windows close, or None for never."""
-        return None
-
-    def reach(self) -> timedelta:
-        """The longest time from the latest event to the end of an open window of this step."""
-        return timedelta(0)
 
     def lane_reason(self, incoming: Schema) -> str | None:
         """Why the state lane cannot run it with these incoming fields, or None."""

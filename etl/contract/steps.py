@@ -124,11 +124,11 @@ class ArrowStep(Step):
         raise NotImplementedError
 
 
-class SparkStep(Step):
-    """A step that Spark computes, on a DataFrame whose columns are flat (`` `source.ip` `` in backticks)."""
+class EventTimeStep(Step):
+    """A step that may need an event time: the base of those that remember events, and of those that Spark computes."""
 
     def needs(self, incoming: Schema) -> frozenset[str] | None:
-        """The incoming fields that this step reads, or None for all; other fields are not sent to Spark."""
+        """The incoming fields that this step reads, or None for all; the reading task hands on no others."""
         return None
 
     def event_time(self) -> tuple[str, timedelta] | None:
@@ -142,6 +142,10 @@ class SparkStep(Step):
     def reach(self) -> timedelta:
         """Return the longest time from the latest event to the end of an open window of this step."""
         return timedelta(0)
+
+
+class SparkStep(EventTimeStep):
+    """A step that Spark computes, on a DataFrame whose columns are flat (`` `source.ip` `` in backticks)."""
 
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's output mode for a query that ends in this step."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import etl
-from etl.api import ALWAYS, NEVER, OFFSET, TIMESTAMP, ArrowStep, Clock, Schema, StatefulStep, Step, with_columns
+from etl.api import ALWAYS, NEVER, OFFSET, TIMESTAMP, ArrowStep, Schema, StatefulStep, Step, WatermarkAdvance, with_columns
 from etl.columns.cache_folder import compiled_mark
 from etl.plan.model import Segment, StepNode
 from etl.scanner import warm_up
@@ -111,7 +111,7 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
         rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
         arrived = RowFolder(folder, rows.close())
-        for results in operator.run(Clock(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
+        for results in operator.run(WatermarkAdvance(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
             if isinstance(results, pa.Table):
                 after.add_rows(results)
         kept = RowFolder(folder, after.close())

@@ -22,9 +22,13 @@ class KillSetup:
         workspaces = [replace(workspace, label=f"{workspace.label}-{number}") for number in range(len(pairs))]
         self.outputs: list[Output] = [pair.sink.output(own) for pair, own in zip(pairs, workspaces, strict=True)]
 
+    def steps(self) -> Sequence[str]:
+        """Return the steps after those that read the input; a filter makes it a segment with a step."""
+        return ["{type: filter, where: n >= 0}"]
+
     def pipeline(self, name: str) -> str:
-        """Return the YAML of a pipeline with all pairs; a filter makes it a segment with a step."""
-        steps = ", ".join([*self.input.steps, "{type: filter, where: n >= 0}"])
+        """Return the YAML of a pipeline with all pairs."""
+        steps = ", ".join([*self.input.steps, *self.steps()])
         sinks = "".join(f"  {_sink(number)}: {{from: events, {output.options}}}\n" for number, output in enumerate(self.outputs))
         return (
             f"name: {name}\n"

@@ -86,6 +86,8 @@ class Trial:
     engine: Engine
     setup: KillSetup
     restartable: Mapping[str, Server] = field(default_factory=dict)
+    drain: bool = False
+    """Whether the last run also gives what stateful steps still hold."""
     seed: int = 0
     runs: int = field(init=False)
     events: int = EVENTS if RUNS else FEW_EVENTS
@@ -205,7 +207,8 @@ class Trial:
 
     def _finish(self) -> None:
         """Read the remaining events with a run in this process."""
-        ran = self.engine.run(self.pipeline, "--once", "--state", self.state)
+        drain = ["--drain"] if self.drain else []
+        ran = self.engine.run(self.pipeline, "--once", *drain, "--state", self.state)
         assert ran.status == 0, f"{self.log}\n{ran.err[-4000:]}"
 
     @contextmanager

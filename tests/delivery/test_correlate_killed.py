@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -60,22 +60,14 @@ class Alerts:
 class CorrelateSetup(KillSetup):
     """A source before the step `correlate`: an event is a failed login of the group to which its number belongs."""
 
-    def pipeline(self, name: str) -> str:
+    def steps(self) -> Sequence[str]:
         group = f"cast(n div {BLOCK} as string) || '-' || cast(n % {GROUPS} as string)"
-        steps = [
-            *self.input.steps,
+        return [
             f'{{type: set, fields: {{attacker: "{group}", text: cast(n as string), time: timestamp_millis(n + 1700000000000)}}}}',
             "{type: correlate, time: time, late: 1m, sample: text, rules: [{name: failed, where: n >= 0}], correlations: "
             "[{title: Guessing, correlation: {type: event_count, rules: [failed], group-by: [attacker], timespan: 1m, "
             f"condition: {{gte: {EACH}}}}}}}]}}",
         ]
-        return (
-            f"name: {name}\n"
-            f"sources:\n  source: {self.input.options}\n"
-            f"streams:\n  events: {{from: source, steps: [{', '.join(steps)}]}}\n"
-            f"sinks:\n  sink-0: {{from: events, {self.outputs[0].options}}}\n"
-            f"run: {{trigger: 100ms}}\n"
-        )
 
 
 def group_of(number: int) -> str:

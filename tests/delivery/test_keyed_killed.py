@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
@@ -81,27 +81,12 @@ class KeyedFile:
 class KeyedSetup(KillSetup):
     """A source in front of steps that look up keys."""
 
-    steps: tuple[str, ...] = ()
+    keyed_steps: tuple[str, ...] = ()
 
-    def pipeline(self, name: str) -> str:
+    def steps(self) -> Sequence[str]:
         millis = f"(n div {BLOCK}) * 10000 + (n % {BLOCK}) * 1000 div {BLOCK} + 1700000000000"
         fields = f'user_name: "cast(n % {KEYS} as string)", millis: "{millis}"'
-        steps = [*self.input.steps, f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.steps]
-        return (
-            f"name: {name}\n"
-            f"sources:\n  source: {self.input.options}\n"
-            f"streams:\n  events: {{from: source, steps: [{', '.join(steps)}]}}\n"
-            f"sinks:\n  sink-0: {{from: events, {self.outputs[0].options}}}\n"
-            f"run: {{trigger: 100ms}}\n"
-        )
-
-
-class KeyedTrial(Trial):
-    """A trial whose last run gives the events that wait."""
-
-    def _finish(self) -> None:
-        ran = self.engine.run(self.pipeline, "--once", "--drain", "--state", self.state)
-        assert ran.status == 0, f"{self.log}\n{ran.err[-4000:]}"
+        return [f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.keyed_steps]
 
 
 @pytest.mark.spark
@@ -113,8 +98,8 @@ def test_every_key_is_delivered_as_often_as_it_must_be(name: str, engine: Engine
         workspace = Workspace(engine.etl.folder, {}, f"keyed-{os.getpid()}-{next(_numbers)}", cleanup)
         sink = SinkRow("file", partial(KeyedFile, kind))
         setup = KeyedSetup(workspace, [Pair(SourceRow("file", FileInput, ordered=True), sink)])
-        setup.steps = kind.steps
-        trial = KeyedTrial(engine, setup)
+        setup.keyed_steps = kind.steps
+        trial = Trial(engine, setup, drain=True)
 
         (found,) = trial()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -67,27 +67,12 @@ class WindowSetup(KillSetup):
 
     windows: tuple[str, ...] = ()
 
-    def pipeline(self, name: str) -> str:
+    def steps(self) -> Sequence[str]:
         fields = (
             f'block: "n div {BLOCK}", user_name: "cast(n % {GROUPS} as string)", '
             f'millis: "(n div {BLOCK}) * 10000 + n % {BLOCK} + 1700000000000"'
         )
-        steps = [*self.input.steps, f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.windows]
-        return (
-            f"name: {name}\n"
-            f"sources:\n  source: {self.input.options}\n"
-            f"streams:\n  events: {{from: source, steps: [{', '.join(steps)}]}}\n"
-            f"sinks:\n  sink-0: {{from: events, {self.outputs[0].options}}}\n"
-            f"run: {{trigger: 100ms}}\n"
-        )
-
-
-class WindowTrial(Trial):
-    """A trial whose last run closes all windows."""
-
-    def _finish(self) -> None:
-        ran = self.engine.run(self.pipeline, "--once", "--drain", "--state", self.state)
-        assert ran.status == 0, f"{self.log}\n{ran.err[-4000:]}"
+        return [f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.windows]
 
 
 @pytest.mark.spark
@@ -98,7 +83,7 @@ def test_every_window_is_delivered_once(windows: str, engine: Engine) -> None:
         workspace = Workspace(engine.etl.folder, {}, f"windows-{os.getpid()}-{next(_numbers)}", cleanup)
         setup = WindowSetup(workspace, [Pair(SourceRow("file", FileInput, ordered=True), SinkRow("file", WindowFile))])
         setup.windows = tuple(WINDOWS[windows])
-        trial = WindowTrial(engine, setup)
+        trial = Trial(engine, setup, drain=True)
 
         (found,) = trial()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NEVER, OFFSET, Clock, Schema, StatefulStep
+from etl.api import NEVER, OFFSET, Schema, StatefulStep, WatermarkAdvance
 from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
@@ -27,7 +27,7 @@ class Lane:
     step: StatefulStep
     incoming: Schema
     folder: Path
-    clock: Clock = field(default_factory=Clock)
+    clock: WatermarkAdvance = field(default_factory=WatermarkAdvance)
     event_time: int = NEVER
     kept: tuple[StateFileEntry, ...] = ()
     late: int = 0
@@ -49,7 +49,7 @@ class Lane:
             self.late += writer.late
         late = (self.step.event_time() or ("", None))[1]
         assert late is not None
-        self.clock = Clock(self.clock.now, max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6)))
+        self.clock = WatermarkAdvance(self.clock.now, max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6)))
         self.batches += 1
         return self._run_parts(tuple(arrived))
 

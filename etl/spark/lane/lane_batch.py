@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from etl.api import ALWAYS, BatchId, Clock, Operator, Schema, StatefulStep
+from etl.api import ALWAYS, BatchId, Operator, Schema, StatefulStep, WatermarkAdvance
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
@@ -104,19 +104,19 @@ class LaneBatches:
         else:
             self._manifests.write(batch.number, Manifest(event_time, tuple(states), self.query.parallelism))
 
-    def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> Clock:
+    def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> WatermarkAdvance:
         """The watermark of a stage: of events read, less their lateness; behind another stage, what that one guarantees."""
         if self.bounded:
-            return Clock(before, ALWAYS)
+            return WatermarkAdvance(before, ALWAYS)
         now = bound if bound is not None else event_time - round(stage.watermark.late_seconds * 1e6)
-        return Clock(before, max(before, now))
+        return WatermarkAdvance(before, max(before, now))
 
     def _run_parts(
         self,
         context: SparkContext,
         batch: BatchId,
         number: int,
-        clock: Clock,
+        clock: WatermarkAdvance,
         arrived: tuple[StateFileEntry, ...],
         known: Manifest,
     ) -> list[Receipt]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import OFFSET, BatchId, Schema
-from etl.contract.state import Clock, StatefulStep
+from etl.contract.state import StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.model import Segment, Watermark
 from etl.receipts import Receipt
@@ -22,7 +22,7 @@ from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.row_files import RowFolder, RowWriter
 
-ROWS_AT_ONCE = 1 << 18
+MAX_JOINT_ROWS = 1 << 18
 """Most rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
 
 RESULT_ROWS = 1 << 16
@@ -49,7 +49,7 @@ class PartTasks:
     """Of the stage."""
     step: StatefulStep
     incoming: Schema
-    clock: Clock
+    clock: WatermarkAdvance
     state: Manifests
     arrived: tuple[StateFileEntry, ...]
     kept: tuple[StateFileEntry, ...]
@@ -125,7 +125,7 @@ class PartTasks:
         """The parts of a task: at once if they are small, or one after the other."""
         parts = range(number, PARTS, self.tasks)
         rows = sum(file.rows for file in (*self.arrived, *self.kept)) // self.tasks
-        return [parts] if rows <= ROWS_AT_ONCE else [[part] for part in parts]
+        return [parts] if rows <= MAX_JOINT_ROWS else [[part] for part in parts]
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
         """The results of the parts of a task, numbered in their order."""

@@ -16,7 +16,7 @@ _MAX_REASON = 500
 
 
 @dataclass(frozen=True)
-class Argument:
+class AggregateArgument:
     """``x`` of ``sum(x) filter (where c)``."""
 
     aggregate: str
@@ -58,7 +58,7 @@ class Argument:
             raise ComponentError(f"aggregate {self.aggregate!r} failed for an event: {cut(str(reasons[0]), _MAX_REASON)}; {hint}")
 
 
-def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incoming: Schema) -> Argument | str:
+def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incoming: Schema) -> AggregateArgument | str:
     """The argument, or the reason why Arrow cannot evaluate it."""
     parts = [part for part in (value, where) if part is not None and part.text != "*"]
     for part in parts:
@@ -67,5 +67,5 @@ def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incom
             return reason
     condition = compile_expression(where.text, incoming) if where else None
     if value.text == "*":
-        return Argument(aggregate, pa.null(), None, condition)
-    return Argument(aggregate, analyse(value.text, incoming).type, compile_expression(value.text, incoming), condition)
+        return AggregateArgument(aggregate, pa.null(), None, condition)
+    return AggregateArgument(aggregate, analyse(value.text, incoming).type, compile_expression(value.text, incoming), condition)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import OFFSET
 from etl.state.aggregates.accumulator import Grouping, Numbers
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import Elements, as_lists, order_keys
 
@@ -19,10 +19,10 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class First:
+class FirstOrLast:
     """``first(x)``, ``last(x)``: columns are the event time, the offset and x; all null while no event has a value."""
 
-    argument: Argument
+    argument: AggregateArgument
     time: str
     last: bool = False
 
@@ -47,14 +47,14 @@ class First:
 
 
 @dataclass(frozen=True)
-class ChosenBy:
+class MinOrMaxBy:
     """``min_by(x, y)``, ``max_by(x, y)``: columns are y, the event time, the offset and x.
 
     Of events with the same y it is x of the earliest, or for the greatest y of the latest.
     """
 
-    x: Argument
-    y: Argument
+    x: AggregateArgument
+    y: AggregateArgument
     time: str
     greatest: bool = False
 
@@ -83,7 +83,7 @@ class ChosenBy:
 class Collect:
     """``collect(x, n)``: columns are lists of event times, offsets and x, in this order and of at most n elements."""
 
-    argument: Argument
+    argument: AggregateArgument
     time: str
     limit: int
 

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from etl.state.aggregates.accumulator import MergedByFunctions, Numbers
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 
 _MAGNITUDE = (1 << 63) - 1
 """All bits of a double but its sign."""
 
 
 @dataclass(frozen=True)
-class Extreme(MergedByFunctions):
+class MinOrMax(MergedByFunctions):
     """``min(x)`` or ``max(x)``."""
 
-    argument: Argument
+    argument: AggregateArgument
     function: Literal["min", "max"]
 
     @property

@@ -13,9 +13,9 @@ from etl.aggregates.calls import read_call
 from etl.aggregates.checks import check_aggregate
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
-from etl.state.aggregates.argument import Argument, read_argument
-from etl.state.aggregates.choices import ChosenBy, Collect, First
-from etl.state.aggregates.extremes import Extreme
+from etl.state.aggregates.argument import AggregateArgument, read_argument
+from etl.state.aggregates.choices import Collect, FirstOrLast, MinOrMaxBy
+from etl.state.aggregates.extremes import MinOrMax
 from etl.state.aggregates.moments import Correlation, Variance
 from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
@@ -26,8 +26,8 @@ from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percen
 class Request:
     """What an accumulator is made from."""
 
-    argument: Argument
-    second: Argument | None
+    argument: AggregateArgument
+    second: AggregateArgument | None
     """The second argument, where it is an expression."""
 
     parameter: str
@@ -52,7 +52,7 @@ class Function:
 
 def _by(request: Request, greatest: bool) -> Accumulator:
     assert request.second is not None
-    return ChosenBy(request.argument, request.second, request.time, greatest)
+    return MinOrMaxBy(request.argument, request.second, request.time, greatest)
 
 
 def _correlation(request: Request) -> Accumulator:
@@ -64,14 +64,14 @@ FUNCTIONS = {
     "count": Function("any", lambda one: Count(one.argument)),
     "count_if": Function("any", lambda one: Count(one.argument, true_only=True)),
     "approx_count_distinct": Function("any", lambda one: DistinctEstimate(one.argument)),
-    "first": Function("typed", lambda one: First(one.argument, one.time)),
-    "last": Function("typed", lambda one: First(one.argument, one.time, last=True)),
+    "first": Function("typed", lambda one: FirstOrLast(one.argument, one.time)),
+    "last": Function("typed", lambda one: FirstOrLast(one.argument, one.time, last=True)),
     "collect": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter))),
     "count distinct": Function("comparable", lambda one: Distinct(one.argument)),
     "sum": Function("comparable", lambda one: Sum(one.argument, sum_form(one.argument.type, one.result))),
     "avg": Function("comparable", lambda one: Average(one.argument, sum_form(one.argument.type, one.result))),
-    "min": Function("comparable", lambda one: Extreme(one.argument, "min")),
-    "max": Function("comparable", lambda one: Extreme(one.argument, "max")),
+    "min": Function("comparable", lambda one: MinOrMax(one.argument, "min")),
+    "max": Function("comparable", lambda one: MinOrMax(one.argument, "max")),
     "percentile": Function("comparable", lambda one: Percentile(one.argument, float(one.parameter))),
     "approx_percentile": Function("comparable", lambda one: PercentileEstimate(one.argument, float(one.parameter))),
     "variance": Function("comparable", lambda one: Variance(one.argument)),

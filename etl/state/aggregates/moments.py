@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.state.aggregates.accumulator import Grouping, Numbers
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Variance:
     """``variance(x)``, ``stddev(x)`` of a sample: columns are the number of values, their mean, and the sum of the squares of
     their differences from it, which does not cancel as a sum of squares does."""
 
-    argument: Argument
+    argument: AggregateArgument
     root: bool = False
 
     types = (pa.int64(), pa.float64(), pa.float64())
@@ -45,8 +45,8 @@ class Correlation:
     """``correlation(x, y)``, Pearson's, of events that have both: columns are their number, the means of x and y, and the sums of
     the products of differences from the means: x·x, y·y, x·y."""
 
-    x: Argument
-    y: Argument
+    x: AggregateArgument
+    y: AggregateArgument
 
     types = (pa.int64(), *(pa.float64(),) * 5)
     functions = None

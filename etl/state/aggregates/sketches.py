@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.state.aggregates.accumulator import Grouping, Numbers
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
 from etl.state.aggregates.tallies import distinct_elements, group_totals
 
@@ -36,7 +36,7 @@ class DistinctEstimate:
     With the largest of k hashes at the share u of their range, the estimate is (k - 1) / u; its standard error is 1 / √(k - 2).
     """
 
-    argument: Argument
+    argument: AggregateArgument
 
     types = (pa.list_(pa.uint64()),)
     functions = None
@@ -75,7 +75,7 @@ class PercentileEstimate:
     a batch that runs again gives the same.
     """
 
-    argument: Argument
+    argument: AggregateArgument
     share: float
 
     functions = None

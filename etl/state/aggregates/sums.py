@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.state.aggregates.accumulator import MergedByFunctions
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 
 _LOW = 0xFFFFFFFF
 _WORD = 32
@@ -27,7 +27,7 @@ _WIDE_PRECISION = 28
 class Count(MergedByFunctions):
     """``count(*)``, ``count(x)``, ``count_if(x)``."""
 
-    argument: Argument
+    argument: AggregateArgument
     true_only: bool = False
 
     types = (pa.int64(),)
@@ -146,7 +146,7 @@ class Decimals:
 class Sum(MergedByFunctions):
     """``sum(x)``: null where it overflows, whatever the order of the numbers."""
 
-    argument: Argument
+    argument: AggregateArgument
     form: SumForm
 
     @property
@@ -168,7 +168,7 @@ class Sum(MergedByFunctions):
 class Average(MergedByFunctions):
     """``avg(x)``: the columns of the sum, then the number of values."""
 
-    argument: Argument
+    argument: AggregateArgument
     form: SumForm
 
     @property

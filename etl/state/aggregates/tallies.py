@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.state.aggregates.accumulator import Grouping, Numbers
-from etl.state.aggregates.argument import Argument
+from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.extremes import from_ordered_bits, ordered_bits
 from etl.state.aggregates.group_keys import canonical, gather, scatter
 from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
@@ -22,7 +22,7 @@ _ID, _VALUE, _COUNT = "id", "value", "count"
 class Distinct:
     """``count(distinct x)``: a list of the distinct values. NaN is one value, and -0.0 is 0.0."""
 
-    argument: Argument
+    argument: AggregateArgument
 
     functions = None
 
@@ -44,7 +44,7 @@ class Distinct:
 class Percentile:
     """``percentile(x, share)``: lists of the distinct values, as bits in their order, and of their numbers of events."""
 
-    argument: Argument
+    argument: AggregateArgument
     share: float
 
     types = (pa.list_(pa.int64()), pa.list_(pa.int64()))
@@ -78,7 +78,7 @@ class Percentile:
 class _Tally:
     """Lists of the distinct values, and of their numbers of events."""
 
-    argument: Argument
+    argument: AggregateArgument
 
     functions = None
 
@@ -127,7 +127,7 @@ def _most_frequent(columns: Sequence[pa.Array]) -> Elements:
 class DistinctCollect:
     """``collect_set(x, n)``: a list of the n smallest distinct values, in their order."""
 
-    argument: Argument
+    argument: AggregateArgument
     limit: int
 
     functions = None

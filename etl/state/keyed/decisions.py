@@ -19,7 +19,7 @@ TIME, COUNT = "\0time", "\0count"
 """Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
 
 
-class Groups(NamedTuple):
+class EventsByKey(NamedTuple):
     """Events in the order of their keys, and within a key of time; events of the same time keep their order."""
 
     order: Any
@@ -31,7 +31,7 @@ class Groups(NamedTuple):
     hash2: Any
 
     @classmethod
-    def of(cls, hashes: Any, times: Any) -> Groups:
+    def of(cls, hashes: Any, times: Any) -> EventsByKey:
         """Group events by their keys' hashes (uint64[2, n])."""
         order = np.lexsort((times, hashes[1], hashes[0]))
         hash_, hash2 = hashes[0][order], hashes[1][order]
@@ -46,7 +46,7 @@ def first_within(hashes: Any, times: Any, known: Sequence[pa.Table], within: int
     Events are decided in the order of their times, after those that passed before: the state rows ``known``. So of all events
     that passed two of one key are never less than ``within`` apart, and each other event is that near to one that passed.
     """
-    groups = Groups.of(hashes, times)
+    groups = EventsByKey.of(hashes, times)
     found, at = _values_of_keys(groups, known, TIME)
     order = np.lexsort((at, found))
     firsts = np.searchsorted(found[order], np.arange(len(groups.hash) + 1))
@@ -58,7 +58,7 @@ def first_within(hashes: Any, times: Any, known: Sequence[pa.Table], within: int
 
 def first_of_each(hashes: Any, times: Any, known: Sequence[pa.Table], limit: int) -> Any:
     """bool[n]: which events pass: the earliest ones of each key, until ``limit`` of it have passed with those before."""
-    groups = Groups.of(hashes, times)
+    groups = EventsByKey.of(hashes, times)
     found, counts = _values_of_keys(groups, known, COUNT)
     before = np.zeros(len(groups.hash), np.int64)
     np.add.at(before, found, counts)
@@ -93,11 +93,11 @@ def _empty_slots(rows: int) -> Any:
 
 def counts_of(hashes: Any) -> tuple[Any, Any]:
     """For each distinct key of events (hashes uint64[2, n]): the number of one of its events, and how many there are."""
-    groups = Groups.of(hashes, np.zeros(hashes.shape[1], np.int64))
+    groups = EventsByKey.of(hashes, np.zeros(hashes.shape[1], np.int64))
     return groups.order[groups.firsts[:-1]], np.diff(groups.firsts)
 
 
-def _values_of_keys(groups: Groups, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:
+def _values_of_keys(groups: EventsByKey, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:
     """For the state rows of these keys: the number of the key and the row's value (int64[m] each)."""
     parts = part_of((groups.hash, groups.hash2))
     own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}

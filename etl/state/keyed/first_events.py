@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, first_of_each_time, first_within
 from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
@@ -50,11 +50,11 @@ class FirstEvents:
             return rows
         return rows.filter(pa.array(first_of_each_time(hashes_of(rows), numbers(rows, TIME))))
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass, in the order of their times."""
         tables = arrived.tables()
         if not tables:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, may_be_first
 from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
@@ -58,11 +58,11 @@ class LimitedEvents:
         sums = rows.group_by(names, use_threads=False).aggregate([(COUNT, "sum")])
         return sums.select([*names, f"{COUNT}_sum"]).rename_columns([*names, COUNT])
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass, in the order of their times."""
         tables = arrived.tables()
         if not tables:

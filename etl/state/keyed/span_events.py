@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, Clock, PaneSpan, PartRows, Schema
-from etl.state.keyed.decisions import COUNT, TIME, Groups
+from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, whole
 from etl.state.keyed.kernels import assign_spans
 from etl.state.windows.aggregation import Numbers, event_times
@@ -51,11 +51,11 @@ class SpanEvents:
         """All rows: where spans begin depends on those of other splits."""
         return rows
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether the watermark has reached another pane, and there are events."""
         return (arrived is not None or kept is not None) and clock.before // self.pane < clock.now // self.pane
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events of spans that are over, in the order of their times; and what remains."""
         tables = [*kept.tables(), *arrived.tables()]
         if not tables:
@@ -88,7 +88,7 @@ class SpanEvents:
     def _in_spans(self, tables: Sequence[pa.Table]) -> tuple[pa.Table, Numbers]:
         """The rows by key and time, and the starts of their spans."""
         rows = whole(tables)
-        groups = Groups.of(hashes_of(rows), numbers(rows, ORDER))
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, ORDER))
         rows = rows.take(pa.array(groups.order))
         starts = np.empty(len(rows), np.int64)
         assign_spans(groups.firsts, numbers(rows, ORDER), np.int64(self.within), starts)

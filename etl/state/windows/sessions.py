@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates import group_rows
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
 
@@ -73,11 +73,11 @@ class Sessions:
         edges = {**pane_column(panes), _START: pa.array(starts), _END: pa.array(ends)}
         return pa.table({**edges, **{name: merged.column(name) for name in self.aggregation.columns}})
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether a session may close."""
         return any(span is not None and span.first + self.gap <= clock.now for span in (arrived, kept))
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The sessions of one part that close, and those that stay open."""
         tables = [*kept.tables(), *arrived.tables()]
         if not tables:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, PANE, AfterRun, Clock, PaneSpan, PartRows, Schema
+from etl.api import ALWAYS, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates import group
 from etl.state.aggregates.accumulator import MergedByFunctions
 from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
@@ -137,14 +137,14 @@ class TimeWindows:
         """Partial results of the same panes and groups as one."""
         return self.aggregation.merge(rows, (PANE,))
 
-    def is_due(self, clock: Clock, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether a window has changed or closes."""
         if self.on_change:
             return arrived is not None
         spans = [span for span in (arrived, kept) if span is not None]
         return bool(spans) and len(self._closing(clock, min(s.first for s in spans), max(s.last for s in spans))) > 0
 
-    def run(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The results of one part in the order of their windows, those of several windows in a batch."""
         if self.on_change:
             yield from self._changed(clock, arrived, kept)
@@ -161,10 +161,10 @@ class TimeWindows:
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open windows of these parts, those of several windows in a batch."""
         everything = replace(self, aggregation=self.aggregation.unconditional)
-        for merged in self._merged(Clock(watermark, ALWAYS), kept.tables(watermark + 1 - self.size)):
+        for merged in self._merged(WatermarkAdvance(watermark, ALWAYS), kept.tables(watermark + 1 - self.size)):
             yield everything._results(merged)
 
-    def _merged(self, clock: Clock, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    def _merged(self, clock: WatermarkAdvance, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
         """Partial results by group and `_END` of the windows that close between two watermarks."""
         panes = _Panes.of(tables)
         if not panes.starts:
@@ -174,7 +174,7 @@ class TimeWindows:
             rows = self.aggregation.concat(inside).append_column(_END, pa.array(ends))
             yield self.aggregation.merge(rows, (_END,))
 
-    def _changed(self, clock: Clock, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _changed(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The windows and groups that have new events."""
         new = _Panes.of([_marked(table, 1) for table in arrived.tables()])
         if not new.starts:
@@ -206,7 +206,7 @@ class TimeWindows:
         first = -((pane + self.pane - self.size) // -self.slide) * self.slide + self.size
         return range(first, pane // self.slide * self.slide + self.size + 1, self.slide)
 
-    def _closing(self, clock: Clock, first_pane: int, last_pane: int) -> range:
+    def _closing(self, clock: WatermarkAdvance, first_pane: int, last_pane: int) -> range:
         """The ends of the windows that close between two watermarks, and may hold one of these panes."""
         low = max(clock.before + 1, first_pane + 1)
         high = min(clock.now, last_pane // self.slide * self.slide + self.size)

@@ -1,4 +1,4 @@
-"""First, last and earliest values."""
+"""FirstOrLast, last and earliest values."""
 
 from __future__ import annotations
 

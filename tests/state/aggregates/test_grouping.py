@@ -1,4 +1,4 @@
-"""Groups of equal keys."""
+"""EventsByKey of equal keys."""
 
 from __future__ import annotations
 
