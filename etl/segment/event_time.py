@@ -66,3 +66,9 @@ def heartbeat(schema: Schema, field: str, micros: int) -> pa.RecordBatch:
     """One row with only the event time set. It advances Spark's watermark and is removed afterwards."""
     arrays = [pa.array([micros], pa.int64()).cast(f.type) if f.name == field else pa.nulls(1, f.type) for f in schema]
     return pa.RecordBatch.from_arrays([*arrays, pa.nulls(1, pa.int64())], names=[*schema.names, OFFSET])
+
+
+def without_heartbeats(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of a batch, which is not copied if it has no heartbeat."""
+    offsets = batch.column(OFFSET)
+    return batch.filter(offsets.is_valid()) if offsets.null_count else batch

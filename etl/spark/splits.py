@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import OFFSET, Source, StatefulStep
+from etl.api import Source, StatefulStep
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
 from etl.plan.model import Read, Segment
 from etl.receipts import Receipt
-from etl.segment.event_time import heartbeat
+from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
@@ -108,7 +108,7 @@ class SplitReader:
         )
         restartable = self._restartable_segment(task, staging)
         for events in restartable:
-            writer.add(events.filter(events.column(OFFSET).is_valid()))  # the heartbeat is no event
+            writer.add(without_heartbeats(events))
         restartable.receipt.rows, restartable.receipt.late = writer.close(), writer.late
         return restartable.receipt
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import OFFSET, Schema, StatefulStep
 from etl.receipts import Receipt
+from etl.segment.event_time import without_heartbeats
 from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
@@ -58,7 +59,7 @@ def _rows_receipt(
     for batch in batches:
         last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
         latest = last if latest is None or (last is not None and last > latest) else latest
-        events = batch.filter(batch.column(time).is_valid())
-        writer.add(events.filter(events.column(OFFSET).is_valid()))  # rows without an offset only carry the event time
+        times = batch.column(time)
+        writer.add(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
     rows = writer.close()
     return Receipt("", "rows", partition, NO_SEGMENT, rows=rows, late=writer.late, event_time=latest)

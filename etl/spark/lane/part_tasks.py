@@ -14,6 +14,7 @@ from etl.contract.state import StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.model import Segment, Watermark
 from etl.receipts import Receipt
+from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
@@ -98,7 +99,7 @@ class PartTasks:
         operator = following.step.operator(following.incoming)
         writer = RowWriter(operator, self.state, self._file_name(number, "rows"), following.watermark)
         for events in restartable:
-            writer.add(events.filter(events.column(OFFSET).is_valid()))  # the last row carries the event time and is no event
+            writer.add(without_heartbeats(events))
         receipt = restartable.receipt
         receipt.rows, receipt.late = writer.close(), writer.late
         return receipt
