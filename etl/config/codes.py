@@ -57,7 +57,7 @@ _NETWORK = {
     "cycle": "Streams feed each other in a circle; events would go round for ever.",
     "unused-source": "No sink is reached by the source: it would not be read. A warning.",
     "unused-stream": "No sink is reached by the stream: it would not be computed. A warning.",
-    "state-order": "A step that keeps state stands where Spark does not start it, such as `window` after `correlate`.",
+    "state-order": "A step that keeps state goes by a time that the results of the stateful step in front do not have.",
     "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same place, or one into the folder of "
     "the other: they would spoil each other's output.",
     "reads-own-output": "A sink writes what a source of the same pipeline reads, or pipelines of one command feed each other in "

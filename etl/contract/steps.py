@@ -68,9 +68,6 @@ class Step(Component):
     stateful: ClassVar[bool] = False
     """True if Spark keeps state between micro-batches for this step, or for one of the steps that it consists of."""
 
-    ends_state: ClassVar[bool] = False
-    """True if Spark does not allow a stateful step after this one."""
-
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Find problems of this step with these incoming fields: unknown fields, wrong types, bad patterns, a slow lane."""
         return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from etl.api import PlanError, Schema, Sink, SparkStep
+from etl.api import PlanError, Schema, Sink
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
 from etl.plan.graph import Graph
@@ -26,7 +26,6 @@ from etl.plan.model import (
     Segment,
     Stateful,
     Union,
-    spark_nodes,
 )
 from etl.plan.spark_queries import spark_queries
 
@@ -37,22 +36,7 @@ def plan(pipeline: Pipeline, dead_letters: Sink, dead_letters_schema: Schema) ->
     queries = [*arrow_queries(graph), *spark_queries(graph)]
     if not queries:
         raise PlanError(f"pipeline {pipeline.name!r} delivers nothing: no sink is connected to a source")
-    for query in queries:
-        _check_states(query)
     return Plan(pipeline.name, _mark_reporting_queries(queries), Output("dead_letters", dead_letters, dead_letters_schema))
-
-
-def _check_states(query: QueryPlan) -> None:
-    """Raises PlanError when a stateful step follows one after which Spark allows none."""
-    ending: str | None = None
-    stateful: str | None = None
-    for node in spark_nodes(query.frame):
-        if not isinstance(node.step, SparkStep) or not node.step.stateful:
-            continue
-        if front := ending or (stateful if node.step.ends_state else None):
-            advice = "write the results to a sink, and read them in a pipeline of their own"
-            raise PlanError(f"{node.id} keeps state, which Spark does not allow after {front}: {advice}")
-        ending, stateful = node.id if node.step.ends_state else None, node.id
 
 
 # ── Reporting ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Stateful steps, one after another: reports the orders in which Spark does not start them."""
+"""Stateful steps, one after another: reports those that cannot go by the time of the results of the one in front."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from etl.config.report import Report
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.window import END, START, Window
 
-_ADVICE = "write the results to a sink, and read them in a pipeline of their own"
-
 
 @dataclass(frozen=True)
 class _Upstream:
-    """The stateful steps in front: the last one, and the last after which Spark allows no other."""
+    """The last stateful step in front."""
 
     stateful: OptionPath | None = None
-    ending: OptionPath | None = None
     others: frozenset[str] = frozenset()
     """Fields of the last one that cannot be the event time after it."""
 
 
 def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
-    """Report each stateful step where Spark does not allow one."""
+    """Report each step whose event time is none behind a stateful step."""
     known: dict[str, _Upstream] = {}
     for name in order:
         stream = layout.streams[name]
@@ -36,9 +33,9 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:
-                _check(made.component, part.path, upstream, report)
-                ending = part.path if made.component.ends_state else upstream.ending
-                upstream = _Upstream(part.path, ending, _not_in_time(made.component))
+                if upstream.stateful and isinstance(made.component, SparkStep):
+                    _check_clock(made.component, part.path, json_path(upstream.stateful), upstream.others, report)
+                upstream = _Upstream(part.path, _not_in_time(made.component))
         known[name] = upstream
 
 
@@ -50,16 +47,7 @@ def _not_in_time(step: Step) -> frozenset[str]:
 def _join_inputs(inputs: Sequence[_Upstream]) -> _Upstream:
     stateful = next((one.stateful for one in inputs if one.stateful), None)
     others = frozenset[str]().union(*(one.others for one in inputs))
-    return _Upstream(stateful, next((one.ending for one in inputs if one.ending), None), others)
-
-
-def _check(step: Step, path: OptionPath, upstream: _Upstream, report: Report) -> None:
-    front = upstream.ending or (upstream.stateful if step.ends_state else None)
-    if front:
-        message = f"{step.type} keeps state, which Spark does not allow after {json_path(front)}"
-        report.add((*path, "type"), "state-order", message, _ADVICE)
-    elif upstream.stateful and isinstance(step, SparkStep):
-        _check_clock(step, path, json_path(upstream.stateful), upstream.others, report)
+    return _Upstream(stateful, others)
 
 
 def _check_clock(step: SparkStep, path: OptionPath, front: str, others: frozenset[str], report: Report) -> None:

@@ -1,12 +1,12 @@
-"""Alerts: their fields, and their form on the way through Spark."""
+"""The fields of alerts, and alerts as events."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from etl.api import TIMESTAMP
+from etl.api import TIMESTAMP, Schema
 from etl.rules.correlation.compiled import CompiledCorrelations
 from etl.rules.correlation.encoding import split_name
 from etl.rules.correlation.windows import Alert
@@ -32,43 +32,50 @@ ALERT_FIELDS = pa.schema(
 )
 """Fields of every alert, besides those of its group."""
 
-JSON_TYPE = (
-    "id string, title string, level string, tags array<string>, author string, version string, type string, "
-    "group map<string, string>, start bigint, end bigint, last bigint, count bigint, measure double, "
-    "rules array<string>, values array<string>, samples array<string>"
-)
-"""Spark's type of an alert as JSON; times are microseconds since 1970."""
 
-_TIMES = {"window_start": "start", "window_end": "end", "last_seen": "last"}
+def as_events(compiled: CompiledCorrelations, alerts: Sequence[tuple[str, Alert]], fields: Schema) -> pa.RecordBatch:
+    """Alerts with the texts of their groups as events of these fields."""
+    rows = [_row(compiled, group, alert) for group, alert in alerts]
+    return pa.RecordBatch.from_arrays([_column([row.get(field.name) for row in rows], field) for field in fields], schema=fields)
 
 
-def json_key(field: str) -> str:
-    """The key in JSON of one of `ALERT_FIELDS`."""
-    return _TIMES.get(field) or field.rpartition(".")[2]
+def _column(values: Sequence[object], field: pa.Field) -> pa.Array:
+    if field.name in ALERT_FIELDS.names:
+        return pa.array(values, field.type)
+    texts = pa.array(values, pa.string())
+    try:
+        return texts.cast(field.type)
+    except pa.ArrowInvalid:  # of a state that is older than the field's type
+        return pa.concat_arrays([_value(text, field.type) for text in texts])
 
 
-def encode_alert(compiled: CompiledCorrelations, group: str, alert: Alert) -> str:
-    """An alert of a group as JSON."""
+def _value(text: pa.StringScalar, type_: pa.DataType) -> pa.Array:
+    """A text as a value of this type; null if it is none."""
+    try:
+        return pa.array([text.as_py()]).cast(type_)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, type_)
+
+
+def _row(compiled: CompiledCorrelations, group: str, alert: Alert) -> dict[str, object]:
+    """An alert by field; the values of its group are texts."""
     correlation, *values = split_name(group)
     head = compiled.families[correlation].head
-    names = [compiled.group_names[head.id][index] for index in range(len(head.group_by))]
-    return json.dumps(
-        {
-            "id": head.id,
-            "title": head.title,
-            "level": head.level,
-            "tags": head.tags,
-            "author": head.author,
-            "version": compiled.version,
-            "type": head.kind,
-            "group": dict(zip(names, values, strict=True)),
-            "start": alert.start_micros,
-            "end": alert.start_micros + head.span_micros,
-            "last": alert.last_micros,
-            "count": alert.count,
-            "measure": alert.measure,
-            "rules": [compiled.titles.get(rule, rule) for rule in alert.rules],
-            "values": alert.values,
-            "samples": alert.samples,
-        }
-    )
+    return {
+        **dict(zip(compiled.group_names[head.id], values, strict=True)),
+        "rule.id": head.id,
+        "rule.title": head.title,
+        "rule.level": head.level,
+        "rule.tags": head.tags,
+        "rule.author": head.author,
+        "rule.version": compiled.version,
+        "window_start": alert.start_micros,
+        "window_end": alert.start_micros + head.span_micros,
+        "last_seen": alert.last_micros,
+        "correlation.type": head.kind,
+        "correlation.count": alert.count,
+        "correlation.measure": alert.measure,
+        "correlation.rules": [compiled.titles.get(rule, rule) for rule in alert.rules],
+        "correlation.values": alert.values,
+        "correlation.samples": alert.samples,
+    }

@@ -5,16 +5,16 @@ Groups that may give an alert are evaluated one by one (`groups`); in all others
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.rules.correlation.columns import ROWS, EventColumns, part_of, sort_events
-from etl.rules.correlation.encoding import escape, join_name, split_name, unescape
+from etl.rules.correlation.encoding import join_name, split_name
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.groups import Group
 from etl.rules.correlation.screen import deadlines, may_alert, rows_to_keep
@@ -26,43 +26,39 @@ Bursts = dict[str, dict[str, list[tuple[int, int]]]]
 Groups = dict[str, tuple[Family, Group]]
 """By their texts."""
 
-_BURSTS = b"bursts"
-_LENGTH_BYTES = 8
-
 
 @dataclass
 class Bucket:
     """The state of many groups."""
 
     rows: pa.Table = field(default_factory=ROWS.empty_table)
+    """Events."""
     bursts: Bursts = field(default_factory=dict)
     due: int | None = None
     """The watermark at which to process the bucket again; None without state."""
 
     @classmethod
-    def deserialize(cls, data: bytes) -> Bucket:
-        """Read what `serialize` has written."""
-        length = int.from_bytes(data[:_LENGTH_BYTES], "big")
-        table = pa.ipc.open_stream(pa.decompress(data[_LENGTH_BYTES:], length, "lz4")).read_all()
-        found = json.loads((table.schema.metadata or {}).get(_BURSTS, b"{}"))
-        bursts = {
-            group: {member: [(since, last) for since, last in some] for member, some in members.items()}
-            for group, members in found.items()
-        }
-        return cls(table.replace_schema_metadata(None), bursts)
+    def of(cls, state: pa.Table) -> Bucket:
+        """The events and bursts of `ROWS` that `state` has given."""
+        is_burst = state.column("burst_end").is_valid()
+        bursts: Bursts = {}
+        for row in state.filter(is_burst).to_pylist():  # few: they are of groups with an alert
+            bursts.setdefault(row["group"], {}).setdefault(row["member"], []).append((row["micros"], row["burst_end"]))
+        return cls(state.filter(pc.invert(is_burst)), bursts)
 
-    def serialize(self) -> bytes:
-        """The length of an Arrow stream, and the stream compressed as a whole."""
-        schema = ROWS.with_metadata({_BURSTS: json.dumps(self.bursts).encode()} if self.bursts else {})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as out:
-            out.write_table(self.rows.combine_chunks())
-        stream = sink.getvalue()
-        return stream.size.to_bytes(_LENGTH_BYTES, "big") + pa.compress(stream, "lz4", asbytes=True)
+    def state(self) -> pa.Table:
+        """`ROWS` of all events and bursts."""
+        rows = [
+            {"group": group, "member": member, "micros": since, "offset": 0, "order": 0, "burst_end": last}
+            for group, members in self.bursts.items()
+            for member, some in members.items()
+            for since, last in some
+        ]
+        return pa.concat_tables([self.rows, pa.Table.from_pylist(rows, ROWS)])
 
-    def advance(self, families: Mapping[str, Family], events: pa.Table, watermark: int) -> list[tuple[str, Alert]]:
-        """Process events and remove state that can no longer matter. Returns the alerts with the texts of their groups."""
-        columns = sort_events(pa.concat_tables([self.rows, events]), families)
+    def advance(self, families: Mapping[str, Family], watermark: int) -> list[tuple[str, Alert]]:
+        """Process all events and remove state that can no longer matter. Returns the alerts with the texts of their groups."""
+        columns = sort_events(self.rows, families)
         if not columns.members:
             self.rows, self.bursts, self.due = ROWS.empty_table(), {}, None
             return []
@@ -85,7 +81,7 @@ class Bucket:
     def _groups(self, columns: EventColumns, rows: Any, families: Mapping[str, Family]) -> Groups:
         """Some rows as groups."""
         picked = columns.rows(rows)
-        fields = [picked.column(name).to_pylist() for name in ROWS.names[2:]]
+        fields = [picked.column(name).to_pylist() for name in Event._fields]
         found: Groups = {}
         states: dict[int, WindowState] = {}
         for slot, *event in zip(columns.slot[rows].tolist(), *fields, strict=True):  # few: something is due in these groups
@@ -94,7 +90,7 @@ class Bucket:
                 states[slot] = WindowState(bursts=list(self.bursts.get(text, {}).get(member, ())))
                 _, group = found.setdefault(text, (families[split_name(text)[0]], Group()))
                 group.states[columns.members[slot].id, part_of(text, member)] = states[slot]
-            states[slot].events.append(Event(*event[:3], *map(unescape, event[3:])))
+            states[slot].events.append(Event(*event))
         return found
 
 
@@ -106,13 +102,12 @@ def _first(ends: Sequence[tuple[bool, int]]) -> int | None:
 
 def _rows(groups: Groups) -> pa.Table:
     found = [
-        (text, member, *event[:3], *map(escape, event[3:]))
+        {"group": text, "member": member, **event._asdict()}
         for text, (_, group) in groups.items()
         for member, state in _members(text, group)
         for event in state.events
     ]
-    columns = list(zip(*found, strict=True)) or [()] * len(ROWS)
-    return pa.table([pa.array(column, one.type) for column, one in zip(columns, ROWS, strict=True)], schema=ROWS)
+    return pa.Table.from_pylist(found, ROWS)
 
 
 def _bursts(text: str, group: Group) -> dict[str, list[tuple[int, int]]]:

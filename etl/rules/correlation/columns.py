@@ -10,24 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.rules.correlation.encoding import split_name, unpack
+from etl.rules.correlation.encoding import split_name
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.model import Correlation
-from etl.rules.correlation.routes import PARTS
+from etl.rules.correlation.routes import COUNTED
 
-ROWS = pa.schema(
-    [
-        ("group", pa.string()),
-        ("member", pa.string()),
-        ("micros", pa.int64()),
-        ("offset", pa.int64()),
-        ("order", pa.int32()),
-        ("rule", pa.string()),
-        ("value", pa.string()),
-        ("sample", pa.string()),
-    ]
-)
-"""The columns of events that count for correlations: `routes.PARTS`, time, and offset in the source."""
+ROWS = pa.schema([*COUNTED, ("micros", pa.int64()), ("offset", pa.int64()), ("burst_end", pa.int64())])
+"""The columns of state: of an event what is `COUNTED`, its time and its offset in the source; of a burst that an alert was given
+for (with a ``burst_end``) the times at which the condition first and last held."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +72,6 @@ class EventColumns:
         which = [numbers.setdefault(id(one), len(numbers)) for one in self.members]
         first = dict(zip(which, self.members, strict=True))
         return [first[number] for number in range(len(numbers))], np.array(which, np.int64)
-
-
-def unpack_rows(texts: pa.StringArray, micros: pa.Array, offsets: pa.Array) -> pa.Table:
-    """Unpack texts into `ROWS`, with times and offsets."""
-    parts = dict(zip(PARTS, unpack(texts, len(PARTS)), strict=True))
-    return pa.table({**parts, "micros": micros, "offset": offsets, "order": parts["order"].cast(pa.int32())}).select(ROWS.names)
 
 
 def sort_events(rows: pa.Table, families: Mapping[str, Family]) -> EventColumns:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import with_columns
-from etl.rules.correlation.encoding import escape, escape_column, join_columns, join_name, pack
-from etl.rules.correlation.routes import COUNTS, Route
+from etl.rules.correlation.encoding import join_columns, join_name
+from etl.rules.correlation.routes import COUNTED, COUNTS, Route
 
 if TYPE_CHECKING:
     from etl.rules.engine.program import Matches
@@ -46,7 +46,7 @@ def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRo
     rule = np.asarray(found.rule)
     parts = [part for one in routes if (part := _route(batch, at, rule, one, sample)) is not None]
     events = np.concatenate([part[0] for part in parts]) if parts else np.array([], np.int64)
-    rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], pa.string())
+    rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], COUNTED)
     order = np.argsort(events, kind="stable")
     kept, counts = np.unique(events, return_counts=True)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
@@ -56,8 +56,8 @@ def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRo
 
 def _route(
     batch: pa.RecordBatch, at: Any, rule: Any, numbered: BoundRoute, sample: str | None
-) -> tuple[Any, pa.StringArray] | None:
-    """The rows of the events of a route, and their packed parts."""
+) -> tuple[Any, pa.StructArray] | None:
+    """The rows of the events of a route, and what is `COUNTED` of them."""
     hits = np.flatnonzero(np.isin(rule, numbered.numbers))
     _, first = np.unique(at[hits], return_index=True)
     hits = hits[first]
@@ -70,15 +70,15 @@ def _route(
     columns = [
         _join([route.head, *(texts[name] for name in route.group)], count),
         _join([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),
-        pa.array(map(str, route.orders), pa.string()).take(place),
-        pa.array(map(escape, route.rules), pa.string()).take(place),
-        escape_column(pa.nulls(count, pa.string()) if value is None else value),
-        escape_column(pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample))),
+        pa.array(route.orders, pa.int32()).take(place),
+        pa.array(route.rules, pa.string()).take(place),
+        pa.nulls(count, pa.string()) if value is None else value,
+        pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample)),
     ]
     complete = [texts[name].is_valid() for name in (*route.group, *route.part)]
     if value is not None:
         complete.append(pc.match_substring_regex(value, _NUMBER).fill_null(False) if route.numeric else value.is_valid())
-    rows = pack(columns)
+    rows = pa.StructArray.from_arrays(columns, fields=list(COUNTED))
     if not complete:
         return at[hits], rows
     good = _and(complete)

@@ -16,12 +16,21 @@ if TYPE_CHECKING:
     from etl.rules.sigma.taxonomy import Taxonomy
 
 COUNTS = "counts"
-"""The field with a text for each correlation that an event counts for: its `PARTS`, packed."""
+"""The field with a `COUNTED` for each correlation that an event counts for."""
 
-PARTS = ("group", "member", "order", "rule", "value", "sample")
-"""``group`` has the id of the correlation that gives the alert and the values of its group; ``member`` the id of the correlation
-that counts the event and, if that is another one of the family, the values of its own group. ``value`` and ``sample`` may be
-null."""
+COUNTED = pa.struct(
+    [
+        ("group", pa.string()),
+        ("member", pa.string()),
+        ("order", pa.int32()),
+        ("rule", pa.string()),
+        ("value", pa.string()),
+        ("sample", pa.string()),
+    ]
+)
+"""``group`` is the name of the correlation that gives the alert and the values of its group; ``member`` that of the correlation
+that counts the event and, if that is another one of the family, the values of its own group. ``order`` is the index of the rule
+among those of the correlation. ``value`` and ``sample`` may be null."""
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class Correlate(RuleSources):
 
     State holds, for each correlation and group, the events of a timespan that may still count: where events are counted,
     about as many as the condition asks for and those of the last ``late``; otherwise at most 10,000, the latest of each rule
-    or value first. It is kept in 16 parts, each of which is written again when one of its groups has events, and is given up
-    when no group of its part had events for the timespan. Exactly-once across restarts, tested by killing runs at random
-    moments; rules may change while it runs or between runs, and count from the next micro-batch on. A correlation by a group
+    or value first. It is kept in files in 16 parts (docs/state.md) and written again when a micro-batch has events that count.
+    Exactly-once across restarts, tested by killing runs at random moments; rules may change while it runs or between runs, and
+    count from the next micro-batch on. A correlation by a group
     field that alerts of this run have not is left out with a warning: one of a file runs from the next start on, one of a
     table when ``group_fields`` names the field.
 
@@ -65,7 +65,6 @@ class Correlate(RuleSources):
     """
 
     stateful: ClassVar[bool] = True
-    ends_state: ClassVar[bool] = True
 
     type: Literal["correlate"] = "correlate"
     correlations: tuple[dict[str, Any], ...] = Field(
@@ -165,7 +164,7 @@ class Correlate(RuleSources):
         return option in ("files", "tables", "taxonomy", "fields", "group_fields", "type")
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
-        """The rules matched on Arrow, then the windows on Spark."""
+        """The rules matched, then the groups with their state."""
         from etl.steps.detection.correlate_events import CorrelateEvents
         from etl.steps.detection.correlate_groups import CorrelateGroups
 

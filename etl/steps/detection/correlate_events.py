@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import ArrowStep, ComponentError, Outcome, Schema, visible
-from etl.rules.correlation.routes import COUNTS
+from etl.rules.correlation.routes import COUNTED, COUNTS
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.rule_sources import RuleCacheKey, log, log_changes, log_left_out
 
@@ -38,7 +38,7 @@ class CorrelateEvents(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The time, and what correlations need."""
-        return pa.schema([incoming.field(self.of.time), (COUNTS, pa.list_(pa.string()))])
+        return pa.schema([incoming.field(self.of.time), (COUNTS, pa.list_(COUNTED))])
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """The rules as they are published now, compiled; kept in the process while they stay the same."""

@@ -22,7 +22,7 @@ from connectors.lookup_tables.database import DatabaseTable
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import TIMESTAMP, ComponentError, LookupTable
-from etl.rules.correlation.encoding import PART, split_name
+from etl.rules.correlation.encoding import split_name
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_events import CorrelateEvents
 from etl.steps.detection.rules import Rules
@@ -105,7 +105,8 @@ def test_correlations_can_be_rows_of_tables() -> None:
     assert ([one.head.title for one in force.families.values()], force.problems) == (["Shells"], ())
     assert step.fields(schema).names[-1] == "process"
     matched = step.parts(schema)[0].open(schema)(EVENTS.append_column("time", pa.array([0, 0], TIMESTAMP))).events
-    assert matched.column("counts").to_pylist() == [["\x1f".join(["Shells", "sh", "\x1eShells", "\x1e0\x1eshell\x1e\\0\x1e\\0"])]]
+    expected = {"group": "Shells\x1fsh\x1f", "member": "Shells\x1f", "order": 0, "rule": "shell", "value": None, "sample": None}
+    assert matched.column("counts").to_pylist() == [[expected]]
 
 
 def test_fields_for_grouping_in_correlations_of_tables_exist() -> None:
@@ -149,7 +150,7 @@ def test_a_correlation_of_a_table_with_an_unknown_group_field_is_refused(
     counted = matching.open(TIMED)(events).events.column("counts").to_pylist()
 
     # then
-    assert [[split_name(text.split(PART)[0]) for text in texts] for texts in counted] == [[("Shells", "sh")]]
+    assert [[split_name(one["group"]) for one in counts] for counts in counted] == [[("Shells", "sh")]]
     assert "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; start" in caplog.text
     assert caplog.text.count("group_fields") == 1
 
