@@ -11,6 +11,9 @@ from etl.api import SplitMeasures, Staged
 OTHERS = "(others)"
 """The name for the sum of small amounts of a measure."""
 
+NO_SEGMENT = -1
+"""The segment number of a receipt that is of no segment: it only advances the event time, or names rows."""
+
 LONGEST_EXAMPLE = 4096
 """Maximum number of characters of a dead letter's event in a report."""
 
@@ -126,6 +129,8 @@ class Receipt:
     """The state files (`etl.state.manifest.StateFile`) with the events as rows for the stateful step behind."""
     state: tuple[Any, ...] = ()
     """The state files that a stateful step wrote."""
+    outcome: Any = None
+    """The whole micro-batch (`etl.spark.lane.lane_batch.BatchOutcome`), where the task that read it has also run its parts."""
     late: int = 0
     """Events that are too late for the stateful step behind."""
     event_time: int | None = None

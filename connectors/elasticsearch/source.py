@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -151,6 +152,10 @@ class ElasticsearchSource(ClusterOptions, Source):
         search, low, high = self._search(), self._begin_time(start), end["before"]
         parts = min(parallelism, -(-search.count(low, high) // MIN_SPLIT_DOCUMENTS))
         return [Split(PARTITION, a, b) for a, b in pairwise(divide_time(search.count, low, high, max(1, parts))) if a < b]
+
+    def size(self, split: Split) -> int:
+        """Of a snapshot's slice: more than one task should read."""
+        return sys.maxsize if isinstance(split.detail, SnapshotSplit) else super().size(split)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """Read the split's documents, a page at a time."""

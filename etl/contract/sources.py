@@ -115,6 +115,10 @@ class Source(Component):
         arguments and of data that does not change any more."""
         raise NotImplementedError
 
+    def size(self, split: Split) -> int:
+        """About how many events or bytes a split has, or more: splits of few are read by one task."""
+        return split.end - split.start
+
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """Read the split's events: columns of `fields` and ``_offset``. The same split always gives the same events. A batch
         without rows lets sinks check their `batch.timeout`."""

@@ -19,6 +19,7 @@ from etl.plan.model import (
     StepNode,
     Union,
     spark_nodes,
+    stages,
 )
 from etl.state.key_hash import PARTS
 
@@ -43,8 +44,16 @@ def _query(query: QueryPlan) -> Iterator[str]:
     spark = " → Spark → Arrow" if any(spark_nodes(query.frame)) else ""
     yield f"query {query.name}: {f'Arrow{spark}, keeps state in files' if lane else f'Arrow → Spark ({kind}) → Arrow'}"
     yield from _frame(query.frame, "  ")
-    yield "  results, in tasks of the state's parts:" if lane else "  results, in tasks of Spark's partitions:"
+    yield f"  results, in {_results_route(query.frame)}:"
     yield from _branch(query.segment.roots[""], query.segment, "    ")
+
+
+def _results_route(frame: Frame) -> str:
+    """Which tasks run what is behind the last step that Spark or the state lane runs."""
+    if not (lane := stages(frame)):
+        return "tasks of Spark's partitions"
+    parts = "tasks of the state's parts"
+    return f"the task that reads a small micro-batch, else in {parts}" if isinstance(lane[0].child, Read) else parts
 
 
 def _segment(segment: Segment, pad: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import write_rows_of_partitions
-from etl.spark.lane.lane_batch import LaneBatches, stages_of
+from etl.spark.lane.lane_batch import Lane, LaneBatches, stages_of
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
@@ -114,9 +114,9 @@ class Queries:
             return frame, with_actual_types(plan.segment, arrow_schema(frame))
         first = stages(plan.frame)[0]
         if isinstance(first.child, Read):
-            assert isinstance(first.node.step, StatefulStep)
             read = first.child
-            return self._load(splits_source(query, read.sources, read.segment, read, 0, first.node.step)), plan.segment
+            lane = Lane(tuple(stages_of(plan, emitted_schema(read))), query)
+            return self._load(splits_source(query, read.sources, read.segment, read, 0, lane)), plan.segment
         return build_frame(first.child, self.session, query), plan.segment
 
     def _load(self, source: type[DataSource]) -> DataFrame:
@@ -141,7 +141,7 @@ class Queries:
             return None
         child = stages(plan.frame)[0].child
         incoming = emitted_schema(child) if isinstance(child, Read) else arrow_schema(frame)
-        return LaneBatches(tuple(stages_of(plan, incoming)), query, batches, bounded=not plan.streaming)
+        return LaneBatches(Lane(tuple(stages_of(plan, incoming)), query, bounded=not plan.streaming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)

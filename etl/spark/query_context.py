@@ -53,6 +53,8 @@ class SplitTask:
     tick: int | None = None
     found: float | None = None
     """When the planner found the events, seconds since the epoch; in the offset, so a micro-batch that runs again has it."""
+    joined: tuple[SplitTask, ...] | None = None
+    """The other splits of the micro-batch, which this task reads as well; None if other tasks read them."""
 
     @property
     def name(self) -> str:

@@ -15,26 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Source, StatefulStep
+from etl.api import Source
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
 from etl.plan.model import Read, Segment
-from etl.receipts import Receipt
+from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
-from etl.state.manifest import Manifests
 from etl.state.row_files import RowWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
-
-
-NO_SEGMENT = -1
-"""The segment number of a receipt that is of no segment: it only advances the event time, or names rows."""
 
 
 def receipt_row(receipt: Receipt) -> pa.RecordBatch:
@@ -52,10 +48,10 @@ class SplitReader:
         segment: Segment,
         read: Read | None,
         number: int = 0,
-        step: StatefulStep | None = None,
+        lane: Lane | None = None,
     ) -> None:
         self._query = query
-        self._step = step
+        self._lane = lane
         self._sources = dict(sources)
         self._segment = segment
         self._read = read
@@ -66,8 +62,8 @@ class SplitReader:
         relay_worker_logs(self._query.pipeline)
         staging = self._staging_folder()
         try:
-            if self._step is not None:
-                yield receipt_row(self._run_for_state(task, staging, self._step))
+            if self._lane is not None:
+                yield from map(receipt_row, self._run_for_state(task, staging, self._lane))
             elif self._read:
                 yield from self._run_for_spark(task, staging)
             else:
@@ -93,19 +89,25 @@ class SplitReader:
         folder = ensure_folder(staging / "receipts")
         (folder / restartable.receipt.split).write_bytes(restartable.receipt.encode())
 
-    def _run_for_state(self, task: SplitTask, staging: Path, step: StatefulStep) -> Receipt:
-        """Write the events as rows for a stateful step; the receipt names the files."""
-        assert self._read is not None
+    def _run_for_state(self, task: SplitTask, staging: Path, lane: Lane) -> Iterator[Receipt]:
+        """Write the events as rows for a stateful step, and run its parts if this is the only task of the micro-batch."""
+        batch = current_batch(self._query)
+        if task.joined is None:
+            yield self._write_rows(task, staging, lane, batch.number)
+            return
+        receipts = [self._write_rows(one, staging, lane, batch.number) for one in (task, *task.joined)]
+        try:
+            yield Receipt("", "inline", 0, NO_SEGMENT, outcome=lane.advance(batch, receipts, run_here))
+        except MoreTasksNeeded:
+            yield from receipts
+
+    def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
+        """Write the events as rows for the first stateful step; the receipt names the files."""
         if task.tick is not None:
             return Receipt("", "tick", 0, NO_SEGMENT, event_time=task.tick)
-        batch = current_batch(self._query).number
-        manifests = Manifests(self._query.state.rows(self._query.query))
-        writer = RowWriter(
-            step.operator(emitted_schema(self._read)),
-            manifests,
-            f"rows-{batch:012d}-0-{task.order:06d}",
-            manifests.read(batch - 1).stage(0).watermark,
-        )
+        first, manifests = lane.stages[0], lane.manifests
+        name, watermark = f"rows-{batch:012d}-0-{task.order:06d}", manifests.read(batch - 1).stage(0).watermark
+        writer = RowWriter(first.step.operator(first.incoming), manifests, name, watermark)
         restartable = self._restartable_segment(task, staging)
         for events in restartable:
             writer.add(without_heartbeats(events))
@@ -157,7 +159,7 @@ def splits_source(
     segment: Segment,
     read: Read | None,
     number: int = 0,
-    step: StatefulStep | None = None,
+    lane: Lane | None = None,
 ) -> type[DataSource]:
     """The data source class for one read of a query; ``number`` counts the reads of the query, which may share a source.
 
@@ -166,9 +168,9 @@ def splits_source(
     from etl.spark.datasource import data_source
 
     name = f"sluice_{hashlib.sha256(f'{query.state.root}/{query.query}/{number}/{list(sources)}'.encode()).hexdigest()[:12]}"
-    planner = SplitPlanner(query, sources, read.watermark if read else None, number)
-    reader = SplitReader(query, sources, segment, read, number, step)
-    return data_source(name, pickle.dumps(planner), pickle.dumps(reader), spark_schema(None if step else read))
+    planner = SplitPlanner(query, sources, read.watermark if read else None, number, joins=lane is not None)
+    reader = SplitReader(query, sources, segment, read, number, lane)
+    return data_source(name, pickle.dumps(planner), pickle.dumps(reader), spark_schema(None if lane else read))
 
 
 def spark_schema(read: Read | None) -> StructType | str:

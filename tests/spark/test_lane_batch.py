@@ -12,10 +12,9 @@ import pytest
 
 from etl.api import TIMESTAMP, BatchId
 from etl.plan.model import Branch, Segment, Watermark
-from etl.receipts import Receipt
-from etl.spark.lane.lane_batch import LaneBatches, Stage
+from etl.receipts import NO_SEGMENT, Receipt
+from etl.spark.lane.lane_batch import Lane, LaneBatches, Stage
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import NO_SEGMENT
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StateFileEntry
 from etl.steps.window import Window
@@ -51,7 +50,7 @@ def lane(folder: Path, parallelism: int) -> LaneBatches:
         once=True,
     )
     totals = SimpleNamespace(add_late=lambda query, late: None)
-    return LaneBatches([stage], query, cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)))
+    return LaneBatches(Lane([stage], query), cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)))
 
 
 def read(number: int) -> list[Receipt]:

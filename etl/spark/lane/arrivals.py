@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import OFFSET, Schema, StatefulStep
-from etl.receipts import Receipt
+from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import without_heartbeats
 from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
-from etl.spark.splits import NO_SEGMENT, receipt_row
+from etl.spark.splits import receipt_row
 from etl.state.manifest import Manifests
 from etl.state.row_files import RowWriter
 

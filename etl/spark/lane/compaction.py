@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from etl.api import Schema, StatefulStep
-from etl.receipts import Receipt
+from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.query_context import store_error
-from etl.spark.splits import NO_SEGMENT
 from etl.state.compaction import merge_files
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.row_files import open_entry

@@ -1,4 +1,8 @@
-"""A micro-batch of a stateful query in the driver: rows arrive, the watermark advances, parts run, all is committed at once.
+"""A micro-batch of a stateful query: rows arrive, the watermark advances, parts run, all is committed at once.
+
+The driver runs parts in further jobs of Spark. Where one task reads the whole micro-batch and the parts need no more than one
+task, that task runs them itself (the route *inline*): it computes the watermark from what it has read and the manifest before,
+so that both routes give the same results under the same names.
 
 The manifest of the micro-batch is written after its results are committed and before Spark's commit. A run that is killed in
 between runs the micro-batch again from the manifest before: the same rows are written to the same files, the same results are
@@ -8,25 +12,25 @@ staged under the same names, and sinks that have them skip them.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from etl.api import ALWAYS, BatchId, Operator, Schema, StatefulStep, WatermarkAdvance
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
-from etl.receipts import Receipt
-from etl.spark.commit.batch_commit import BatchCompletion
+from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.part_tasks import NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
-from etl.spark.splits import NO_SEGMENT
 from etl.state.compaction import files_to_merge
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, span_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+    from etl.spark.commit.batch_commit import BatchCompletion
 
 
 ROWS_PER_TASK = 50_000
@@ -65,44 +69,67 @@ def _between(here: Stateful, behind: Stateful | None) -> Branch | None:
     return behind.child.branch if isinstance(behind.child, Map) else Branch((), here.node.outgoing, emits=True)
 
 
-@dataclass
-class LaneBatches:
-    """Runs the micro-batches of a stateful query."""
+RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int], list[bytes]]
+"""Runs so many tasks, which are numbered from 0, and returns what they give."""
+
+
+class MoreTasksNeeded(Exception):  # noqa: N818
+    """Raised in a task that runs parts itself: they are worth further tasks, which the driver starts."""
+
+
+def run_here(work: Callable[[Iterable[int]], Iterable[bytes]], tasks: int) -> list[bytes]:
+    """Run one task in this process. Raises MoreTasksNeeded for several."""
+    if tasks > 1:
+        raise MoreTasksNeeded
+    return list(work(range(tasks)))
+
+
+@dataclass(frozen=True)
+class BatchOutcome:
+    """A micro-batch whose parts have run, before anything is committed."""
+
+    heads: list[Receipt]
+    """Of all segments but the last one."""
+    results: list[Receipt]
+    """Of the last segment."""
+    late: int
+    state: Manifest
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The stateful steps of a query."""
 
     stages: Sequence[Stage]
     query: QueryContext
-    completion: BatchCompletion
     bounded: bool = False
     """Whether the query is one micro-batch that holds all events: nothing is remembered, and all windows close."""
-    _manifests: Manifests = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._manifests = Manifests(self.query.state.rows(self.query.query))
-        _ = self._manifests.seed  # chosen before tasks run
+    @property
+    def manifests(self) -> Manifests:
+        """The state of the query."""
+        return Manifests(self.query.state.rows(self.query.query))
 
-    def complete(self, context: SparkContext, batch: BatchId, read: Sequence[Receipt]) -> None:
-        """Complete a micro-batch whose reading tasks gave these receipts."""
-        known = Manifest() if self.bounded else self._manifests.read(batch.number - 1)
+    def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks) -> BatchOutcome:
+        """Run the stages of a micro-batch whose reading tasks gave these receipts."""
+        known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
         event_time = max([known.event_time, *(r.event_time for r in read if r.event_time is not None)])
-        receipts, heads, states = list(read), [], []
+        receipts, heads, states, late = list(read), [], [], 0
         watermark: int | None = None
         for number, stage in enumerate(self.stages):
             heads += receipts
             clock = self._clock(stage, known.stage(number).watermark, event_time, watermark)
             arrived = tuple(file for receipt in receipts for file in receipt.rows)
-            self.completion.totals.add_late(self.query.query, sum(receipt.late for receipt in receipts))
+            late += sum(receipt.late for receipt in receipts)
             operator, kept = stage.step.operator(stage.incoming), known.stage(number).files
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
-            receipts = self._run_parts(context, batch, number, clock, arrived, known) if due else []
+            receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
             after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
-            states.append(StageState(clock.now, self._merged(context, batch, number, files, clock.now)))
+            states.append(StageState(clock.now, self._merged(run, batch, number, files, clock.now)))
             watermark = operator.watermark_after(clock.now)
-        self.completion.complete(batch, receipts, [r for r in heads if r.part != NO_SEGMENT])
-        if self.bounded:
-            shutil.rmtree(self._manifests.folder, ignore_errors=True)
-        else:
-            self._manifests.write(batch.number, Manifest(event_time, tuple(states), self.query.parallelism))
+        heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
+        return BatchOutcome(heads, receipts, late, Manifest(event_time, tuple(states), self.query.parallelism))
 
     def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> WatermarkAdvance:
         """The watermark of a stage: of events read, less their lateness; behind another stage, what that one guarantees."""
@@ -113,7 +140,7 @@ class LaneBatches:
 
     def _run_parts(
         self,
-        context: SparkContext,
+        run: RunTasks,
         batch: BatchId,
         number: int,
         clock: WatermarkAdvance,
@@ -132,7 +159,7 @@ class LaneBatches:
             step=stage.step,
             incoming=stage.incoming,
             clock=clock,
-            state=self._manifests,
+            state=self.manifests,
             arrived=arrived,
             kept=kept,
             segment=stage.segment,
@@ -140,10 +167,10 @@ class LaneBatches:
             following=self._following(number, known),
             tasks=tasks,
         )
-        return [Receipt.decode(one) for one in context.parallelize(range(tasks), tasks).mapPartitions(work).collect()]
+        return [Receipt.decode(one) for one in run(work, tasks)]
 
     def _merged(
-        self, context: SparkContext, batch: BatchId, number: int, files: tuple[StateFileEntry, ...], watermark: int
+        self, run: RunTasks, batch: BatchId, number: int, files: tuple[StateFileEntry, ...], watermark: int
     ) -> tuple[StateFileEntry, ...]:
         """The files of a stage's state, small ones merged when there are many."""
         small = () if self.bounded else files_to_merge(files)
@@ -154,13 +181,13 @@ class LaneBatches:
         task = MergeTask(
             step=stage.step,
             incoming=stage.incoming,
-            state=self._manifests,
+            state=self.manifests,
             files=small,
             name=name,
             watermark=watermark,
             staging=self.query.state.staging(self.query.run_id, self.query.query, batch.number),
         )
-        [receipt] = context.parallelize([0], 1).mapPartitions(task).collect()
+        [receipt] = run(task, 1)
         return (*Receipt.decode(receipt).rows, *(file for file in files if file not in small))
 
     def _following(self, number: int, known: Manifest) -> NextStage | None:
@@ -169,6 +196,30 @@ class LaneBatches:
         behind = self.stages[number + 1]
         before = known.stage(number + 1).watermark
         return NextStage(step=behind.step, incoming=behind.incoming, watermark=before, event_time=behind.watermark)
+
+
+@dataclass
+class LaneBatches:
+    """Completes the micro-batches of a stateful query in the driver."""
+
+    lane: Lane
+    completion: BatchCompletion
+
+    def __post_init__(self) -> None:
+        _ = self.lane.manifests.seed  # chosen before tasks run
+
+    def complete(self, context: SparkContext, batch: BatchId, read: Sequence[Receipt]) -> None:
+        """Complete a micro-batch whose reading tasks gave these receipts."""
+        run: RunTasks = lambda work, tasks: context.parallelize(range(tasks), tasks).mapPartitions(work).collect()  # noqa: E731
+        outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
+        outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run)
+        self.completion.totals.add_late(self.lane.query.query, outcome.late)
+        self.completion.complete(batch, outcome.results, outcome.heads)
+        manifests = self.lane.manifests
+        if self.lane.bounded:
+            shutil.rmtree(manifests.folder, ignore_errors=True)
+        else:
+            manifests.write(batch.number, outcome.state)
 
 
 def _state_after(

@@ -1,0 +1,145 @@
+"""Micro-batches of a stateful query that one task reads: which ones, and that their results are those of further jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from connectors.discard import DiscardSink
+from etl.api import TIMESTAMP, BatchId, Limit, Offset, Source, Split
+from etl.plan.model import Branch, Output, Segment, Watermark
+from etl.receipts import NO_SEGMENT, Receipt
+from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, Stage, run_here
+from etl.spark.query_context import QueryContext
+from etl.spark.split_planner import JOINED_SIZE, SplitPlanner
+from etl.spark.state.folder import StateFolder
+from etl.state.manifest import StateFileEntry
+from etl.state.row_files import RowWriter
+from etl.steps.window import Window
+
+MINUTE = 60_000_000
+INCOMING = pa.schema([("time", TIMESTAMP), ("user_name", pa.string())])
+
+
+class Ranges(Source):
+    """A source that counts events; each split has ``most`` of them at most."""
+
+    type: str = "ranges"
+    most: int = JOINED_SIZE
+
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
+        return [Split("0", at, min(at + self.most, end["at"])) for at in range(start["at"], end["at"], self.most)]
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        raise NotImplementedError
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+
+def query(folder: Path) -> QueryContext:
+    return QueryContext(
+        pipeline="p",
+        query="q",
+        run_id="r",
+        state=StateFolder(folder),
+        dead_letters=Output("dead_letters", DiscardSink(type="discard"), pa.schema([])),
+        parallelism=4,
+        max_batch_bytes=1,
+        once=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "joins", "joined"),
+    [
+        ([JOINED_SIZE], True, [0]),
+        ([20, 30, 40], True, [2]),
+        ([JOINED_SIZE - 1, 2], True, [None, None]),
+        ([2 * JOINED_SIZE], True, [None, None]),
+        ([20, 30], False, [None, None]),
+    ],
+)
+def test_splits_of_a_small_micro_batch_are_read_by_one_task(
+    events: Sequence[int], joins: bool, joined: Sequence[int | None], tmp_path: Path
+) -> None:
+    sources = {f"s{number}": Ranges() for number in range(len(events))}
+    start = {"sources": {name: {"at": 7} for name in sources}, "parallelism": 4}
+    end = {"sources": {name: {"at": 7 + count} for name, count in zip(sources, events, strict=True)}, "parallelism": 4}
+
+    tasks = SplitPlanner(query(tmp_path), sources, joins=joins).plan_tasks(start, end)
+
+    assert [None if task.joined is None else len(task.joined) for task in tasks] == joined
+
+
+def test_a_tick_is_a_micro_batch_of_one_task(tmp_path: Path) -> None:
+    offset = {"sources": {"s": {"at": 7}}, "parallelism": 4}
+
+    [task] = SplitPlanner(query(tmp_path), {"s": Ranges()}, joins=True).plan_tasks(offset, {**offset, "tick": MINUTE})
+
+    assert (task.tick, task.joined) == (MINUTE, ())
+
+
+def lane(folder: Path) -> Lane:
+    """A window behind a window."""
+    first = Window.model_validate({"time": "time", "size": "1m", "group_by": ["user_name"], "aggregates": {"n": "count(*)"}})
+    second = Window.model_validate({"time": "window_start", "size": "2m", "aggregates": {"n": "sum(n)"}})
+    between = first.fields(INCOMING)
+    ends = [Segment({"": Branch((), between, emits=True)}, {}), Segment({"": Branch((), second.fields(between))}, {})]
+    watermarks = [Watermark("time", 0), Watermark("window_start", 0)]
+    stages = [
+        Stage(step=step, incoming=incoming, watermark=watermark, segment=segment, segment_number=number)
+        for number, (step, incoming, watermark, segment) in enumerate(
+            zip((first, second), (INCOMING, between), watermarks, ends, strict=True)
+        )
+    ]
+    return Lane(stages, query(folder))
+
+
+def read(lane: Lane, batch: int, times: Sequence[int]) -> list[Receipt]:
+    """The receipt of a task that has read events of these times."""
+    rows = {"time": pa.array(times, TIMESTAMP), "user_name": [str(number % 3) for number in range(len(times))]}
+    watermark = lane.manifests.read(batch - 1).stage(0).watermark
+    writer = RowWriter(lane.stages[0].step.operator(INCOMING), lane.manifests, f"rows-{batch:012d}-0-000000", watermark)
+    writer.add(pa.RecordBatch.from_pydict(rows, schema=INCOMING))
+    return [Receipt("s", "s", 0, 0, rows=writer.close(), late=writer.late, event_time=max(times))]
+
+
+def outcome(one: Lane, batch: int, times: Sequence[int], here: bool) -> BatchOutcome:
+    """A micro-batch whose manifest is written."""
+    tasks = run_here if here else lambda work, tasks: [done for number in range(tasks) for done in work([number])]
+    found = one.advance(BatchId("q", batch), read(one, batch, times), tasks)
+    one.manifests.write(batch, found.state)
+    return found
+
+
+def test_parts_that_the_reading_task_runs_give_what_further_jobs_give(tmp_path: Path) -> None:
+    micro_batches = [[0, MINUTE // 2, 30], [MINUTE + 1, 10], [3 * MINUTE, 2 * MINUTE], [9 * MINUTE], [4 * MINUTE, 10 * MINUTE]]
+    lanes = [lane(tmp_path / route) for route in ("inline", "log")]
+    (tmp_path / "log" / "queries" / "q" / "state").mkdir(parents=True)
+    seed = lanes[0].manifests.seed
+    (tmp_path / "log" / "queries" / "q" / "state" / "seed.json").write_text(str(seed))
+
+    for batch, times in enumerate(micro_batches):
+        inline, log = (outcome(one, batch, times, here) for one, here in zip(lanes, (True, False), strict=True))
+
+        assert inline.state == log.state
+        assert inline.late == log.late
+        for ours, others in zip([*inline.heads, *inline.results], [*log.heads, *log.results], strict=True):
+            assert (ours.split, ours.order, ours.part, ours.read) == (others.split, others.order, others.part, others.read)
+        files = [{path.name: path.read_bytes() for path in one.manifests.folder.glob("rows-*")} for one in lanes]
+        assert files[0] == files[1]
+    assert inline.late == 1
+    assert [receipt.read.incoming for receipt in inline.results] == [1]
+
+
+def test_parts_that_are_worth_several_tasks_are_left_to_the_driver(tmp_path: Path) -> None:
+    one = lane(tmp_path)
+    large = StateFileEntry("rows-0", 0, 0, 1_000_000, 1)
+    receipt = Receipt("", "s", 0, NO_SEGMENT, rows=(large,), event_time=5 * MINUTE)
+
+    with pytest.raises(MoreTasksNeeded):
+        one.advance(BatchId("q", 0), [receipt], run_here)
