@@ -21,6 +21,8 @@ class Call(NamedTuple):
     function: str
     arguments: tuple[TextPart, ...]
     where: TextPart | None = None
+    per_second: bool = False
+    """Whether it is inside ``per_second(…)``; its filter may be inside or behind."""
 
 
 class _Token(NamedTuple):
@@ -30,6 +32,7 @@ class _Token(NamedTuple):
 
 
 _EXAMPLES = "write for example sum(x) or count(*)"
+_PER_SECOND = "per_second"
 
 
 def read_call(text: str) -> Call | Finding:
@@ -37,6 +40,21 @@ def read_call(text: str) -> Call | Finding:
     tokens = _tokens(text)
     if isinstance(tokens, Finding):
         return tokens
+    return _read_rate(text, tokens) if tokens and tokens[0].word == _PER_SECOND else _read_tokens(text, tokens)
+
+
+def _read_rate(text: str, tokens: list[_Token]) -> Call | Finding:
+    """``per_second(f(x)) filter (where c)``: what is inside and the filter, as one call."""
+    words = [token.word for token in tokens]
+    close = _closing_index(words, 1)
+    if close is None or words[3:4] != ["("]:
+        hint = "write for example per_second(count(*)) or per_second(sum(x))"
+        return Finding("bad-aggregate", f"per_second takes an aggregate, and this is {text!r}", hint=hint, at=0)
+    call = _read_tokens(text, [*tokens[2:close], *tokens[close + 1 :]])
+    return call if isinstance(call, Finding) else call._replace(per_second=True)
+
+
+def _read_tokens(text: str, tokens: list[_Token]) -> Call | Finding:
     words = [token.word for token in tokens]
     hint = f"the key is its name: {words[-1]}: {text[: tokens[-2].start].strip()}" if words[-2:-1] == ["as"] else None
     bad = Finding("bad-aggregate", f"{text!r} is not one call of an aggregate", hint=hint or _EXAMPLES, at=0)

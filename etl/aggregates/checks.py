@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from etl.aggregates.calls import Call, TextPart, read_call
-from etl.aggregates.signatures import FUNCTIONS, AggregateFunction
+from etl.aggregates.signatures import COUNTS_AND_SUMS, FUNCTIONS, AggregateFunction
 from etl.api import Finding, Schema, format_type, nearest
 from etl.expressions import analyse, is_condition
 
@@ -27,6 +27,7 @@ class Aggregate:
     findings: tuple[Finding, ...] = ()
     fields: frozenset[str] = frozenset()
     template: str = ""
+    """Empty where only the state lane computes it."""
     merge: str | None = None
 
     def sql(self, order: str) -> str:
@@ -40,15 +41,31 @@ def check_aggregate(text: str, schema: Schema) -> Aggregate:
     if isinstance(call, Finding):
         return Aggregate(pa.null(), (call,))
     function = FUNCTIONS.get(call.function)
+    if function is not None and call.per_second:
+        return _check_rate(call, function, schema)
     if function is None:
         return Aggregate(pa.null(), (_unknown_function(call.function),))
-    wrong = _check_arguments(call, function)
-    if wrong:
-        return Aggregate(pa.null(), (wrong,))
     return _check_call(call, function, schema)
 
 
+def _check_rate(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
+    if call.function not in COUNTS_AND_SUMS:
+        hint = f"it takes {', '.join(FUNCTIONS[name].form for name in COUNTS_AND_SUMS)}"
+        return Aggregate(pa.null(), (Finding("bad-aggregate", f"per_second takes no {function.form}", hint=hint, at=0),))
+    found = _check_call(call, function, schema)
+    return Aggregate(found.type if pa.types.is_null(found.type) else pa.float64(), found.findings, found.fields)
+
+
+def is_unknown_to_spark(text: str) -> bool:
+    """Whether only the state lane computes an aggregate that has no errors."""
+    call = read_call(text)
+    return isinstance(call, Call) and (call.per_second or FUNCTIONS[call.function].sql is None)
+
+
 def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
+    wrong = _check_arguments(call, function)
+    if wrong:
+        return Aggregate(pa.null(), (wrong,))
     argument, *others = call.arguments
     value = _Argument.any_row() if argument.text == "*" else _Argument.of(argument, schema)
     second = _Argument.of(others[0], schema) if function.second else None
@@ -78,6 +95,9 @@ def _wrong_type(function: AggregateFunction, takes: str, type_: pa.DataType, at:
 
 
 def _template(function: AggregateFunction, values: tuple[str, str], parameter: str, where: str | None) -> str:
+    if function.sql is None:
+        return ""
+
     def clause(*conditions: str | None) -> str:
         given = " and ".join(f"({c})" for c in conditions if c)
         return f" filter (where {given})" if given else ""
@@ -112,7 +132,7 @@ class _Argument(NamedTuple):
 
 
 def _unknown_function(function: str) -> Finding:
-    forms = ", ".join(one.form for one in FUNCTIONS.values())
+    forms = ", ".join([*(one.form for one in FUNCTIONS.values()), "per_second(count(*))"])
     hint = nearest(function, FUNCTIONS) or f"aggregates are {forms}"
     return Finding("unknown-aggregate", f"there is no aggregate {function!r}", hint=hint, at=0)
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-MOST_COLLECTED = 100_000
-"""Values: Spark's own bound of ``min_by``."""
+from etl.aggregates.parameters import check_buckets, check_limit, check_share, check_top
 
 
 class SecondArgument(NamedTuple):
@@ -25,12 +24,13 @@ class AggregateFunction:
     """One aggregate function.
 
     ``form`` is how it is written. ``result`` gives the type of its result, None for an argument of a type that it does not
-    take. In ``sql``, ``{x}`` is the argument, ``{y}`` the second one, ``{n}`` the parameter, ``{where}`` the filter clause,
-    ``{given}`` the filter clause that also removes nulls of x, ``{paired}`` that of y, ``{order}`` the order of events.
+    take. ``sql`` is None where only the state lane computes it. In ``sql``, ``{x}`` is the argument, ``{y}`` the second one,
+    ``{n}`` the parameter, ``{where}`` the filter clause, ``{given}`` the filter clause that also removes nulls of x,
+    ``{paired}`` that of y, ``{order}`` the order of events.
     """
 
     form: str
-    sql: str
+    sql: str | None
     result: Callable[[pa.DataType], pa.DataType | None]
     takes: str = "any value"
     parameter: Callable[[str], str | None] | None = None
@@ -74,6 +74,11 @@ def _counted_values(type_: pa.DataType) -> pa.DataType | None:
     return None if pa.types.is_map(type_) else pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
 
 
+def _histogram_type(type_: pa.DataType) -> pa.DataType | None:
+    bucket = pa.struct([("from", pa.float64()), ("to", pa.float64()), ("count", pa.int64())])
+    return None if _double_type(type_) is None else pa.list_(bucket)
+
+
 def _sum_type(type_: pa.DataType) -> pa.DataType | None:
     if pa.types.is_decimal(type_):
         return pa.decimal128(min(38, type_.precision + 10), type_.scale)
@@ -103,22 +108,6 @@ def _is_number(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
-# ── Parameters ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_share(text: str) -> str | None:
-    try:
-        good = 0 <= float(text) <= 1
-    except ValueError:
-        good = False
-    return None if good else f"the second argument is a number from 0 to 1, and it is {text!r}"
-
-
-def _check_bound(text: str) -> str | None:
-    good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_COLLECTED and len(text) <= 9
-    return None if good else f"the second argument is a whole number from 1 to {MOST_COLLECTED}, and it is {text!r}"
-
-
 # ── Functions ─────────────────────────────────────────────────────────────────────────────────────
 
 _NUMBERS = "numbers"
@@ -146,15 +135,15 @@ FUNCTIONS: dict[str, AggregateFunction] = {
     "first": AggregateFunction("first(x)", "min_by({x}, {order}){given}", _same_type),
     "last": AggregateFunction("last(x)", "max_by({x}, {order}){given}", _same_type),
     "collect": AggregateFunction(
-        "collect(x, 100)", "coalesce(min_by({x}, {order}, {n}){given}, array())", _list_type, parameter=_check_bound
+        "collect(x, 100)", "coalesce(min_by({x}, {order}, {n}){given}, array())", _list_type, parameter=check_limit
     ),
-    "percentile": AggregateFunction("percentile(x, 0.95)", "percentile({x}, {n}){where}", _double_type, _NUMBERS, _check_share),
+    "percentile": AggregateFunction("percentile(x, 0.95)", "percentile({x}, {n}){where}", _double_type, _NUMBERS, check_share),
     "approx_percentile": AggregateFunction(
         "approx_percentile(x, 0.95)",
         "percentile_approx({x}, {n}){where}",
         _number_or_time,
         "numbers, dates and timestamps",
-        _check_share,
+        check_share,
     ),
     "variance": AggregateFunction("variance(x)", "var_samp({x}){where}", _double_type, _NUMBERS),
     "stddev": AggregateFunction("stddev(x)", "stddev_samp({x}){where}", _double_type, _NUMBERS),
@@ -168,13 +157,18 @@ FUNCTIONS: dict[str, AggregateFunction] = {
         "max_by(x, y)", "max_by({x}, struct({y}, {order})){paired}", _same_type, second=SecondArgument(_COMPARABLE, _orderable)
     ),
     "mode": AggregateFunction("mode(x)", "mode({x}, true){where}", _orderable, _COMPARABLE),
-    "top": AggregateFunction("top(x, 10)", _TOP, _counted_values, _COMPARABLE, _check_bound),
+    "top": AggregateFunction("top(x, 10)", _TOP, _counted_values, _COMPARABLE, check_limit),
     "collect_set": AggregateFunction(
         "collect_set(x, 100)",
         "slice(array_sort(collect_set({x}){where}), 1, {n})",
         _list_of_comparable,
         _COMPARABLE,
-        _check_bound,
+        check_limit,
     ),
+    "approx_top": AggregateFunction("approx_top(x, 10)", None, _counted_values, _COMPARABLE, check_top),
+    "histogram": AggregateFunction("histogram(x, [0.1, 1])", None, _histogram_type, _NUMBERS, check_buckets),
 }  # fmt: skip
 """Aggregate functions by name."""
+
+COUNTS_AND_SUMS = ("count", "count distinct", "count_if", "sum", "approx_count_distinct")
+"""What ``per_second`` takes."""

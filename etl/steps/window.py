@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.aggregates.checks import Aggregate, check_aggregate
+from etl.aggregates.checks import Aggregate, check_aggregate, is_unknown_to_spark
 from etl.api import (
     OFFSET,
     OPTIONAL,
@@ -74,6 +74,17 @@ class Window(SparkStep, StatefulStep):
     | `mode(x)` | the most frequent x, of equally frequent ones the smallest | null | every distinct value |
     | `top(x, 10)` | array of `value`, `count`: the 10 most frequent x | empty | every distinct value |
     | `collect_set(x, 100)` | array: the 100 smallest distinct values, in order | empty | the values kept |
+
+    | `approx_top(x, 10)` | as `top`; each count is less than 0.05 % of the group's events too low | empty | 2048 values |
+    | `histogram(x, [0.1, 1])` | array of `from`, `to`, `count`: events with `from <= x < to` | zeros | constant |
+    | `histogram(x, 100)` | the same for buckets of a width, those with events | empty | a count for each bucket |
+    | `per_second(count(*))` | double: any count or sum, divided by the seconds of the window | as without | as without |
+
+    The first and the last bucket between bounds have one edge, as in the aggregation `range` of Elasticsearch; there
+    `histogram` has buckets of a width, which begin at its multiples. Counts are of one bucket, where those of Prometheus
+    are of all up to a bound. A session lasts from its first event to `window_end`.
+
+    More than 5 million distinct values in a group, or 10,000 buckets of a width, end the run with a message.
 
     x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.
     Of events with the same time the one with the smaller offset is the earlier. State holds an entry per group and
@@ -223,6 +234,7 @@ class Window(SparkStep, StatefulStep):
         found: dict[tuple[str | int, ...], str] = {
             ("aggregates", name): aggregate.sql(f"struct({quote_name(time)}, {quote_name(OFFSET)})")
             for name, aggregate in self._aggregates(incoming).items()
+            if aggregate.template
         }
         return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
 
@@ -232,6 +244,9 @@ class Window(SparkStep, StatefulStep):
 
         if self.gap and not self.group_by:
             raise PlanError("window: Spark, which this window needs here, keeps sessions of groups only: give it group_by")
+        unknown = [text for text in self.aggregates.values() if is_unknown_to_spark(text)]
+        if unknown:
+            raise PlanError(f"window: Spark, which this window needs here, has no aggregate {unknown[0]!r}")
         return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:

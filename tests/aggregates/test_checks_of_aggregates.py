@@ -23,6 +23,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+BUCKET = pa.struct([("from", pa.float64()), ("to", pa.float64()), ("count", pa.int64())])
+
 
 @pytest.mark.parametrize(
     ("text", "type_"),
@@ -53,6 +55,13 @@ SCHEMA = pa.schema(
         ("mode(source.ip)", pa.string()),
         ("top(port, 10)", pa.list_(pa.struct([("value", pa.int32()), ("count", pa.int64())]))),
         ("collect_set(port, 100)", pa.list_(pa.int32())),
+        ("approx_top(source.ip, 10)", pa.list_(pa.struct([("value", pa.string()), ("count", pa.int64())]))),
+        ("histogram(price, [-1.5, 0, 1e3])", pa.list_(BUCKET)),
+        ("histogram(port, 100)", pa.list_(BUCKET)),
+        ("per_second(count(*))", pa.float64()),
+        ("PER_SECOND(sum(price) filter (where ok))", pa.float64()),
+        ("per_second(count(distinct port)) filter (where ok)", pa.float64()),
+        ("per_second(sum(whatever))", pa.null()),
         ("count(*) filter (where port in (22, 2222) and (ok or ok))", pa.int64()),
     ],
 )
@@ -97,6 +106,21 @@ def test_fields_looked_at_are_those_of_argument_and_filter() -> None:
         ("max_by(port, tags)", "wrong-type", 13),
         ("max_by(port, prot)", "unknown-field", 13),
         ("collect_set(port, 0)", "bad-aggregate", 18),
+        ("approx_top(port, 1001)", "bad-aggregate", 17),
+        ("histogram(source.ip, 1)", "wrong-type", 10),
+        ("histogram(port)", "bad-aggregate", 0),
+        ("histogram(port, 0)", "bad-aggregate", 16),
+        ("histogram(port, [])", "bad-aggregate", 16),
+        ("histogram(port, [1, 1])", "bad-aggregate", 16),
+        ("histogram(port, [1, inf])", "bad-aggregate", 16),
+        ("histogram(port, [1, port])", "bad-aggregate", 16),
+        ("per_second(port)", "bad-aggregate", 0),
+        ("per_second(*)", "bad-aggregate", 0),
+        ("per_second(count(*)", "bad-aggregate", 0),
+        ("per_second(avg(port))", "bad-aggregate", 0),
+        ("per_second(per_second(count(*)))", "unknown-aggregate", 0),
+        ("per_second(sum(prot))", "unknown-field", 15),
+        ("per_second(count(*) filter (where ok)) filter (where ok)", "bad-aggregate", 0),
         ("total(port)", "unknown-aggregate", 0),
         ("sum(  prot)", "unknown-field", 6),
     ],
@@ -115,6 +139,13 @@ def test_a_misspelt_aggregate_gets_the_nearest_name() -> None:
     (found,) = check_aggregate("summ(port)", SCHEMA).findings
 
     assert found.hint == "did you mean 'sum'?"
+
+
+def test_rates_are_of_counts_and_sums() -> None:
+    (finding,) = check_aggregate("per_second(max(port))", SCHEMA).findings
+
+    assert finding.message == "per_second takes no max(x)"
+    assert finding.hint == "it takes count(*), count(distinct x), count_if(condition), sum(x), approx_count_distinct(x)"
 
 
 def test_every_kind_is_written_as_its_form_says() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import statistics
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
 from state.lane import Lane
 
-from etl.api import TIMESTAMP, Schema
+from etl.api import TIMESTAMP, PlanError, Schema
 from etl.expressions import quote_name
 from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
@@ -252,6 +253,38 @@ def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> Non
 
     assert rows(results, *EDGES) == [(0, 60, "a", 2), (60, 120, "a", 1)]
     assert step.idle_after() == timedelta(seconds=61)
+
+
+def test_rates_are_of_the_seconds_of_each_window(tmp_path: Path) -> None:
+    aggregates = {
+        "rate": "per_second(count(*))",
+        "ports": "per_second(sum(port)) filter (where port > 1)",
+        "none": "per_second(sum(price))",
+    }
+    step = window(size="20s", slide="10s", aggregates=aggregates)
+    lane = Lane(step, SCHEMA, tmp_path / "sliding")
+
+    results = [lane.run([event(0, 0, port=1), event(1, 12, port=3)]), lane.run([heartbeat(60)])]
+
+    assert rows(results, "window_start", "rate", "ports", "none") == [
+        (-10, 0.05, None, None),
+        (0, 0.1, 0.15, None),
+        (10, 0.05, 0.15, None),
+    ]
+
+
+def test_a_session_lasts_from_its_first_event_to_its_end(tmp_path: Path) -> None:
+    lane = Lane(window(gap="10s", aggregates={"rate": "per_second(count(*))"}), SCHEMA, tmp_path)
+
+    results = [lane.run([event(0, 0), event(1, 6)]), lane.run([heartbeat(60)])]
+
+    assert rows(results, "window_end", "rate") == [(16, 0.125)]
+
+
+def test_spark_names_the_aggregate_that_it_lacks() -> None:
+    for text in ("histogram(port, 10)", "approx_top(port, 3)", "per_second(count(*))"):
+        with pytest.raises(PlanError, match=re.escape(f"Spark, which this window needs here, has no aggregate {text!r}")):
+            window(size="1m", aggregates={"n": "count(*)", "x": text}).apply(cast(Any, None))
 
 
 def test_a_new_aggregate_counts_open_windows_from_here_on(tmp_path: Path) -> None:

@@ -11,15 +11,17 @@ import pyarrow as pa
 from etl.aggregates import signatures
 from etl.aggregates.calls import read_call
 from etl.aggregates.checks import check_aggregate
+from etl.aggregates.parameters import read_buckets
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
 from etl.state.aggregates.argument import AggregateArgument, read_argument
 from etl.state.aggregates.choices import Collect, FirstOrLast, MinOrMaxBy
 from etl.state.aggregates.extremes import MinOrMax
 from etl.state.aggregates.moments import Correlation, Variance
-from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate
+from etl.state.aggregates.rates import PerSecond
+from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate, TopEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
-from etl.state.aggregates.tallies import Distinct, DistinctCollect, Mode, Percentile, Top
+from etl.state.aggregates.tallies import Distinct, DistinctCollect, Histogram, Mode, Percentile, Top
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ def _by(request: Request, greatest: bool) -> Accumulator:
     return MinOrMaxBy(request.argument, request.second, request.time, greatest)
 
 
+def _histogram(request: Request) -> Accumulator:
+    buckets = read_buckets(request.parameter)
+    assert buckets is not None
+    return Histogram(request.argument, buckets)
+
+
 def _correlation(request: Request) -> Accumulator:
     assert request.second is not None
     return Correlation(request.argument, request.second)
@@ -81,6 +89,8 @@ FUNCTIONS = {
     "max_by": Function("typed", lambda one: _by(one, greatest=True)),
     "mode": Function("comparable", lambda one: Mode(one.argument)),
     "top": Function("comparable", lambda one: Top(one.argument, int(one.parameter))),
+    "approx_top": Function("comparable", lambda one: TopEstimate(one.argument, int(one.parameter))),
+    "histogram": Function("comparable", _histogram),
     "collect_set": Function("comparable", lambda one: DistinctCollect(one.argument, int(one.parameter))),
 }
 """Functions by name, as in `etl.aggregates.signatures.FUNCTIONS`."""
@@ -97,7 +107,8 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     errors = [finding.message for finding in checked.findings if finding.severity == "error"]
     if errors or isinstance(call, Finding):
         return errors[0]
-    function, number = FUNCTIONS[call.function], signatures.FUNCTIONS[call.function].parameter is not None
+    function, signature = FUNCTIONS[call.function], signatures.FUNCTIONS[call.function]
+    number = signature.parameter is not None
     arguments = []
     for at, part in enumerate(call.arguments[:1] if number else call.arguments):
         one = read_argument(text, part, call.where, incoming_fields)
@@ -106,7 +117,10 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
             return str(reason)
         arguments.append(one)
     second, parameter = (None, call.arguments[1].text) if number else ((*arguments[1:], None)[0], "")
-    return function.make(Request(arguments[0], second, parameter, checked.type, time))
+    result = signature.result(arguments[0].type)
+    assert result is not None
+    made = function.make(Request(arguments[0], second, parameter, result, time))
+    return PerSecond(made) if call.per_second else made
 
 
 def _type_reason(type_: pa.DataType, takes: str) -> str | None:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import format_type
-from etl.state.aggregates.accumulator import Accumulator, Grouping
+from etl.state.aggregates.accumulator import Accumulator, Grouping, Numbers
 from etl.state.aggregates.group_keys import canonical, gather, scatter
+from etl.state.aggregates.rates import PerSecond
 
 _ROW, _ALL = "\0row", "\0all"
 
@@ -26,11 +27,17 @@ def lift(batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator]) -> dict
     return dict(zip(column_names(accumulators), columns, strict=True))
 
 
-def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
-    """The results of the partial results of `group`, by the name of the aggregate."""
+def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator], lengths: Numbers | None = None) -> dict[str, pa.Array]:
+    """The results of the partial results of `group`, by the name of the aggregate.
+
+    ``lengths`` are those of the windows, int64[groups], in microseconds; without them rates are those of a second.
+    """
     results = {}
     for name, one in accumulators.items():
-        results[name] = one.finish([_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))])
+        columns = [_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))]
+        results[name] = one.finish(columns)
+        if lengths is not None and isinstance(one, PerSecond):
+            results[name] = one.divide(results[name], lengths)
     return results
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
-from etl.state.aggregates.tallies import distinct_elements, group_totals
+from etl.state.aggregates.tallies import Tally, counted_elements, counted_values, distinct_elements, group_totals, most_frequent
 
 HASHES = 512
 """Hashes that a count of distinct values keeps (4 KB): the count is exact below, else its standard error is 4.4 % of it."""
@@ -19,6 +19,10 @@ HASHES = 512
 RANKS = 1024
 """Values that each level of a percentile holds at most: with fewer the percentile is exact, else its rank is off by 0.5 % of the
 events or less in 99 of 100 cases. All levels hold some 3,000 values at most."""
+
+COUNTERS = 2048
+"""Values that an estimate of the most frequent ones counts: with fewer it is exact, else each count is less than 0.05 % of the
+group's events too low."""
 
 _SHRINK = 2 / 3
 """Capacity of a level of values in proportion to the level above."""
@@ -90,7 +94,7 @@ class PercentileEstimate:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         elements = Elements.of(grouping, columns)
-        if np.diff(elements.ends()).max(initial=0) <= RANKS:
+        if elements.most() <= RANKS:
             return elements.lists()
         levels = elements.columns[1].to_numpy().copy()
         kept = _compact(elements, order_keys(elements.columns[0]), levels)
@@ -106,6 +110,39 @@ class PercentileEstimate:
         rank = np.maximum(np.ceil(self.share * totals), 1)
         at = np.searchsorted(np.cumsum(weights), before + rank, side="left")
         return elements.columns[0].take(pa.array(at, mask=totals == 0))
+
+
+@dataclass(frozen=True)
+class TopEstimate(Tally):
+    """``approx_top(x, n)``: lists of at most `COUNTERS` values and of their numbers of events (Misra-Gries summary).
+
+    Where there are more values, the count of the first one too many, in the order of counts, is subtracted from all counts, and
+    values that have none left go (Agarwal et al., "Mergeable Summaries", 2012). Each subtraction takes its number of events from
+    more than `COUNTERS` values, so that all of them, in whatever order, take less than 1 / `COUNTERS` of the events from a value.
+    """
+
+    limit: int
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return _reduced(counted_elements(Elements.of(grouping, columns))).lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return counted_values(most_frequent(Elements.of_results(columns)).first(self.limit))
+
+
+def _reduced(elements: Elements) -> Elements:
+    """Values and counts, of groups with too many the counts less that of the first one too many."""
+    ends = elements.ends()
+    many = np.flatnonzero(np.diff(ends) > COUNTERS)
+    if not len(many):
+        return elements
+    values, counts = elements.columns[0], elements.columns[1].to_numpy()
+    least = np.zeros(elements.groups, np.int64)
+    for group in many:
+        own = counts[ends[group] : ends[group + 1]]
+        least[group] = np.partition(own, len(own) - COUNTERS - 1)[len(own) - COUNTERS - 1]
+    left = counts - least[elements.ids]
+    return Elements(elements.groups, elements.ids, [values, pa.array(left)]).take(np.flatnonzero(left > 0))
 
 
 def _compact(elements: Elements, keys: Numbers, levels: Numbers) -> Numbers:

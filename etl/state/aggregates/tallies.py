@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.aggregates.parameters import Buckets
+from etl.api import ComponentError
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.extremes import from_ordered_bits, ordered_bits
@@ -16,6 +18,15 @@ from etl.state.aggregates.group_keys import canonical, gather, scatter
 from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
 
 _ID, _VALUE, _COUNT = "id", "value", "count"
+
+MAX_DISTINCT = 5_000_000
+"""Distinct values of a group that an exact aggregate holds: the task that merges them needs some 250 bytes for each."""
+
+MAX_BUCKETS = 10_000
+"""Buckets of one width in a group: each is an element of the result."""
+
+_WHOLE = 2.0**53
+"""Whole numbers below are exact as double."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,8 @@ class Distinct:
         return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return distinct_elements(Elements.of(grouping, columns)).lists()
+        values = distinct_elements(Elements.of(grouping, columns))
+        return _limited(values, self.argument, "approx_count_distinct(x)").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return pc.list_value_length(columns[0]).cast(pa.int64())
@@ -56,7 +68,8 @@ class Percentile:
         return [pa.ListArray.from_arrays(offsets, bits), constant_lists(offsets, 1, pa.int64())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return counted_elements(Elements.of(grouping, columns)).lists()
+        values = counted_elements(Elements.of(grouping, columns))
+        return _limited(values, self.argument, f"approx_percentile(x, {self.share})").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks on the line between their values."""
@@ -75,7 +88,7 @@ class Percentile:
 
 
 @dataclass(frozen=True)
-class _Tally:
+class Tally:
     """Lists of the distinct values, and of their numbers of events."""
 
     argument: AggregateArgument
@@ -91,36 +104,101 @@ class _Tally:
         return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 1, pa.int64())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return counted_elements(Elements.of(grouping, columns)).lists()
+        return _limited(counted_elements(Elements.of(grouping, columns)), self.argument, "approx_top(x, 10)").lists()
 
 
 @dataclass(frozen=True)
-class Mode(_Tally):
+class Mode(Tally):
     """``mode(x)``: the most frequent value, of equally frequent ones the smallest."""
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        elements = _most_frequent(columns)
+        elements = most_frequent(Elements.of_results(columns))
         ends = elements.ends()
         return elements.columns[0].take(pa.array(ends[:-1], mask=np.diff(ends) == 0))
 
 
 @dataclass(frozen=True)
-class Top(_Tally):
+class Top(Tally):
     """``top(x, n)``: the n most frequent values with their numbers of events, of equally frequent ones the smallest first."""
 
     limit: int
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        elements = _most_frequent(columns).first(self.limit)
-        counted = pa.StructArray.from_arrays(elements.columns, names=["value", "count"])
-        return Elements(elements.groups, elements.ids, [counted]).lists()[0]
+        return counted_values(most_frequent(Elements.of_results(columns)).first(self.limit))
 
 
-def _most_frequent(columns: Sequence[pa.Array]) -> Elements:
+def most_frequent(elements: Elements) -> Elements:
     """The values and counts of each group, the most frequent ones first, then the smallest."""
-    elements = Elements.of_results(columns)
     values, counts = elements.columns
     return elements.sort(-counts.to_numpy(), order_keys(values))
+
+
+def counted_values(elements: Elements) -> pa.Array:
+    """Lists of ``value`` and ``count``."""
+    counted = pa.StructArray.from_arrays(elements.columns, names=["value", "count"])
+    return Elements(elements.groups, elements.ids, [counted]).lists()[0]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """``histogram(x, …)``: lists of the numbers of buckets that have values, and of their numbers of events.
+
+    A bucket holds ``from <= x < to``. NaN is in none, and infinity in none that has both edges.
+    """
+
+    argument: AggregateArgument
+    buckets: Buckets
+
+    types = (pa.list_(pa.int64()), pa.list_(pa.int64()))
+    functions = None
+
+    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        values = self.argument.values(batch).cast(pa.float64(), safe=False)
+        offsets, numbers = as_lists(self._numbers(values.fill_null(np.nan).to_numpy(zero_copy_only=False)))
+        return [pa.ListArray.from_arrays(offsets, numbers), constant_lists(offsets, 1, pa.int64())]
+
+    def _numbers(self, values: Numbers) -> pa.Array:
+        """int64[values]: the number of each one's bucket, null if it has none."""
+        if self.buckets.width is None:
+            return pa.array(np.searchsorted(self.buckets.bounds, values, side="right"), mask=np.isnan(values))
+        with np.errstate(over="ignore"):
+            numbers = np.floor(values / self.buckets.width)
+        outside = ~(np.abs(numbers) < _WHOLE)
+        return pa.array(np.where(outside, 0, numbers).astype(np.int64), mask=outside)
+
+    def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        elements = counted_elements(Elements.of(grouping, columns))
+        if elements.most() > MAX_BUCKETS:
+            hint = "give a larger width, or a list of bounds"
+            raise ComponentError(
+                f"aggregate {self.argument.aggregate!r} has more than {MAX_BUCKETS:,} buckets in a group; {hint}"
+            )
+        return elements.lists()
+
+    def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Of buckets of one width those that have values, and all between bounds, whose first and last have one edge."""
+        elements = Elements.of_results(columns)
+        if self.buckets.width is None:
+            return self._between_bounds(elements)
+        elements = elements.sort(elements.columns[0].to_numpy())
+        numbers, counts = (column.to_numpy() for column in elements.columns)
+        edges = [pa.array(number * self.buckets.width) for number in (numbers, numbers + 1)]
+        return _buckets(Elements(elements.groups, elements.ids, [*edges, pa.array(counts)]))
+
+    def _between_bounds(self, elements: Elements) -> pa.Array:
+        bounds, groups = self.buckets.bounds, elements.groups
+        numbers, counts = (column.to_numpy() for column in elements.columns)
+        every = np.zeros((groups, len(bounds) + 1), np.int64)
+        every[elements.ids, numbers] = counts
+        edges = [pa.array(list(edge) * groups, pa.float64()) for edge in ((None, *bounds), (*bounds, None))]
+        ids = np.repeat(np.arange(groups), len(bounds) + 1)
+        return _buckets(Elements(groups, ids, [*edges, pa.array(every.ravel())]))
+
+
+def _buckets(elements: Elements) -> pa.Array:
+    """Lists of ``from``, ``to`` and ``count``."""
+    buckets = pa.StructArray.from_arrays(elements.columns, names=["from", "to", "count"])
+    return Elements(elements.groups, elements.ids, [buckets]).lists()[0]
 
 
 @dataclass(frozen=True)
@@ -145,6 +223,14 @@ class DistinctCollect:
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return columns[0]
+
+
+def _limited(elements: Elements, argument: AggregateArgument, other: str) -> Elements:
+    """The elements. Raises ComponentError if a group has too many, which names an aggregate in bounded memory."""
+    if elements.most() > MAX_DISTINCT:
+        found = f"aggregate {argument.aggregate!r} has more than {MAX_DISTINCT:,} distinct values in a group"
+        raise ComponentError(f"{found}: use {other}, under another name")
+    return elements
 
 
 def distinct_elements(elements: Elements) -> Elements:

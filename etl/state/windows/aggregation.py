@@ -60,7 +60,7 @@ class Aggregation:
     def results(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.RecordBatch:
         """The results of partial results: where ``having`` is true. Raises ComponentError if it cannot be computed."""
         edges = [pa.array(edge, pa.int64()).cast(pa.timestamp("us", "UTC")) for edge in (starts, ends)]
-        found = finish(merged, self.accumulators)
+        found = finish(merged, self.accumulators, ends - starts)
         columns = [*edges, *(merged.column(name) for name in self.group_by), *(found[name] for name in self.accumulators)]
         arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.fields)

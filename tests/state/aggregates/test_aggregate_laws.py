@@ -27,6 +27,10 @@ TEXTS = [
     *(f"mode({field})" for field in VALUES),
     *(f"top({field}, 2)" for field in VALUES),
     *(f"collect_set({field}, 3)" for field in VALUES),
+    *(f"approx_top({field}, 2)" for field in VALUES),
+    *(f"histogram({field}, [-1, 0, 0.5, 1e9])" for field in NUMBERS),
+    *(f"histogram({field}, 0.7)" for field in ("l", "d", "w")),
+    *(f"per_second({total}) filter (where c)" for total in ("count(*)", "sum(i)", "sum(p)", "count(distinct s)")),
 ]
 ACCUMULATORS = accumulators(TEXTS)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ from aggregate_events import VALUES, BySpark, accumulators, at_once, differences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.state.aggregates import group
+from etl.state.aggregates import group, sketches
 from etl.state.aggregates.sketches import HASHES, RANKS
 
 
@@ -78,3 +80,44 @@ def test_memory_is_bounded() -> None:
     assert hashes == HASHES
     assert values == levels
     assert values <= 3.2 * RANKS
+
+
+@pytest.mark.slow
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.lists(st.integers(0, 40), min_size=1, max_size=400))
+def test_counts_of_the_most_frequent_values_are_within_the_error(data: st.DataObject, numbers: list[int]) -> None:
+    numbers = [min(number, data.draw(st.integers(5, 40))) for number in numbers]
+    by_name = accumulators(["approx_top(l, 100)"])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(numbers)), max_size=8)))
+
+    with mock.patch.object(sketches, "COUNTERS", 8):
+        parts = [
+            partial(pa.record_batch({"l": pa.array(numbers[a:b], pa.int64())}), [], by_name)
+            for a, b in zip([0, *cuts], [*cuts, len(numbers)], strict=True)
+        ]
+        while len(parts) > 1:
+            parts = data.draw(st.permutations(parts))
+            count = data.draw(st.integers(2, len(parts)))
+            parts = [group(pa.concat_tables(parts[:count]), [], by_name), *parts[count:]]
+        found = results(parts[0], [], by_name)[()]["approx_top(l, 100)"]
+
+    true, counted = Counter(numbers), Counter({one["value"]: one["count"] for one in found})
+    assert len(counted) <= (8 if len(true) > 8 else len(true))
+    assert all(0 <= count - counted[value] <= len(numbers) / 9 for value, count in true.items())
+    assert all(counted[value] == count for value, count in true.items()) or len(true) > 8
+
+
+def test_the_most_frequent_values_of_many_are_found() -> None:
+    rng = np.random.default_rng(3)
+    numbers = rng.permutation(np.concatenate([np.repeat([1, 2, 3], [900, 600, 300]), rng.integers(100, 10**9, 50_000)]))
+    by_name = accumulators(["approx_top(l, 3)"])
+
+    merged = partial(pa.record_batch({"l": pa.array([], pa.int64())}), [], by_name)
+    for part in np.array_split(numbers, 20):
+        one = partial(pa.record_batch({"l": pa.array(part)}), [], by_name)
+        merged = group(pa.concat_tables([merged, one]), [], by_name)
+
+    found = results(merged, [], by_name)[()]["approx_top(l, 3)"]
+    assert [one["value"] for one in found] == [1, 2, 3]
+    assert all(0 <= true - one["count"] < 0.0005 * len(numbers) for one, true in zip(found, (900, 600, 300), strict=True))
+    assert len(merged.column(0).chunk(0)[0]) <= sketches.COUNTERS
