@@ -23,6 +23,7 @@ from etl.contract.errors import (
     nearest,
     unknown_field,
 )
+from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, side_fields, united_fields
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -58,7 +59,7 @@ from etl.events import (
 from etl.file_modes import FILE, FOLDER, is_private, output_mode, replace_file
 from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
-from etl.types import TIMESTAMP, TypeName, format_type, parse_type
+from etl.types import TIMESTAMP, TypeName, format_type, parse_type, wider
 
 __all__ = [
     "ALWAYS",
@@ -72,6 +73,9 @@ __all__ = [
     "OFFSET",
     "OPTIONAL",
     "PANE",
+    "SIDE",
+    "SIDE_PREFIXES",
+    "SIDE_TIME",
     "TIMESTAMP",
     "AfterRun",
     "ArrowStep",
@@ -93,6 +97,7 @@ __all__ = [
     "Finding",
     "FrameSource",
     "Guarantee",
+    "JoiningStep",
     "Limit",
     "LookupTable",
     "Names",
@@ -142,8 +147,11 @@ __all__ = [
     "parse_size",
     "parse_type",
     "replace_file",
+    "side_fields",
+    "united_fields",
     "unknown_field",
     "visible",
+    "wider",
     "with_columns",
     "with_fields",
     "without",

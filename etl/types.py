@@ -154,3 +154,17 @@ def _check(text: str) -> str:
 
 TypeName = Annotated[str, AfterValidator(_check)]
 """A Spark SQL type name: ``int``, ``timestamp``, ``array<string>``."""
+
+
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type that holds both, or None: whole numbers widen, mixed numbers are doubles, an unknown type gives way."""
+    if left.equals(right) or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
+        return left if left.bit_width >= right.bit_width else right
+    return pa.float64() if left in _NUMBERS and right in _NUMBERS else None

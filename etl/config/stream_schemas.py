@@ -6,18 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from etl.api import ArrowStep, Finding, Schema, SparkStep, Step, nested_schema, visible
-from etl.config.model import Pipeline
-from etl.types import format_type
-
-_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+from etl.api import ArrowStep, Finding, JoiningStep, Schema, SparkStep, Step, nested_schema, visible
+from etl.config.model import Pipeline, Stream
+from etl.types import format_type, wider
 
 
 def schemas_of(pipeline: Pipeline) -> Mapping[str, Schema]:
     """Name of a source or stream → the fields that leave it."""
     found: dict[str, Schema] = {name: source.fields() for name, source in pipeline.sources.items()}
     for stream in pipeline.streams.values():
-        schema = merge([found[name] for name in stream.inputs])
+        schema = incoming_schema(stream, {name: found[name] for name in stream.inputs})
         for step in stream.steps:
             schema = step.fields(schema)
         found[stream.name] = schema
@@ -27,10 +25,17 @@ def schemas_of(pipeline: Pipeline) -> Mapping[str, Schema]:
 def step_schemas(pipeline: Pipeline, stream: str) -> Sequence[Schema]:
     """The fields in front of each step of a stream, and last those that leave it."""
     known = schemas_of(pipeline)
-    schemas = [merge([known[name] for name in pipeline.streams[stream].inputs])]
-    for step in pipeline.streams[stream].steps:
+    own = pipeline.streams[stream]
+    schemas = [incoming_schema(own, {name: known[name] for name in own.inputs})]
+    for step in own.steps:
         schemas.append(step.fields(schemas[-1]))
     return schemas
+
+
+def incoming_schema(stream: Stream, inputs: Mapping[str, Schema]) -> Schema:
+    """The fields in front of the first step of a stream: those of its sides if that joins them, else those of their union."""
+    first = next(iter(stream.steps), None)
+    return first.united(inputs) if isinstance(first, JoiningStep) else merge(inputs.values())
 
 
 def merge(schemas: Iterable[Schema]) -> Schema:
@@ -41,17 +46,6 @@ def merge(schemas: Iterable[Schema]) -> Schema:
             known = types.get(field.name, field.type)
             types[field.name] = wider(known, field.type) or known
     return pa.schema(list(types.items()))
-
-
-def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that holds both, or None: whole numbers widen, mixed numbers are doubles, an unknown type gives way."""
-    if left.equals(right) or pa.types.is_null(right):
-        return left
-    if pa.types.is_null(left):
-        return right
-    if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
-        return left if left.bit_width >= right.bit_width else right
-    return pa.float64() if left in _NUMBERS and right in _NUMBERS else None
 
 
 def union_findings(inputs: Mapping[str, Schema]) -> Iterable[Finding]:

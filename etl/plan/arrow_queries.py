@@ -9,7 +9,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from etl.api import ArrowStep, Outcome, Schema, with_columns
+from etl.api import ArrowStep, JoiningStep, Outcome, Schema, with_columns
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import Branch, QueryPlan, Segment, StepNode
 
@@ -87,10 +87,14 @@ def _unions(graph: Graph, below: list[Branch], paths: Counter[PlanNode]) -> list
 
 
 def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNode]:
-    """The steps between two nodes: that of ``follower``, or an alignment of schemas before a union."""
+    """The steps between two nodes: that of ``follower``, or what gives events the fields of a union or of a join."""
     if follower in graph.steps:
         return [graph.steps[follower]]
     here, there = graph.schema(node), graph.schema(follower)
+    first = graph.steps.get((follower[0], 0))
+    if first is not None and isinstance(first.step, JoiningStep):
+        side = first.step.side_rows(node[0], graph.input_schemas(follower[0]))
+        return [StepNode(f"{follower[0]} {side.type}", side, here, there)]
     return [] if here.equals(there) else [StepNode(f"{follower[0]} union", Align(to=there), here, there)]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from etl.api import FrameSource, Schema, Source
 from etl.config.model import OptionPath, Pipeline, YamlLocation
-from etl.config.stream_schemas import merge
+from etl.config.stream_schemas import incoming_schema, merge
 from etl.plan.model import Output, StepNode, runs_on_arrow
 
 EMPTY = pa.schema([])
@@ -61,8 +61,12 @@ class Graph:
         if name in self.pipeline.sources:
             return self.pipeline.sources[name].fields()
         if index < 0:
-            return merge([self.schema(self.end(one)) for one in self.pipeline.streams[name].inputs])
+            return incoming_schema(self.pipeline.streams[name], self.input_schemas(name))
         return self.steps[node].outgoing
+
+    def input_schemas(self, stream: str) -> dict[str, Schema]:
+        """The fields of each input of a stream."""
+        return {name: self.schema(self.end(name)) for name in self.pipeline.streams[stream].inputs}
 
     def end(self, name: str) -> PlanNode:
         """The last node of a stream, or the node of a source."""

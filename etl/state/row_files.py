@@ -58,7 +58,7 @@ class RowWriter:
 
     def _combine(self) -> None:
         if len(self._held) > 1:
-            self._held = [self._operator.combine(pa.concat_tables(self._held))]
+            self._held = [self._operator.combine(pa.concat_tables(self._held, promote_options="default"))]
             self._rows = len(self._held[0])
 
     def _with_hashes(self, rows: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ COMPONENTS = (
     Entry("step", "window", "etl.steps.window:Window"),
     Entry("step", "dedupe", "etl.steps.dedupe:Dedupe"),
     Entry("step", "throttle", "etl.steps.throttle:Throttle"),
+    Entry("step", "join", "etl.steps.join:Join"),
     Entry("step", "rules", "etl.steps.detection.rules:Rules"),
     Entry("step", "correlate", "etl.steps.detection.correlate:Correlate"),
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),

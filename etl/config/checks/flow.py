@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import Finding, FrameSource, Sink, Source, Step
+from etl.api import Finding, FrameSource, JoiningStep, Sink, Source, Step
 from etl.config.checks.known_fields import (
     ABOUT_OTHERS,
     NOTHING_KNOWN,
@@ -19,7 +19,7 @@ from etl.config.checks.known_fields import (
     outgoing,
     source_fields,
 )
-from etl.config.layout import InputRef, Layout
+from etl.config.layout import InputRef, Layout, StreamPart
 from etl.config.model import OptionPath
 from etl.config.options.variants import Built
 from etl.config.report import Report
@@ -35,7 +35,8 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         known[name] = _source(built.get(part.path), part.path, report)
     for name in order:
         stream = layout.streams[name]
-        fields = _join_inputs(stream.inputs, known, layout.likely_names, stream.path, report)
+        first = _joining_step(stream, built)
+        fields = _join_inputs(stream.inputs, known, layout.likely_names, stream.path, report, first)
         for part in stream.steps:
             fields = _step(built.get(part.path), part.path, fields, report)
         if report.is_broken((*stream.path, "steps")):
@@ -75,17 +76,33 @@ def _mark_caused(fields: Fields, path: OptionPath, incoming: Fields | None = Non
     return replace(fields, causes=causes) if fields.open or fields.possible else fields
 
 
+def _joining_step(stream: StreamPart, built: Mapping[OptionPath, Built]) -> tuple[JoiningStep, OptionPath] | None:
+    """The first step of a stream if it tells the stream's inputs apart, and its path."""
+    made = built.get(stream.steps[0].path) if stream.steps else None
+    return (made.component, stream.steps[0].path) if made and isinstance(made.component, JoiningStep) else None
+
+
 def _join_inputs(
-    refs: Sequence[InputRef], known: Mapping[str, Fields], meant: Mapping[str, str], path: OptionPath, report: Report
+    refs: Sequence[InputRef],
+    known: Mapping[str, Fields],
+    meant: Mapping[str, str],
+    path: OptionPath,
+    report: Report,
+    joining: tuple[JoiningStep, OptionPath] | None = None,
 ) -> Fields:
     inputs = {ref.name: known.get(meant.get(ref.name, ref.name), NOTHING_KNOWN) for ref in refs}
-    if len(inputs) > 1:
-        for finding in union_findings({name: fields.schema for name, fields in inputs.items()}):
+    schemas = {name: fields.schema for name, fields in inputs.items()}
+    if joining is not None:
+        for finding in joining[0].check_inputs(schemas):
+            report.add_finding(joining[1], finding)
+    elif len(inputs) > 1:
+        for finding in union_findings(schemas):
             report.add_finding((*path, "from"), finding)
     is_open = not inputs or any(fields.open for fields in inputs.values())
     causes = frozenset[OptionPath]().union(*(fields.causes for fields in inputs.values()))
     possible = frozenset[str]().union(*(fields.possible for fields in inputs.values()))
-    return Fields(merge(fields.schema for fields in inputs.values()), is_open, causes, possible)
+    schema = joining[0].united(schemas) if joining else merge(schemas.values())
+    return Fields(schema, is_open, causes, possible)
 
 
 def _ask(

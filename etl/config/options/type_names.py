@@ -19,7 +19,8 @@ _PARSERS = "a parser for the format: json, key_value, csv, grok, regex, dissect,
 _STEPS = {
     "deduplicate dedup distinct unique fingerprint": "`dedupe` passes one event of each key within a time; the sinks database "
     "(mode: upsert) and elasticsearch (id) write a key once",
-    "join merge_streams temporal_join": "there is no join of two streams yet; `lookup` adds columns of a table",
+    "merge_streams join_streams temporal_join interval_join asof_join": "`join` pairs events of two streams; "
+    "`lookup` adds columns of a table",
     "union merge concat": "a stream reads several inputs: from: [a, b]",
     "route switch if case branch split_stream clone fork tee exclusive_route swimlanes": _BRANCHES,
     "rate_limit ratelimit": "`throttle` passes at most so many events of a key in a time",

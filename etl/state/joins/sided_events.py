@@ -1,0 +1,94 @@
+"""Events of both sides of a join as rows sorted by the hash of their keys, and the pairs among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import TIME
+from etl.state.keyed.event_rows import numbers, whole
+from etl.state.keyed.kernels import find_rows
+
+SIDE = "\0side"
+"""Column (int8) of state rows: 0 for a left event and 1 for a right one; 2 and 3 for those that cannot match."""
+
+UNMATCHABLE = 2
+"""What is added to the side of an event with a key that is null."""
+
+_FEW_ROWS = 4096
+"""Rows of a table with which a search by itself costs more than sorting it together with others."""
+
+_CANDIDATES = 1 << 20
+"""Rows with the hash of a query, of which pairs are made at once: about 16 MB."""
+
+
+class SidedEvents(NamedTuple):
+    """Events sorted by hash."""
+
+    rows: pa.Table
+    hash: Any
+    hash2: Any
+    time: Any
+    side: Any
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> SidedEvents:
+        """The events of rows in any order."""
+        hashes = numbers(rows, HASH)
+        return cls.sorted(rows if (hashes[1:] >= hashes[:-1]).all() else rows.take(pa.array(np.argsort(hashes, kind="stable"))))
+
+    @classmethod
+    def sorted(cls, rows: pa.Table) -> SidedEvents:
+        """The events of rows that are sorted by hash."""
+        return cls(rows, *(numbers(rows, name) for name in (HASH, HASH2, TIME, SIDE)))
+
+    def where(self, mask: Any) -> SidedEvents:
+        """The events for which the mask is true."""
+        return self if mask.all() else SidedEvents.sorted(self.rows.filter(pa.array(mask)).combine_chunks())
+
+
+def events_of_tables(tables: Sequence[pa.Table]) -> SidedEvents | None:
+    """The events of several tables together."""
+    return SidedEvents.of(whole(tables)) if tables else None
+
+
+def runs_of_tables(tables: Sequence[pa.Table]) -> Iterator[SidedEvents]:
+    """The events of tables that are sorted by hash: each large table by itself, all small ones together."""
+    small = [table for table in tables if len(table) < _FEW_ROWS]
+    if len(small) > 1:
+        yield SidedEvents.of(whole(small))
+    yield from (SidedEvents.sorted(table) for table in tables if len(table) >= _FEW_ROWS or len(small) == 1)
+
+
+def find_pairs(queries: SidedEvents, run: SidedEvents, before: int, after: int) -> Iterator[tuple[Any, Any]]:
+    """The pairs of events of different sides with the same hashes, whose right one is at most ``before`` earlier and ``after``
+    later: the row of one in ``queries`` and of the other in ``run`` (int64[n] each)."""
+    from etl.state.joins.kernels import paired_rows
+
+    low, high = np.empty((2, len(queries.hash)), np.int64)
+    if not find_rows(queries.hash, run.hash, low, high):
+        return
+    for first, end, most in _portions(high - low):
+        part = slice(first, end)
+        found, rows = np.empty((2, most), np.int64)
+        count = paired_rows(
+            queries.hash2[part], queries.side[part], queries.time[part], low[part], high[part],
+            run.hash2, run.side, run.time, np.int64(before), np.int64(after), found, rows,
+        )  # fmt: skip
+        if count:
+            yield found[:count] + first, rows[:count]
+
+
+def _portions(sizes: Any) -> Iterator[tuple[int, int, int]]:
+    """Portions of neighbours with not many more than `_CANDIDATES` in all: the first one, the end, the sum of sizes."""
+    sums = np.append(0, np.cumsum(sizes))
+    first = 0
+    while first < len(sizes):
+        end = max(first + 1, int(np.searchsorted(sums, sums[first] + _CANDIDATES, side="right")) - 1)
+        if sums[end] > sums[first]:
+            yield first, end, int(sums[end] - sums[first])
+        first = end

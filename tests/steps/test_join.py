@@ -1,0 +1,235 @@
+"""Pairs of events of two streams."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running import Engine
+from state.lane import Lane
+
+from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema
+from etl.steps.join import Join
+
+LOGINS: Schema = pa.schema({"user": pa.string(), "room": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
+PAYMENTS: Schema = pa.schema({"user": pa.string(), "room": pa.int64(), "at": TIMESTAMP, "n": pa.int64(), "amount": pa.int64()})
+INPUTS = {"logins": LOGINS, "payments": PAYMENTS}
+KINDS = ("inner", "left", "right", "full", "semi", "anti")
+LATE = 30
+BEFORE, AFTER = 40, 90
+
+Event = tuple[int, str | None, int | None, int, int]
+"""Side, user, room, seconds, number of the event."""
+Results = Counter[tuple[int | None, int | None]]
+"""How often each pair was given, as the numbers of its left and its right event."""
+
+EVENTS = st.tuples(st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([0, 1, None]), st.integers(0, 400))
+STREAMS = st.lists(st.lists(st.lists(EVENTS, max_size=6), min_size=1, max_size=2), max_size=8)
+
+
+def join(**options: Any) -> Join:
+    given = {"on": ["user", "room"], "time": "at", "before": f"{BEFORE}s", "after": f"{AFTER}s", "late": f"{LATE}s"}
+    return Join.model_validate(given | options)
+
+
+def row(event: Event, offset: int) -> dict[str, Any]:
+    """An event as the reading task makes it."""
+    side, user, room, seconds, number = event
+    at = datetime.fromtimestamp(seconds, UTC)
+    fields = {"user": user, "room": room, "at": at, "n": number} | ({"amount": number % 7} if side else {})
+    prefix = ("left.", "right.")[side]
+    return {SIDE: side, SIDE_TIME: at, OFFSET: offset} | {prefix + name: value for name, value in fields.items()}
+
+
+def lane(step: Join, folder: str | Path, merges: bool = False) -> Lane:
+    return Lane(step, step.united(INPUTS), Path(folder), merges=merges)
+
+
+def run(lane: Lane, splits: Iterable[Sequence[Event]]) -> list[dict[str, Any]]:
+    return lane.run(*([row(event, at) for at, event in enumerate(split)] for split in splits))
+
+
+def end(lane: Lane) -> list[dict[str, Any]]:
+    """What is given when the watermark has passed everything."""
+    return lane.run([{SIDE_TIME: datetime.fromtimestamp(1e6, UTC)}])
+
+
+def numbers(results: Iterable[dict[str, Any]]) -> Results:
+    return Counter((one["n"], one.get("right.n")) for one in results)
+
+
+def numbered(stream: list) -> list[list[list[Event]]]:
+    """Events of each split of each micro-batch, numbered as they are read; times move on with the micro-batches."""
+    number, found = 0, []
+    for at, splits in enumerate(stream):
+        found.append([[] for _ in splits])
+        for events, into in zip(splits, found[-1], strict=True):
+            for side, user, room, seconds in events:
+                into.append((side, user, room, seconds // 4 + 25 * at, number))
+                number += 1
+    return found
+
+
+def in_time(stream: list[list[list[Event]]]) -> Iterator[Event]:
+    """The events that are not late."""
+    latest = float("-inf")
+    for splits in stream:
+        events = [event for split in splits for event in split]
+        yield from (event for event in events if event[3] >= latest - LATE)
+        latest = max([latest, *(event[3] for event in events)])
+
+
+def pairs_of(kind: str, events: Sequence[Event], meets: Any = lambda left, right: True) -> Results:
+    """A loop over all events of both sides."""
+    lefts, rights = ([event for event in events if event[0] == side] for side in (0, 1))
+    matches = [
+        (left, right)
+        for left in lefts
+        for right in rights
+        if left[1:3] == right[1:3] and None not in left[1:3] and -BEFORE <= right[3] - left[3] <= AFTER and meets(left, right)
+    ]
+    alone = [[one for one in events if all(one != pair[side] for pair in matches)] for side, events in enumerate((lefts, rights))]
+    found: Results = Counter()
+    if kind in ("inner", "left", "right", "full"):
+        found.update((left[4], right[4]) for left, right in matches)
+    if kind in ("left", "full", "anti"):
+        found.update((left[4], None) for left in alone[0])
+    if kind in ("right", "full"):
+        found.update((None, right[4]) for right in alone[1])
+    if kind == "semi":
+        found.update((left[4], None) for left in lefts if left not in alone[0])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(stream=STREAMS, merges=st.booleans(), has_condition=st.booleans())
+def test_results_are_those_of_a_loop_over_all_events(kind: str, stream: list, merges: bool, has_condition: bool) -> None:
+    batches = numbered(stream)
+    step = join(kind=kind, where="amount > 3 or n % 2 = 0") if has_condition else join(kind=kind)
+    meets = (lambda left, right: right[4] % 7 > 3 or left[4] % 2 == 0) if has_condition else (lambda left, right: True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        running = lane(step, folder, merges)
+        results = [one for splits in batches for one in run(running, splits)] + end(running)
+
+    events = list(in_time(batches))
+    assert numbers(results) == pairs_of(kind, events, meets)
+    assert running.late == sum(len(split) for splits in batches for split in splits) - len(events)
+    assert not running.kept
+
+
+def test_a_pair_has_the_fields_of_both_events(tmp_path: Path) -> None:
+    login, payment = (0, "a", 1, 100, 7), (1, "a", 1, 110, 8)
+
+    (pair,) = run(lane(join(), tmp_path), [[login, payment]])
+
+    at, paid_at = (datetime.fromtimestamp(seconds, UTC) for seconds in (100, 110))
+    assert pair == {"user": "a", "room": 1, "at": at, "n": 7, "right.at": paid_at, "right.n": 8, "amount": 1}
+
+
+def test_an_event_without_a_match_has_its_own_keys_and_nulls(tmp_path: Path) -> None:
+    running = lane(join(kind="full", on={"user": "user", "room": "amount"}), tmp_path)
+
+    assert run(running, [[(0, "a", 1, 100, 7), (1, "b", 1, 100, 8)]]) == []
+    login, payment = sorted(end(running), key=lambda one: one["user"])
+
+    assert (login["user"], login["room"], login["right.n"], login["right.room"]) == ("a", 1, None, None)
+    assert (payment["user"], payment["n"], payment["right.n"], payment["amount"], payment["right.room"]) == ("b", None, 8, 1, 1)
+
+
+def test_bounds_are_inclusive(tmp_path: Path) -> None:
+    rights = [(1, "a", 1, 100 + shift, 200 + shift) for shift in (-BEFORE - 1, -BEFORE, AFTER, AFTER + 1)]
+
+    found = run(lane(join(), tmp_path), [[(0, "a", 1, 100, 7), *rights]])
+
+    assert numbers(found) == {(7, 200 - BEFORE): 1, (7, 200 + AFTER): 1}
+
+
+def test_more_pairs_than_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.state.joins.sided_events._CANDIDATES", 5)
+    lefts, rights = ([(side, user, 1, 100, 10 * side + n) for n, user in enumerate("aab")] for side in (0, 1))
+
+    found = run(lane(join(), tmp_path), [lefts, rights])
+
+    assert numbers(found) == pairs_of("inner", [*lefts, *rights])
+
+
+def test_state_shows_the_events_of_both_sides(tmp_path: Path) -> None:
+    from etl.state.key_hash import PARTS
+    from etl.state.row_files import RowFolder
+
+    step = join(kind="left")
+    running = lane(step, tmp_path)
+    run(running, [[(0, "a", 1, 100, 7), (1, "b", None, 100, 8), (1, "b", 2, 100, 9)]])
+
+    kept = RowFolder(tmp_path, running.kept).parts(*range(PARTS))
+    (shown,) = step.operator(running.incoming).read_state(kept, running.clock.now)  # type: ignore[attr-defined]
+
+    rows = [(one["side"], one["left.n"], one["right.n"]) for one in shown.to_pylist()]
+    assert sorted(rows, key=str) == [("left", 7, None), ("right", None, 9)]
+
+
+PIPELINE = """
+    sources:
+      login_file: {{type: file, path: "{here}/logins.jsonl"}}
+      payment_file: {{type: file, path: "{here}/payments.jsonl"}}
+    streams:
+      logins: {{from: login_file, steps: [{{type: json, fields: {{user: string, at: timestamp, n: bigint}}}}]}}
+      payments: {{from: payment_file, steps: [{{type: json, fields: {{user: string, at: timestamp, n: bigint}}}}]}}
+      paid: {{from: [logins, payments], steps: [{join}, {{type: filter, where: "user != 'root'"}}]}}
+    sinks:
+      out: {{from: paid, type: file, path: "{here}/out.jsonl"}}
+    """
+
+
+def add(folder: Path, name: str, *events: tuple[str, int, int]) -> None:
+    """Add events to a file: user, second, number."""
+    with (folder / f"{name}.jsonl").open("a") as file:
+        for user, second, n in events:
+            file.write(json.dumps({"user": user, "at": f"2026-01-01T00:00:{second:02}Z", "n": n}) + "\n")
+
+
+def delivered(folder: Path) -> Results:
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    return Counter((row.get("n"), row.get("right", {}).get("n")) for row in rows)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_pairs_across_runs(engine: Engine) -> None:
+    folder = engine.etl.folder
+    pipeline = PIPELINE.format(here=folder, join="{type: join, on: user, time: at, within: 10s, late: 5s}")
+
+    add(folder, "logins", ("ann", 10, 1), ("bob", 11, 2), ("root", 12, 3))
+    add(folder, "payments", ("ann", 12, 4))
+    engine(pipeline)
+    add(folder, "payments", ("ann", 13, 5), ("bob", 30, 6), ("root", 13, 7), ("bob", 1, 8))
+    totals = engine(pipeline)
+
+    assert delivered(folder) == {(1, 4): 1, (1, 5): 1}
+    assert sum(totals.late.values()) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_stream_joined_with_itself(engine: Engine) -> None:
+    folder = engine.etl.folder
+    pipeline = PIPELINE.format(here=folder, join="{type: join, on: user, left: logins, right: logins, time: at, after: 10s}")
+    pipeline = pipeline.replace("from: [logins, payments]", "from: logins")
+    add(folder, "logins", ("ann", 10, 1), ("ann", 15, 2), ("ann", 40, 3))
+    add(folder, "payments")
+
+    engine(pipeline)
+
+    assert delivered(folder) == {(1, 1): 1, (1, 2): 1, (2, 2): 1, (3, 3): 1}
