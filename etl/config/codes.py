@@ -77,7 +77,11 @@ _FIELDS = {
     "name-conflict": "Two results would have the same name.",
     "bad-expression": "The text is no Spark SQL expression; the position is that of the place where it goes wrong.",
     "unknown-function": "The expression calls a function that neither Spark nor Sluice has.",
-    "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern.",
+    "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern; or the pattern of a "
+    "sequence is not written as one.",
+    "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
+    "unused-event": "The pattern of a sequence does not name an event that is declared. A warning.",
+    "needs-spark": "An expression has a part that only Spark computes, and the step runs on the state lane.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",
     "wrong-key": "A look-up has another number of fields than the key of its table has columns, or than its match takes.",
     "missing-key": "A row of an inline table leaves out its key.",
@@ -145,7 +149,8 @@ _COMPONENTS = {
     "bad-header": "A header is empty, has characters that no header takes, or is one that the sink writes itself.",
     "status-conflict": "A status is said to be both temporary and a reason to stop.",
     "batch-conflict": "`format: object` puts one event into a request, and `batch.max_events` allows more.",
-    "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern and is none, or not wholly.",
+    "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern and is none, or not wholly; "
+    "or a text is no field of a sequence's event.",
     "bad-index-template": "The file of `template` is missing, too large or no index template in JSON; the message says which.",
     "bad-index": "No index has such a name: small letters, no blanks, at most 255 bytes, some signs not; the message says which.",
     "missing-id": "`action: update` needs `id`: fields that say which document is meant.",

@@ -33,9 +33,9 @@ class WatermarkAdvance:
     now: int = NEVER
 
 
-AfterRun: TypeAlias = Literal["arrived", "appended", "rewritten"]
-"""What is added to a step's state when its parts have run: the arrived rows, or the tables that they give; ``rewritten``: these
-tables are all of the state."""
+AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]
+"""What is added to a step's state when its parts have run: the arrived rows, the tables that they give, or both (``added``);
+``rewritten``: these tables are all of the state."""
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,18 @@ class CompiledBranch:
             self._run.emit(plain)
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone."""
+        """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone.
+
+        Events that a parser drops are missing behind it: they lack its fields.
+        """
         yield batch
         for step in self._steps:
+            if not batch.num_rows:
+                return
             outcome = step.preview(batch)
             rejected = sum(rejects.events.num_rows for rejects in outcome.rejects)
             filtered = outcome.events.num_rows + rejected < batch.num_rows
-            batch = batch if filtered else outcome.events
+            batch = batch if filtered and outcome.events.schema.names == batch.schema.names else outcome.events
             yield batch
         for below in self._branches:
             yield from below.preview_unfiltered(batch)

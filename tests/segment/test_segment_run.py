@@ -407,6 +407,45 @@ def test_the_heartbeat_includes_filtered_events_that_a_later_step_would_reject(t
     assert [batch.column("t").cast(pa.int64()).to_pylist() for batch in emitted] == [[90]]
 
 
+class Parse(ArrowStep):
+    """Make a field of numbers up to 60, and drop the others."""
+
+    type: str = "parse"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {"parsed": pa.int64()})
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        def run(batch: pa.RecordBatch) -> Outcome:
+            parsed = with_columns(batch, {"parsed": batch.column("n")})
+            return Outcome(parsed.filter(pc.less_equal(parsed.column("n"), 60)))
+
+        return run
+
+
+class Use(ArrowStep):
+    """Make a time of what was parsed."""
+
+    type: str = "use"
+
+    def fields(self, incoming: Schema) -> Schema:
+        return with_fields(incoming, {"t": TIMESTAMP})
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        return lambda batch: Outcome(with_columns(batch, {"t": batch.column("parsed").cast(TIMESTAMP)}))
+
+
+@pytest.mark.parametrize(("values", "latest"), [((50, 90), [[50], [50]]), ((70, 90), [])], ids=["some dropped", "all dropped"])
+def test_the_heartbeat_does_not_need_what_a_parser_drops(values: tuple[int, ...], latest: list, tmp_path: Path) -> None:
+    parsed = with_fields(FIELDS, {"parsed": pa.int64()})
+    timed = with_fields(parsed, {"t": TIMESTAMP})
+    root = Branch((node(Parse()), node(Use(), parsed)), timed, emits=True)
+
+    _, _, emitted = run(root, tmp_path, numbers(*values), emits=timed, watermark=Watermark("t", 0.0))
+
+    assert [batch.column("t").cast(pa.int64()).to_pylist() for batch in emitted] == latest
+
+
 def test_an_event_without_a_time_is_a_dead_letter(tmp_path: Path) -> None:
     timed = pa.schema([("n", pa.int64()), ("t", TIMESTAMP)])
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "t": pa.array([7, None], TIMESTAMP), OFFSET: [0, 1]})

@@ -68,8 +68,8 @@ class Lane:
                 else:
                     results += found.to_pylist()
         written = remembered.close()
-        after = {"arrived": (*self.kept, *arrived), "appended": (*self.kept, *written), "rewritten": written}
-        self.kept = self._alive(after[operator.after_run])
+        added = {"arrived": arrived, "appended": written, "added": (*arrived, *written)}
+        self.kept = self._alive(written if operator.after_run == "rewritten" else (*self.kept, *added[operator.after_run]))
         if self.merges and self.kept:
             self.kept = self._merged()
         return results

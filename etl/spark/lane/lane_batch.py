@@ -232,5 +232,7 @@ def _state_after(
             return (*kept, *arrived)
         case "appended":
             return (*kept, *written)
+        case "added":
+            return (*kept, *arrived, *written)
         case "rewritten":
             return written

@@ -1,0 +1,1 @@
+"""Sequences: ordered patterns over the events of a key, as automata over columns."""

@@ -1,0 +1,185 @@
+"""The automaton of a pattern: states say how many events of which element a run has taken, and what it may take next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+EVERY = 1 << 62
+"""A bit that the mask of each event has."""
+
+AT_END = -1
+"""In place of an element: an edge that is taken when the time of the pattern is over."""
+
+MAX_STATES = 1000
+"""A pattern that counts further needs more time for each event."""
+
+_MAX_EDGES = 8
+"""Edges of a state: the tables have a column for each set of them."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """A named event of a pattern, and how often it occurs."""
+
+    name: int
+    """The bit of its events' masks."""
+
+    least: int = 1
+    most: int | None = 1
+    """None for any number."""
+
+    next: bool = False
+    """Whether it follows the event before it directly."""
+
+    consecutive: bool = False
+    """Whether its events follow each other directly."""
+
+    reluctant: bool = False
+    """Whether an event that it could take goes to a later element if that can take it, too."""
+
+    absent: int = 0
+    """The mask of events that must not be between the element before and this one."""
+
+    @property
+    def counted(self) -> int:
+        """The number of events up to which its states count."""
+        return self.most or max(self.least, 1)
+
+
+class Automaton(NamedTuple):
+    """Tables of an automaton, numpy arrays. State 0 has taken no event; a run that reaches ``accepts`` is a match."""
+
+    names: Any
+    """int64[elements]: bits of masks."""
+    first_edge: Any
+    """int64[states + 1]"""
+    elements: Any
+    """int64[edges]: the element that takes the event, in the order of preference; `AT_END`."""
+    targets: Any
+    """int64[edges]: states"""
+    breaks: Any
+    """int64[edges]: the mask of events after which the edge cannot be taken any more, unless they are taken."""
+    skipped: Any
+    """int64[states, 2**edges of a state]: the state after an event that is not taken, by the set of edges that remain; -1 for
+    none."""
+    accepts: Any
+    """bool[states]"""
+
+
+class TooManyStatesError(ValueError):
+    """A pattern needs more than `MAX_STATES`, or has too many optional events in a row."""
+
+
+class _Edge(NamedTuple):
+    element: int
+    number: int
+    breaks: int
+
+
+class _State(NamedTuple):
+    element: int
+    number: int
+    edges: frozenset[int]
+    """The numbers of those edges of this element and count that can still be taken."""
+
+
+def check_size(elements: Sequence[Element], absent_after: int = 0) -> None:
+    """Raise TooManyStatesError if these elements have no automaton."""
+    for _ in _StateTable(elements, absent_after).expand():
+        pass
+
+
+def compile_automaton(elements: Sequence[Element], absent_after: int = 0) -> Automaton:
+    """The automaton of these elements one after the other; ``absent_after``: the mask of events that must not come behind the
+    last one until the time is over. Raises TooManyStatesError."""
+    import numpy as np
+
+    table = _StateTable(elements, absent_after)
+    states = list(table.expand())
+    edges = [edge for own in states for edge in own]
+    width = 1 << max((len(own) for own in states), default=0)
+    skipped = np.full((len(states), width), -1, np.int64)
+    for number, remaining in table.skips.items():
+        skipped[number, : len(remaining)] = remaining
+    return Automaton(
+        names=np.array([1 << element.name for element in elements], np.int64),
+        first_edge=np.cumsum([0, *map(len, states)]).astype(np.int64),
+        elements=np.array([edge.element for edge, _ in edges], np.int64),
+        targets=np.array([target for _, target in edges], np.int64),
+        breaks=np.array([edge.breaks for edge, _ in edges], np.int64),
+        skipped=skipped,
+        accepts=np.array(table.accepts, bool),
+    )
+
+
+class _StateTable:
+    """States in the order in which they are found."""
+
+    def __init__(self, elements: Sequence[Element], absent_after: int) -> None:
+        self._elements, self._absent_after = elements, absent_after
+        self._numbers: dict[_State, int] = {}
+        self._found: list[_State] = []
+        self.skips: dict[int, list[int]] = {}
+        self.accepts: list[bool] = []
+
+    def expand(self) -> Iterator[list[tuple[_Edge, int]]]:
+        """The edges of each state, with their targets."""
+        self._number(-1, 0, self._all_edges(-1, 0))
+        for number, state in enumerate(self._found):
+            edges = self._edges(state.element, state.number)
+            own = sorted(state.edges)
+            yield [(edges[at], self._target(edges[at])) for at in own]
+            if number:
+                self.skips[number] = [self._after_skipping(state, own, bits) for bits in range(1 << len(own))]
+
+    def _after_skipping(self, state: _State, own: list[int], bits: int) -> int:
+        left = frozenset(at for bit, at in enumerate(own) if bits >> bit & 1)
+        return self._number(state.element, state.number, left) if left else -1
+
+    def _target(self, edge: _Edge) -> int:
+        if edge.element == AT_END:
+            return -1
+        return self._number(edge.element, edge.number, self._all_edges(edge.element, edge.number))
+
+    def _number(self, element: int, count: int, edges: frozenset[int]) -> int:
+        state = _State(element, count, edges)
+        if state not in self._numbers:
+            if len(self._found) == MAX_STATES or len(edges) > _MAX_EDGES:
+                raise TooManyStatesError
+            self._numbers[state] = len(self._found)
+            self._found.append(state)
+            self.accepts.append(element >= 0 and not self._absent_after and self._is_complete(element, count))
+        return self._numbers[state]
+
+    def _all_edges(self, element: int, count: int) -> frozenset[int]:
+        return frozenset(range(len(self._edges(element, count))))
+
+    def _is_complete(self, element: int, count: int) -> bool:
+        """Whether all that follows is optional."""
+        return self._may_leave(element, count) and all(later.least == 0 for later in self._elements[element + 1 :])
+
+    def _may_leave(self, element: int, count: int) -> bool:
+        return element < 0 or count >= self._elements[element].least
+
+    def _edges(self, element: int, count: int) -> list[_Edge]:
+        """The edges from a state in the order of preference."""
+        own = self._elements[element] if element >= 0 else None
+        loop = []
+        if own and (own.most is None or count < own.counted):
+            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0)]
+        onward = list(self._onward(element)) if self._may_leave(element, count) else []
+        return [*onward, *loop] if own and own.reluctant else [*loop, *onward]
+
+    def _onward(self, element: int) -> Iterator[_Edge]:
+        """The edges to later elements, up to the first that is not optional."""
+        absent = 0
+        for at in range(element + 1, len(self._elements)):
+            later = self._elements[at]
+            absent |= later.absent
+            yield _Edge(at, 1, EVERY if later.next else absent)
+            if later.least:
+                return
+        if self._absent_after and element >= 0:
+            yield _Edge(AT_END, 0, self._absent_after | absent)

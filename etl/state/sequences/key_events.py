@@ -1,0 +1,99 @@
+"""The events of some keys, found in state rows and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.key_hash import HASH, HASH2, part_of
+from etl.state.keyed.decisions import TIME, EventsByKey
+from etl.state.keyed.event_rows import hashes_of, numbers
+from etl.state.keyed.kernels import find_rows, matching_rows
+from etl.state.windows.aggregation import Numbers
+
+MASK = "\0mask"
+"""Column (int64) of state rows: a bit for each condition that an event meets; inverted, for where a match ended: behind the event
+of this mask, time and order."""
+
+ORDER = "\0order"
+"""Column (int64): the order of events of the same time, their offsets."""
+
+
+class KeyEvents(NamedTuple):
+    """Events in the order of their keys, times and offsets, without those that a match has taken."""
+
+    bounds: Numbers
+    """int64[keys, 2]: where the events of each key begin and end."""
+    times: Numbers
+    masks: Numbers
+    tables: Sequence[pa.Table]
+    table: Numbers
+    """int64[n]: which of the tables an event is in."""
+    row: Numbers
+    """int64[n]: its row there."""
+
+    def rows(self, events: Numbers, names: Sequence[str]) -> pa.Table:
+        """Columns of events by their numbers; null for -1, and where a table does not have the column."""
+        found, order = [], []
+        tables = self.table[events]
+        for number in np.unique(tables).tolist():
+            own = np.flatnonzero(tables == number)
+            table = self.tables[number]
+            table = table.select([name for name in names if name in table.column_names])
+            found.append(table.take(pa.array(self.row[events[own]])))
+            order.append(own)
+        places = np.empty(len(events), np.int64)
+        places[np.concatenate(order)] = np.arange(len(events))
+        return pa.concat_tables(found, promote_options="default").take(pa.array(places))
+
+
+def keys_of(tables: Sequence[pa.Table], chosen: Callable[[pa.Table], Numbers]) -> Numbers:
+    """uint64[2, keys]: the hashes of the keys of the rows that are chosen, in order."""
+    found = [hashes_of(table)[:, mask] for table in tables if (mask := chosen(table)).any()]
+    if not found:
+        return np.empty((2, 0), np.uint64)
+    hashes = np.concatenate(found, axis=1)
+    keys = EventsByKey.of(hashes, np.zeros(hashes.shape[1], np.int64))
+    return np.stack([keys.hash, keys.hash2])
+
+
+def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int) -> KeyEvents:
+    """The events of these keys with ``after < time < end``. A table has rows of one part, sorted by hash."""
+    parts = part_of(keys)
+    own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}
+    found = [np.empty((6, 0), np.int64)]
+    for number, table in enumerate(tables):
+        queries = own.get(int(part_of((None, table.column(HASH2)[:1].to_numpy()))[0]), ())
+        if len(queries):
+            key, row = _matching(keys[:, queries], table)
+            times = numbers(table, TIME)[row]
+            given = (queries[key], times, numbers(table, ORDER)[row], numbers(table, MASK)[row], np.full(len(row), number), row)
+            found.append(np.stack(given)[:, (after < times) & (times < end)])
+    key, times, order, masks, table_numbers, row = np.concatenate(found, axis=1)
+    ends = masks < 0
+    sorted_ = np.lexsort((ends, np.where(ends, ~masks, masks), order, times, key))
+    return KeyEvents(
+        _bounds(key[sorted_], ends[sorted_]), times[sorted_], masks[sorted_], tables, table_numbers[sorted_], row[sorted_]
+    )
+
+
+def _matching(keys: Numbers, table: pa.Table) -> tuple[Numbers, Numbers]:
+    """For rows with these hashes: the number of the hash, and the row."""
+    low, high = np.empty((2, keys.shape[1]), np.int64)
+    total = find_rows(keys[0], numbers(table, HASH), low, high)
+    found, rows = np.empty((2, total), np.int64)
+    count = matching_rows(keys[1], low, high, numbers(table, HASH2), np.arange(len(table)), found, rows)
+    return found[:count], rows[:count]
+
+
+def _bounds(key: Numbers, ends: Numbers) -> Numbers:
+    """The events of each key behind the end of its last match."""
+    if not len(key):
+        return np.empty((0, 2), np.int64)
+    firsts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    behind = np.where(ends, np.arange(1, len(key) + 1), 0)
+    begins = np.maximum(np.maximum.reduceat(behind, firsts), firsts)
+    return np.stack([begins, np.append(firsts[1:], len(key))], axis=1)

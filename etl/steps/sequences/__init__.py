@@ -1,0 +1,1 @@
+"""The step `sequence`: ordered patterns over the events of a key."""
