@@ -6,6 +6,7 @@ into arguments by its tokens, these are analysed as expressions, and the functio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -35,16 +36,16 @@ class Aggregate:
         return self.template.replace(_ORDER, order)
 
 
-def check_aggregate(text: str, schema: Schema) -> Aggregate:
+def check_aggregate(text: str, schema: Schema, functions: Mapping[str, AggregateFunction] = FUNCTIONS) -> Aggregate:
     """Analyse one aggregate. The ``at`` of findings counts from the beginning of ``text``; with errors the SQL cannot run."""
     call = read_call(text)
     if isinstance(call, Finding):
         return Aggregate(pa.null(), (call,))
-    function = FUNCTIONS.get(call.function)
+    function = functions.get(call.function)
     if function is not None and call.per_second:
         return _check_rate(call, function, schema)
     if function is None:
-        return Aggregate(pa.null(), (_unknown_function(call.function),))
+        return Aggregate(pa.null(), (_unknown_function(call.function, functions),))
     return _check_call(call, function, schema)
 
 
@@ -81,7 +82,7 @@ def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggr
         findings.append(
             Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)
         )
-    parameter = others[0] if function.parameter else TextPart("", 0)
+    parameter = others[0] if function.parameter and others else TextPart(function.default or "", 0)
     complaint = function.parameter(parameter.text) if function.parameter else None
     if complaint:
         findings.append(Finding("bad-aggregate", f"{function.form}: {complaint}", at=parameter.at))
@@ -131,16 +132,17 @@ class _Argument(NamedTuple):
         return cls(found.type, f"({found.spark_sql})", frozenset(found.fields), tuple(moved), found.is_null)
 
 
-def _unknown_function(function: str) -> Finding:
-    forms = ", ".join([*(one.form for one in FUNCTIONS.values()), "per_second(count(*))"])
-    hint = nearest(function, FUNCTIONS) or f"aggregates are {forms}"
+def _unknown_function(function: str, functions: Mapping[str, AggregateFunction]) -> Finding:
+    forms = ", ".join([*(one.form for one in functions.values()), "per_second(count(*))"])
+    hint = nearest(function, functions) or f"aggregates are {forms}"
     return Finding("unknown-aggregate", f"there is no aggregate {function!r}", hint=hint, at=0)
 
 
 def _check_arguments(call: Call, function: AggregateFunction) -> Finding | None:
-    wanted = 2 if function.parameter or function.second else 1
+    most = 2 if function.parameter or function.second else 1
     starred = any(part.text == "*" for part in call.arguments)
-    if len(call.arguments) == wanted and (not starred or call.function == "count"):
+    enough = len(call.arguments) == most or (len(call.arguments) == 1 and function.default is not None)
+    if enough and (not starred or call.function == "count"):
         return None
     given = ", ".join(part.text for part in call.arguments)
     return Finding("bad-aggregate", f"{call.function} is written {function.form}, and its arguments are ({given})", at=0)

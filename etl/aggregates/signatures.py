@@ -34,6 +34,8 @@ class AggregateFunction:
     result: Callable[[pa.DataType], pa.DataType | None]
     takes: str = "any value"
     parameter: Callable[[str], str | None] | None = None
+    default: str | None = None
+    """The parameter where none is given; None if one must be."""
     second: SecondArgument | None = None
     merge: str | None = None
     """The aggregate that merges partial results, if there is one."""

@@ -98,7 +98,7 @@ def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
 
 
 def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
-    """Run a step's operator twice on sample events, so that it finds those of the first micro-batch in its state."""
+    """Run a step's operator on the sample events of three micro-batches, so that it finds those of earlier ones in its state."""
     from etl.state.manifest import Manifests
     from etl.state.row_files import RowFolder, RowWriter
 
@@ -107,7 +107,7 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     events, state, operator = pa.RecordBatch.from_pydict(columns), Manifests(folder), step.operator(incoming)
     time, _ = step.event_time() or ("", None)
     kept = RowFolder(folder, ())
-    for number, now in enumerate((NEVER, ALWAYS)):
+    for number, now in enumerate((NEVER, 2, ALWAYS)):
         rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
         arrived = RowFolder(folder, rows.close())

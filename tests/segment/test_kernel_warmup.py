@@ -77,10 +77,12 @@ from etl.api import OFFSET, TIMESTAMP
 from etl.columns.cache_folder import kernels
 from etl.segment.kernel_warmup import run_with_state
 from etl.steps.dedupe import Dedupe
+from etl.steps.over import Over
 from etl.steps.throttle import Throttle
 
 step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
-        "last": Dedupe(keys=("a",), time="at", within="1m", keep="last")}[sys.argv[1]]
+        "last": Dedupe(keys=("a",), time="at", within="1m", keep="last"),
+        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"})}[sys.argv[1]]
 incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
 run_with_state(step, incoming, Path(tempfile.mkdtemp()))
 print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
@@ -93,7 +95,12 @@ print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
 
 @pytest.mark.parametrize(
     ("step", "needed"),
-    [("dedupe", {"choose_first", "find_rows"}), ("throttle", {"drop_later_ones", "find_rows"}), ("last", {"assign_spans"})],
+    [
+        ("dedupe", {"choose_first", "find_rows"}),
+        ("throttle", {"drop_later_ones", "find_rows"}),
+        ("last", {"assign_spans"}),
+        ("over", {"find_starts", "find_rows", "find_smallest", "count_distinct"}),
+    ],
 )
 def test_all_kernels_of_a_step_with_state_are_compiled(step: str, needed: set[str], tmp_path: Path) -> None:
     environment = {**os.environ, "SLUICE_CACHE": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -24,6 +24,8 @@ _STEPS = {
     "union merge concat": "a stream reads several inputs: from: [a, b]",
     "route switch if case branch split_stream clone fork tee exclusive_route swimlanes": _BRANCHES,
     "rate_limit ratelimit": "`throttle` passes at most so many events of a key in a time",
+    "lag lead window_function analytic running_total rolling moving_average": "`over` adds values computed from the events "
+    "of a key before, such as lag(x) and sum(x)",
     "limit take head first sample sampling": "there is no such step; `filter` passes events by a condition, "
     "and `etl run --once` ends when all is read",
     "sort order order_by orderby": "a stream has no end to sort towards; sort where the events are stored",

@@ -6,7 +6,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ TIME, COUNT = "\0time", "\0count"
 
 
 class EventsByKey(NamedTuple):
-    """Events in the order of their keys, and within a key of time; events of the same time keep their order."""
+    """Events in the order of their keys, within a key of time, and of ``ties``; then they keep their order."""
 
     order: Any
     """int64[n]: row numbers."""
@@ -31,13 +31,30 @@ class EventsByKey(NamedTuple):
     hash2: Any
 
     @classmethod
-    def of(cls, hashes: Any, times: Any) -> EventsByKey:
+    def of(cls, hashes: Any, times: Any, *ties: Any) -> EventsByKey:
         """Group events by their keys' hashes (uint64[2, n])."""
-        order = np.lexsort((times, hashes[1], hashes[0]))
+        order = np.lexsort((*ties, times, hashes[1], hashes[0]))
         hash_, hash2 = hashes[0][order], hashes[1][order]
         begins = (hash_[1:] != hash_[:-1]) | (hash2[1:] != hash2[:-1])
         firsts = np.flatnonzero(np.append(True, begins)) if len(order) else np.empty(0, np.int64)
         return cls(order, np.append(firsts, len(order)), hash_[firsts], hash2[firsts])
+
+    @property
+    def sizes(self) -> Any:
+        """int64[keys]: the number of events of each key."""
+        return np.diff(self.firsts)
+
+    def numbers(self) -> Any:
+        """int64[n]: the number of each event's key."""
+        found = np.empty(len(self.order), np.int64)
+        found[self.order] = np.repeat(np.arange(len(self.hash)), self.sizes)
+        return found
+
+    def last(self, count: int) -> Any:
+        """bool[n]: which events are among the last so many of their key."""
+        found = np.empty(len(self.order), bool)
+        found[self.order] = np.arange(len(self.order)) >= np.repeat(self.firsts[1:] - count, self.sizes)
+        return found
 
 
 def first_within(hashes: Any, times: Any, known: Sequence[pa.Table], within: int) -> Any:
@@ -99,23 +116,29 @@ def counts_of(hashes: Any) -> tuple[Any, Any]:
 
 def _values_of_keys(groups: EventsByKey, known: Sequence[pa.Table], name: str) -> tuple[Any, Any]:
     """For the state rows of these keys: the number of the key and the row's value (int64[m] each)."""
+    empty = np.empty(0, np.int64)
+    found = list(rows_of_keys(groups, known))
+    keys = np.concatenate([empty, *(keys for keys, _, _ in found)])
+    return keys, np.concatenate([empty, *(run.column(name).to_numpy()[rows] for _, run, rows in found)])
+
+
+def rows_of_keys(groups: EventsByKey, known: Sequence[pa.Table]) -> Iterator[tuple[Any, pa.Table, Any]]:
+    """The state rows of these keys in each run that has some: the number of the key (int64[m]), the run, and the number of the
+    row (int64[m])."""
     parts = part_of((groups.hash, groups.hash2))
     own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}
-    empty = np.empty(0, np.int64)
-    keys, values = [empty], [empty]
     for run in known:
-        queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0]), empty) if len(run) else empty
-        if len(queries):
-            found, at = _matches(groups.hash[queries], groups.hash2[queries], run, name)
-            keys.append(queries[found])
-            values.append(at)
-    return np.concatenate(keys), np.concatenate(values)
+        queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0])) if len(run) else None
+        if queries is not None:
+            found, rows = _matches(groups.hash[queries], groups.hash2[queries], run)
+            if len(found):
+                yield queries[found], run, rows
 
 
-def _matches(hash_: Any, hash2: Any, run: pa.Table, name: str) -> tuple[Any, Any]:
-    """For rows of a run with these hashes (sorted): the number of the hash and the row's value."""
+def _matches(hash_: Any, hash2: Any, run: pa.Table) -> tuple[Any, Any]:
+    """For rows of a run with these hashes (sorted): the number of the hash and that of the row."""
     low, high = np.empty((2, len(hash_)), np.int64)
     total = find_rows(hash_, run.column(HASH).to_numpy(), low, high)
-    keys, values = np.empty((2, total), np.int64)
-    count = matching_rows(hash2, low, high, run.column(HASH2).to_numpy(), run.column(name).to_numpy(), keys, values)
-    return keys[:count], values[:count]
+    keys, rows = np.empty((2, total), np.int64)
+    count = matching_rows(hash2, low, high, run.column(HASH2).to_numpy(), keys, rows)
+    return keys[:count], rows[:count]

@@ -72,3 +72,10 @@ def as_hex(rows: pa.Table) -> pa.Array:
 def as_times(values: Any) -> pa.Array:
     """Microseconds since the epoch as timestamps."""
     return pa.array(values, pa.int64()).cast(TIMESTAMP)
+
+
+def unlike(name: str, others: Sequence[str]) -> str:
+    """The name, with underscores behind it if others have it."""
+    while name in others:
+        name += "_"
+    return name

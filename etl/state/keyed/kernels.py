@@ -60,14 +60,14 @@ def find_rows(hashes: Any, sorted_hashes: Any, low: Any, high: Any) -> Any:
 
 
 @kernel
-def matching_rows(hash2: Any, low: Any, high: Any, rows_hash2: Any, rows_value: Any, queries: Any, values: Any) -> Any:
-    """Of the rows found for each query those with the same second hash: the query's number and the row's value. Returns how
-    many there are."""
+def matching_rows(hash2: Any, low: Any, high: Any, rows_hash2: Any, queries: Any, rows: Any) -> Any:
+    """Of the rows found for each query those with the same second hash: the query's number and the row's. Returns how many there
+    are."""
     count = 0
     for query in range(hash2.shape[0]):
         for row in range(low[query], high[query]):
             if rows_hash2[row] == hash2[query]:
-                queries[count], values[count] = query, rows_value[row]
+                queries[count], rows[count] = query, row
                 count += 1
     return count
 

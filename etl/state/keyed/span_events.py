@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
 from etl.state.keyed.kernels import assign_spans
 from etl.state.windows.aggregation import Numbers, event_times
 
@@ -71,7 +71,7 @@ class SpanEvents:
     def state_fields(self) -> Schema:
         """The fields of events, without the one for their number, and what is known of the span."""
         events = [field for field in self.fields if field.name != self.count]
-        names = [_unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
+        names = [unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
         return pa.schema([*events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -136,10 +136,3 @@ def _firsts(*columns: Numbers) -> Numbers:
     """The first row of each group of neighbours that are equal in all columns."""
     changes = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(np.append(True, changes))
-
-
-def _unlike(name: str, others: Sequence[str]) -> str:
-    """The name, with underscores behind it if others have it."""
-    while name in others:
-        name += "_"
-    return name

@@ -1,0 +1,1 @@
+"""The step `over`: running values of a key beside each of its events."""

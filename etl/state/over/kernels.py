@@ -1,0 +1,88 @@
+"""Kernels over frames: for each row the rows of its key that count, from a first row to itself.
+
+The rows of a key follow one another in the order of their times, and so first rows of frames never go back within a key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from etl.columns.kernels import kernel
+
+
+@kernel
+def find_starts(begins: Any, times: Any, within: Any, rows: Any, starts: Any) -> None:
+    """int64[n]: the first row that counts: less than ``within`` earlier, and at most ``rows`` rows back with the row itself.
+
+    Key k has the rows from ``begins[k]`` to ``begins[k + 1]``.
+    """
+    for key in range(begins.shape[0] - 1):
+        start = begins[key]
+        for row in range(begins[key], begins[key + 1]):
+            start = max(start, row - rows + 1)
+            while times[row] - times[start] >= within:
+                start += 1
+            starts[row] = start
+
+
+@kernel
+def add_floats(begins: Any, starts: Any, values: Any, valid: Any, suffixes: Any, sums: Any) -> None:
+    """float64[n]: the sums of the values of each frame.
+
+    Nothing is ever subtracted, so that neither a large number nor an infinity that has left a frame spoils later sums. Rows are
+    added to a running sum; when one of them leaves the frame, ``suffixes`` (float64[n]) get the sums from each row of the frame
+    to its end, and another running sum begins (a queue of two stacks).
+    """
+    for key in range(begins.shape[0] - 1):
+        turn, recent = begins[key], 0.0
+        for row in range(begins[key], begins[key + 1]):
+            if valid[row]:
+                recent += values[row]
+            if starts[row] > turn:
+                total = 0.0
+                for at in range(row, starts[row] - 1, -1):
+                    if valid[at]:
+                        total += values[at]
+                    suffixes[at] = total
+                turn, recent = row + 1, 0.0
+            sums[row] = suffixes[starts[row]] + recent if starts[row] < turn else recent
+
+
+@kernel
+def find_smallest(begins: Any, starts: Any, values: Any, valid: Any, queue: Any, rows: Any) -> None:
+    """int64[n]: the row of each frame with the smallest value, of equal ones the first; -1 where no value is valid.
+
+    ``queue`` (int64[n]) holds the rows that can still be the smallest: each one's value is greater than that of the one before.
+    """
+    for key in range(begins.shape[0] - 1):
+        head, tail = begins[key], begins[key]
+        for row in range(begins[key], begins[key + 1]):
+            if valid[row]:
+                while tail > head and values[queue[tail - 1]] > values[row]:
+                    tail -= 1
+                queue[tail] = row
+                tail += 1
+            while head < tail and queue[head] < starts[row]:
+                head += 1
+            rows[row] = queue[head] if head < tail else -1
+
+
+@kernel
+def count_distinct(begins: Any, starts: Any, codes: Any, counts: Any, distinct: Any) -> None:
+    """int64[n]: how many different codes each frame has; -1 is none. ``counts`` (int64[codes]) are zeros, and so they end."""
+    for key in range(begins.shape[0] - 1):
+        start, number = begins[key], 0
+        for row in range(begins[key], begins[key + 1]):
+            if codes[row] >= 0:
+                number += counts[codes[row]] == 0
+                counts[codes[row]] += 1
+            while start < starts[row]:
+                if codes[start] >= 0:
+                    counts[codes[start]] -= 1
+                    number -= counts[codes[start]] == 0
+                start += 1
+            distinct[row] = number
+        while start < begins[key + 1]:
+            if codes[start] >= 0:
+                counts[codes[start]] -= 1
+            start += 1

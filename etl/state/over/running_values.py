@@ -1,0 +1,264 @@
+"""The operator of `over`: events wait for the watermark, and pass in the order of their times with running values beside them.
+
+Two kinds of rows are in state, and both are only ever appended. *Waiting* rows are events as they came. *Past* rows are what
+later events need of those that passed: their columns of aggregates, or the running totals of a key, of which the last row counts.
+The pane of a row is the time at which it is needed no more: even for waiting rows, odd for past ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import NEVER, OFFSET, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import TIME, EventsByKey
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
+from etl.state.over.functions import RunningAggregate
+from etl.state.over.key_series import SEQUENCE, KeySeries, past_rows_of
+
+ORDER, FIRST = "\0order", "\0first"
+"""Columns: the offset of a waiting row (int64); whether a past row is the first of its key with some value (bool)."""
+
+FOREVER = 253_402_300_799_999_999
+"""The pane of past rows that are always needed: the end of the year 9999."""
+
+_PANES = 4
+"""Panes in the time that an event counts: state stays a quarter longer than needed."""
+
+
+@dataclass(frozen=True)
+class RunningValues:
+    """``fields`` are those of results: the event's, then aggregates."""
+
+    fields: Schema
+    keys: tuple[str, ...]
+    time: str
+    waits: bool
+    """Whether events wait for the watermark; otherwise all pass in the micro-batch in which they come."""
+    within: int | None
+    """Microseconds."""
+    rows: int | None
+    aggregates: Mapping[str, RunningAggregate]
+    hashed: bool = True
+
+    @property
+    def after_run(self) -> AfterRun:
+        """Waiting rows stay in their files until the watermark has passed them all."""
+        return "added" if self.waits else "appended"
+
+    # ── Events ──
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """The events; those older than the watermark are late."""
+        oldest = watermark if self.waits else NEVER
+        rows, late = prepare_rows(events, self._events, self.time, 1, oldest, {ORDER: events.column(OFFSET).to_numpy()})
+        at = rows.column_names.index(PANE)
+        return rows.set_column(at, PANE, pa.array(_waiting_panes(numbers(rows, TIME), watermark))), late
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Waiting rows as they are; of past rows those that later events need."""
+        if self._depth is None or SEQUENCE not in rows.column_names:
+            return rows
+        past = numbers(rows, PANE) % 2 == 1
+        needed = ~past
+        needed[past] = self._needed(rows.filter(pa.array(past)))
+        return rows if needed.all() else rows.filter(pa.array(needed))
+
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether the watermark may have passed events that wait, or there are events and none waits."""
+        if not self.waits:
+            return arrived is not None
+        return clock.before < clock.now and (arrived is not None or kept is not None)
+
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The events that the watermark has passed, in the order of their times, and past rows for later ones."""
+        alive = kept.tables((clock.before if self.waits else clock.now) + 1)
+        waiting = [*(table for table in alive if not _is_past(table)), *arrived.tables()]
+        passing = [rows for table in waiting if len(rows := self._passing(table, clock))]
+        if passing:
+            yield from self._pass(whole(passing), [table for table in alive if _is_past(table)], clock.now)
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Whether the watermark has reached the time at which the pane is needed no more."""
+        return last_pane <= watermark
+
+    def watermark_after(self, watermark: int) -> int:
+        """What passes later is not older."""
+        return watermark
+
+    @cached_property
+    def _events(self) -> Schema:
+        return pa.schema([field for field in self.fields if field.name not in self.aggregates])
+
+    def _passing(self, table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
+        """The events that pass now."""
+        if not self.waits:
+            return table
+        times = numbers(table, TIME)
+        passes = (times >= clock.before) & (times < clock.now)
+        return table if passes.all() else table.filter(pa.array(passes))
+
+    # ── Running values ──
+
+    def _pass(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Results for these events, then their past rows."""
+        events, times, offsets = as_events(rows, self._events), numbers(rows, TIME), numbers(rows, ORDER)
+        groups = EventsByKey.of(hashes_of(rows), times, offsets)
+        series = KeySeries.of(groups, times, *past_rows_of(groups, past, self._past_columns), self.within, self.rows)
+        lifted = self._lift(events.append_column(OFFSET, rows.column(ORDER).combine_chunks()))
+        columns = self._columns(series, lifted)
+        running = self._slide(series, columns)
+        order = np.lexsort((offsets, times))
+        results = self._results(running, series.rows_of_events[order])
+        arrays = [*(column.take(pa.array(order)) for column in events.columns), *results]
+        yield pa.RecordBatch.from_arrays(arrays, names=self.fields.names)
+        firsts = self._first_values(series, columns)[series.rows_of_events]
+        needed = self._needed_later(groups, times, firsts, now)
+        if needed.any():
+            yield self._past_rows(rows, series, lifted | self._totals(running, series), firsts, np.flatnonzero(needed))
+
+    def _lift(self, events: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The columns of events that aggregates need, by name."""
+        return {
+            f"{name}\0{number}": column for name, one in self.aggregates.items() for number, column in enumerate(one.lift(events))
+        }
+
+    def _columns(self, series: KeySeries, lifted: Mapping[str, pa.Array]) -> dict[str, list[pa.Array]]:
+        """The columns of past rows and events, by aggregate."""
+        return {
+            name: [
+                series.column(f"{name}\0{number}", lifted[f"{name}\0{number}"], self._is_total(one))
+                for number in range(len(one.types))
+            ]
+            for name, one in self.aggregates.items()
+        }
+
+    def _slide(self, series: KeySeries, columns: Mapping[str, Sequence[pa.Array]]) -> dict[str, list[pa.Array]]:
+        """The running columns of each aggregate."""
+        return {name: one.slide(columns[name], series.frames) for name, one in self.aggregates.items()}
+
+    def _results(self, running: Mapping[str, Sequence[pa.Array]], rows: Numbers) -> list[pa.Array]:
+        """The results of the aggregates for some rows."""
+        chosen = pa.array(rows)
+        found = {name: one.finish([c.take(chosen) for c in running[name]]) for name, one in self.aggregates.items()}
+        return [column.cast(self.fields.field(name).type) for name, column in found.items()]
+
+    # ── Past rows ──
+
+    @property
+    def _unbounded(self) -> bool:
+        return self.within is None and self.rows is None
+
+    def _is_total(self, aggregate: RunningAggregate) -> bool:
+        """Whether past rows hold the running columns of an aggregate, not those of the event."""
+        return self._unbounded and aggregate.is_total
+
+    @cached_property
+    def _depth(self) -> int | None:
+        """The number of past rows of a key that are needed; None if their time tells. One more than events need: with it people
+        can read the values of the last event."""
+        if self._unbounded:
+            return 1 + max(one.distance for one in self.aggregates.values())
+        return self.rows
+
+    @cached_property
+    def _past_columns(self) -> Schema:
+        """The columns of past rows that events need."""
+        own = [(f"{name}\0{number}", type_) for name, one in self.aggregates.items() for number, type_ in enumerate(one.types)]
+        return pa.schema([(TIME, pa.int64()), (SEQUENCE, pa.int64()), *own])
+
+    def _totals(self, running: Mapping[str, Sequence[pa.Array]], series: KeySeries) -> dict[str, pa.Array]:
+        """The running columns of events that stand for all events up to them."""
+        at = pa.array(series.rows_of_events)
+        return {
+            f"{name}\0{number}": column.take(at)
+            for name, one in self.aggregates.items()
+            for number, column in enumerate(running[name] if self._is_total(one) else ())
+        }
+
+    def _first_values(self, series: KeySeries, columns: Mapping[str, Sequence[pa.Array]]) -> Numbers:
+        """bool[rows]: which rows are the first of their key with some value that has to be distinguished for ever."""
+        found = np.zeros(len(series.source), bool)
+        for name, one in self.aggregates.items():
+            if self._unbounded and one.distinct:
+                found |= series.frames.is_new(columns[name][0])
+        return found
+
+    def _needed_later(self, groups: EventsByKey, times: Numbers, firsts: Numbers, now: int) -> Numbers:
+        """bool[events]: which events count for later ones."""
+        needed = np.ones(len(times), bool) if self._depth is None else groups.last(self._depth) | firsts
+        return needed if self.within is None else needed & (times > now - self.within)
+
+    def _past_rows(
+        self, rows: pa.Table, series: KeySeries, columns: Mapping[str, pa.Array], firsts: Numbers, chosen: Numbers
+    ) -> pa.Table:
+        """The past rows of the chosen events, of which ``columns`` are those of aggregates."""
+        at = pa.array(chosen)
+        found = {name: rows.column(name).take(at) for name in (HASH, HASH2, TIME, *self.keys)}
+        found[PANE] = pa.array(self._past_panes(numbers(rows, TIME)[chosen]))
+        found[SEQUENCE], found[FIRST] = pa.array(series.sequence[chosen]), pa.array(firsts[chosen])
+        return pa.table(found | {name: column.take(at) for name, column in columns.items()})
+
+    def _past_panes(self, times: Numbers) -> Numbers:
+        """int64[n]: when events count no more."""
+        if self.within is None:
+            return np.full(len(times), FOREVER)
+        pane = max(2, self.within // _PANES // 2 * 2)
+        return (times + self.within + pane) // pane * pane + 1
+
+    def _needed(self, past: pa.Table) -> Numbers:
+        """bool[rows]: the last past rows of each key, and the first ones of their values."""
+        assert self._depth is not None
+        firsts = past.column(FIRST).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+        needed: Numbers = EventsByKey.of(hashes_of(past), numbers(past, SEQUENCE)).last(self._depth) | firsts
+        return needed
+
+    # ── Reading ──
+
+    @property
+    def state_fields(self) -> Schema:
+        """Keys, the time of the last event, and its running values."""
+        fields = {name: self.fields.field(name).type for name in self.keys}
+        fields[unlike("last_event", self.fields.names)] = TIMESTAMP
+        return pa.schema([*fields.items(), *(self.fields.field(name) for name in self.aggregates)])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The running values of each key, of the events that still count at the watermark."""
+        oldest = watermark - (self.within or FOREVER)
+        tables = [table for table in kept.tables(watermark + 1) if _is_past(table)]
+        rows = [counting for table in tables if len(counting := table.filter(pa.array(numbers(table, TIME) > oldest)))]
+        if rows:
+            yield self._read(whole(rows))
+
+    def _read(self, rows: pa.Table) -> pa.RecordBatch:
+        """The running values of the last of these past rows of each key."""
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, SEQUENCE))
+        none = EventsByKey.of(np.empty((2, 0), np.uint64), np.empty(0, np.int64))
+        keyed = none._replace(firsts=np.zeros(len(groups.hash) + 1, np.int64), hash=groups.hash)
+        series = KeySeries.of(keyed, np.empty(0, np.int64), groups.numbers(), rows, self.within, self.rows)
+        empty = {name: pa.nulls(0, type_) for name, type_ in zip(self._past_columns.names, self._past_columns.types, strict=True)}
+        running = self._slide(series, self._columns(series, empty))
+        keys = as_events(rows.take(pa.array(series.last_past)), pa.schema([self.fields.field(name) for name in self.keys]))
+        results = self._results(running, series.frames.begins[1:] - 1)
+        arrays = [*keys.columns, as_times(numbers(rows, TIME)[series.last_past]), *results]
+        return pa.RecordBatch.from_arrays(arrays, names=self.state_fields.names)
+
+
+def _is_past(table: pa.Table) -> bool:
+    return bool(table.column(PANE)[0].as_py() % 2)
+
+
+def _waiting_panes(times: Numbers, watermark: int) -> Numbers:
+    """int64[n]: times after those of events, at most twice as far from the watermark, so that a batch has few panes."""
+    if not len(times):
+        return times
+    base = int(times.min()) if watermark == NEVER else min(watermark, int(times.min()))
+    base -= base % 2
+    _, exponents = np.frexp((times - base).astype(np.float64))
+    return base + (np.int64(1) << np.maximum(exponents, 1).astype(np.int64))

@@ -1,0 +1,146 @@
+"""Running values of a key beside each of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic import Field
+
+from etl.aggregates.checks import Aggregate
+from etl.aggregates.running import check_running
+from etl.api import (
+    OPTIONAL,
+    Duration,
+    Expression,
+    FieldName,
+    Finding,
+    Operator,
+    Schema,
+    format_type,
+    visible,
+    with_fields,
+)
+from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+
+
+class Over(KeyedStep):
+    """Add values to each event that are computed from it and the events of its key before it, as SQL's OVER does.
+
+    The events that count are those before it and itself: of ``within: 5m`` those that are less than five minutes older,
+    of ``rows: 10`` the last ten, of both options the last ten that are not older; without them all since the state began.
+    Events of a key are in the order of ``time``, and of the same time in that of their offsets in the source.
+
+    With ``time`` an event passes when the watermark has passed its time: then no earlier one can come that still counts, and
+    the result does not depend on the order in which events are read. The watermark is the latest time of **all** events
+    read, less ``late``, so events wait about that long; those older than the watermark are late: they are dropped and
+    counted. Events without a time go to the dead letters. Without ``time`` the time of reading counts: events pass at once,
+    and those of a micro-batch are in the order of their offsets.
+
+    | aggregate | gives | of null |
+    | --- | --- | --- |
+    | `count(*)`, `count(x)`, `count_if(condition)` | bigint | 0 |
+    | `sum(x)`, `avg(x)` | bigint or double, as in `window`; sums of doubles may differ in their last digits | null |
+    | `min(x)`, `max(x)` | as x | null |
+    | `first(x)`, `last(x)` | the first or last x that is not null | null |
+    | `lag(x)`, `lag(x, 3)` | x of the event before, or three before; null where that does not count | null |
+    | `count(distinct x)` | bigint, exact | 0 |
+    | `is_new(x)` | whether no earlier event has this x; true for the first event of a key | null |
+    | `per_second(count(*))`, `per_second(sum(x))` | double: a count or sum, per second of ``within`` | as without |
+
+    x is any expression over the event's fields that Arrow computes; ``filter (where condition)`` behind an aggregate limits
+    its events.
+
+    State holds events that wait, and of those that passed: with ``within`` the values that aggregates use, until the watermark
+    is ``within`` later, and up to a quarter longer; with ``rows`` those of the last events of each key; without both one
+    row for each key, as many rows as `lag` looks back, and one for each value that `is_new` or `count(distinct x)` has found.
+    Without ``within`` keys are never forgotten. State is divided into 16 parts by the hash of the keys, which has 128 bits.
+    A micro-batch looks up its keys and reads no others. Exactly-once across restarts. Aggregates may be added and removed: a new
+    one counts from then on. Other keys, ``time``, ``within`` or ``rows`` need a new state.
+
+    ```yaml
+    type: over
+    keys: [user_name]
+    time: timestamp
+    within: 5m
+    aggregates:
+      bytes_5m: sum(bytes)
+      new_country: is_new(country)
+      country_before: lag(country)
+    ```
+    """
+
+    type: Literal["over"] = "over"
+    aggregates: dict[FieldName, Expression] = Field(
+        description="New fields and the aggregates they hold.", min_length=1, examples=[{"logins": "count(*)"}]
+    )
+    within: Duration | None = Field(
+        default=None, description="Only events that are less than this older count; none means all.", examples=["5m"]
+    )
+    rows: int | None = Field(
+        default=None,
+        description="Only the last so many events count, with the event itself; none means all.",
+        ge=2,
+        le=100_000,
+    )
+    idle: Duration | None = Field(
+        default=None, description="Silence of all sources after which waiting events pass; none means they wait."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """What all keyed steps check, bad aggregates, names that are taken."""
+        yield from super().check(incoming)
+        if self.within is not None:
+            yield from check_length("within", self.within)
+        for name, aggregate in self._checked(incoming).items():
+            yield from (replace(finding, path=("aggregates", name)) for finding in aggregate.findings)
+        yield from self._check_names(incoming)
+        if self.idle is not None and self.time is None:
+            hint = "leave out idle, or give a time"
+            yield Finding("unused-option", "no event waits that idle could let pass", ("idle",), hint, severity="warning")
+
+    def _check_names(self, incoming: Schema) -> Iterator[Finding]:
+        for name in self.aggregates:
+            if name in incoming.names:
+                message = f"there is a field {name!r} already"
+                yield Finding("name-conflict", message, ("aggregates", name), "give the new field another name")
+
+    def fields(self, incoming: Schema) -> Schema:
+        """The incoming fields and the aggregates."""
+        return with_fields(visible(incoming), {name: one.type for name, one in self._checked(incoming).items()})
+
+    def idle_after(self) -> timedelta | None:
+        """The option."""
+        return self.idle
+
+    def remembered(self, incoming: Schema) -> dict[str, Any]:
+        """Keys, time and frame; each aggregate with the types of its fields; the fields of events that wait."""
+        frame = {"within": None if self.within is None else str(self.within), "rows": self.rows}
+        events = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self.time else {}
+        aggregates = {
+            f"{OPTIONAL}{name}": _with_types(self.aggregates[name], one.fields, incoming)
+            for name, one in self._checked(incoming).items()
+        }
+        return {**super().remembered(incoming), **frame, **events, **aggregates}
+
+    def operator(self, incoming: Schema) -> Operator:
+        """Running values of the aggregates."""
+        from etl.state.over.functions import running_aggregate
+        from etl.state.over.running_values import RunningValues
+
+        within = None if self.within is None else self.within // MICROSECOND
+        aggregates = {name: running_aggregate(text, incoming, within) for name, text in self.aggregates.items()}
+        time, waits = self.event_time()[0], self.time is not None
+        return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates)
+
+    def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
+        fields, bounded = visible(incoming), self.within is not None
+        return {name: check_running(text, fields, bounded, self.rows) for name, text in self.aggregates.items()}
+
+
+def _with_types(text: str, fields: Iterable[str], incoming: Schema) -> str:
+    """An aggregate with the types of its fields, on which its state depends."""
+    types = [f"{name} {format_type(incoming.field(name).type)}" for name in sorted(fields) if name in incoming.names]
+    return f"{text} of {', '.join(types)}" if types else text
