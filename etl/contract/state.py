@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -51,6 +51,9 @@ class PartRows(Protocol):
 
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file, part and pane."""
+
+    def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
 
 
 class Operator(Protocol):
@@ -113,6 +116,10 @@ class StatefulStep(EventTimeStep):
     def lane_reason(self, incoming: Schema) -> str | None:
         """Why the state lane cannot run it with these incoming fields, or None."""
         return None
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """Return lines for `etl explain` about how it runs with these incoming fields."""
+        return ()
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """What its state depends on, as JSON by name. A later version of the pipeline keeps the state if it has the same values;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from etl.api import ArrowStep, Schema, format_type, visible
+from etl.api import ArrowStep, Schema, StatefulStep, format_type, visible
 from etl.plan.model import (
     Apply,
     Branch,
@@ -100,6 +100,8 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
         case Stateful(node=node, child=child):
             yield from _frame(child, pad)
             yield f"{pad}{node.id}: Arrow, keeps state in {PARTS} parts"
+            if isinstance(node.step, StatefulStep):
+                yield from (f"{pad}    {note}" for note in node.step.notes(node.incoming))
             yield f"{pad}    {_fields(node.outgoing)}"
         case Map(branch=branch, child=child):
             yield from _frame(child, pad)

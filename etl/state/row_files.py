@@ -92,8 +92,13 @@ class PartsOfFiles:
         self._files, self._parts = files, parts
 
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file and pane."""
+        """The rows with ``first <= pane < end``, a table for each file, part and pane."""
         return [table for file in self._files for part in self._parts for table in file.tables(part, first, end)]
+
+    def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
+        found = (file.slice(part, first, end) for file in self._files for part in self._parts)
+        return [table for table in found if len(table)]
 
 
 class RowFolder:

@@ -108,6 +108,17 @@ class StateFile:
         for run in self.runs(part, first, end):
             yield pa.Table.from_batches([run.rows])
 
+    def slice(self, part: int, first: int = EARLIEST, end: int = LATEST) -> pa.Table:
+        """The rows of a part with ``first <= pane < end``, in the order of panes."""
+        panes = self.panes(part)
+        low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
+        if low == high:
+            return self.schema.empty_table()
+        begin = self._index.batches[part].first_run
+        row = int(self._index.counts[begin : begin + low].sum())
+        count = int(self._index.counts[begin + low : begin + high].sum())
+        return pa.Table.from_batches([self.part(part).slice(row, count)])
+
     def runs(self, part: int, first: int = EARLIEST, end: int = LATEST) -> Iterator[Run]:
         """The runs of a part with ``first <= pane < end``, in order."""
         panes = self.panes(part)

@@ -25,12 +25,14 @@ from etl.api import (
     SparkStep,
     StatefulStep,
     format_type,
-    nested_schema,
     unknown_field,
     visible,
 )
 from etl.expressions import analyse, compile_expression, quote_name, schema_of
 from etl.steps.heartbeats import ARRIVAL
+from etl.steps.windowing.emit import Emit, described, emit_findings, emit_rules, longest_interval, occasions
+from etl.steps.windowing.lengths import length_findings
+from etl.steps.windowing.names import name_conflict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,8 +55,22 @@ class Window(SparkStep, StatefulStep):
     Events without a time go to the dead letters. With ``idle`` the windows of a source that falls silent are closed,
     and its events that come later for these windows are late.
 
-    ``emit: on_close`` gives each window once, when it closes. ``on_change`` gives each changed window after each
-    micro-batch, so a window appears several times, the last one right: for sinks that replace by key.
+    ``emit`` says when there are results, as one entry or a list. Each entry of a list gives its results as if it were alone;
+    ``emit_reason`` is a field that says which one it was: `on_close`, `on_change`, `every`, `when` or `late`.
+
+    | entry of `emit` | gives |
+    | --- | --- |
+    | `on_close` | each window once, when it closes |
+    | `on_change` | each open window and group that has changed, after each micro-batch: for sinks that replace by key |
+    | `{every: 10s}` | the same whenever the watermark passes a multiple of 10 s; `groups: all` gives also those without change |
+    | `{when: failures >= 100}` | a window and group once, after the micro-batch in which the condition first holds |
+    | `{when: …, again_after: 1h}` | and again with a change an hour or more after that, by the watermark, if it still holds |
+    | `{late: {for: 1h}}` | a closed window again after each micro-batch with events for it, until an hour behind its end |
+    | `{late: {for: 1h, every: 30s}}` | the same whenever the watermark passes a multiple of 30 s, and at the end of the hour |
+    | `{late: {…, as: separate}}` | only the late events, each of them in one result |
+
+    No time but that of the watermark counts, so a micro-batch that runs again gives the same results. ``having`` applies to all.
+    Sessions are given on close only.
 
     | aggregate | gives | of null | memory a group |
     | --- | --- | --- | --- |
@@ -128,8 +144,13 @@ class Window(SparkStep, StatefulStep):
     having: Expression | None = Field(
         default=None, description="Condition over window_start, window_end, group fields and aggregates that a result must meet."
     )
-    emit: Literal["on_close", "on_change"] = Field(
-        default="on_close", description="Whether a window is given once when it closes, or after each batch that changed it."
+    emit: Emit = Field(
+        default="on_close",
+        description="When a window gives results: once when it closes, after each micro-batch that changed it, "
+        "or a list of these and of entries with `every`, `late` or `when`.",
+    )
+    emit_reason: FieldName | None = Field(
+        default=None, description="New field that says which entry of `emit` a result is from, such as `on_close` or `when`."
     )
     idle: Duration | None = Field(
         default=None, description="Silence of all sources after which open windows are closed; none means they wait."
@@ -139,24 +160,27 @@ class Window(SparkStep, StatefulStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
-        yield from self._check_lengths()
+        yield from length_findings(self.size, self.slide, self.gap)
         yield from self._check_time(incoming)
         for at, name in enumerate(self.group_by):
             yield from _check_known(name, incoming, ("group_by", at))
         for name, aggregate in self._aggregates(incoming).items():
             yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
-        conflict = _name_conflict([START, END, *self.group_by, *self.aggregates])
+        reason = [self.emit_reason] if self.emit_reason else []
+        conflict = name_conflict([START, END, *self.group_by, *self.aggregates, *reason])
         if conflict:
             yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
         else:
             yield from self._check_having(incoming)
+            yield from emit_findings(self.emit, self.size, self.fields(incoming))
 
     def fields(self, incoming: Schema) -> Schema:
-        """``window_start``, ``window_end``, group fields, aggregates."""
+        """``window_start``, ``window_end``, group fields, aggregates, the reason."""
         types = dict.fromkeys((START, END), self._time_type(incoming))
         for name in self.group_by:
             types[name] = incoming.field(name).type if name in incoming.names else pa.null()
         types |= {name: aggregate.type for name, aggregate in self._aggregates(incoming).items()}
+        types |= {self.emit_reason: pa.string()} if self.emit_reason else {}
         return pa.schema(list(types.items()))
 
     def needs(self, incoming: Schema) -> frozenset[str]:
@@ -175,12 +199,17 @@ class Window(SparkStep, StatefulStep):
         return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
 
     def reach(self) -> timedelta:
-        """The length of a window, or the silence that ends a session."""
-        return self.size or self.gap or timedelta(0)
+        """The length of a window, or the silence that ends a session; an interval of results if that is longer."""
+        return max(self.size or self.gap or timedelta(0), longest_interval(self.emit))
 
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's name for when results are given."""
-        return "update" if self.emit == "on_change" else "append"
+        return "update" if "on_change" in occasions(self.emit) else "append"
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """When results are given, unless on close only."""
+        if self.emit != "on_close":
+            yield f"results: {described(self.emit)}"
 
     # ── Running on the state lane ──
 
@@ -213,6 +242,7 @@ class Window(SparkStep, StatefulStep):
         from etl.state.aggregates import accumulator
         from etl.state.windows.aggregation import Aggregation
         from etl.state.windows.sessions import Sessions
+        from etl.state.windows.shapes import WindowShape
         from etl.state.windows.time_windows import TimeWindows
 
         time, fields = self.event_time()[0], self.fields(incoming)
@@ -220,12 +250,13 @@ class Window(SparkStep, StatefulStep):
         accumulators = {name: one for name, one in found.items() if not isinstance(one, str)}
         assert accumulators.keys() == found.keys(), self.lane_reason(incoming)
         having = compile_expression(self.having, fields) if self.having else None
-        aggregation = Aggregation(time, self.group_by, accumulators, fields, having)
+        aggregation = Aggregation(time, self.group_by, accumulators, fields, having, reason=self.emit_reason is not None)
         if self.gap:
             return Sessions(aggregation, self.gap // _MICROSECOND)
         assert self.size is not None
         slide = self.slide or self.size
-        return TimeWindows(aggregation, self.size // _MICROSECOND, slide // _MICROSECOND, self.emit == "on_change")
+        shape = WindowShape(self.size // _MICROSECOND, slide // _MICROSECOND)
+        return TimeWindows(aggregation, (shape,), emit_rules(self.emit, fields))
 
     # ── Running on Spark ──
 
@@ -247,6 +278,8 @@ class Window(SparkStep, StatefulStep):
         unknown = [text for text in self.aggregates.values() if is_unknown_to_spark(text)]
         if unknown:
             raise PlanError(f"window: Spark, which this window needs here, has no aggregate {unknown[0]!r}")
+        if not isinstance(self.emit, str) or self.emit_reason:
+            raise PlanError("window: Spark, which this window needs here, gives results on_close or on_change only: change emit")
         return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
@@ -257,20 +290,6 @@ class Window(SparkStep, StatefulStep):
         return incoming.field(self.time).type if known else TIMESTAMP
 
     # ── Checks ──
-
-    def _check_lengths(self) -> Iterator[Finding]:
-        if (self.size is None) == (self.gap is None):
-            found = "has both size and gap" if self.size else "has neither size nor gap"
-            yield Finding("bad-window", f"the window {found}", (), "give size for a fixed length, or gap for sessions")
-        for name, value in (("size", self.size), ("slide", self.slide), ("gap", self.gap)):
-            if value is not None and value <= timedelta(0):
-                yield Finding("bad-window", f"{name} is not longer than nothing", (name,))
-        if self.slide and self.gap:
-            yield Finding("bad-window", "a session cannot slide", ("slide",), "leave out slide, or give size for gap")
-        if self.slide and self.size and self.slide > self.size:
-            yield Finding("bad-window", "slide is longer than size, and events between windows would be lost", ("slide",))
-        if self.gap and self.emit == "on_change":
-            yield Finding("session-on-change", "sessions are given only when they close", ("emit",), "leave out emit")
 
     def _check_time(self, incoming: Schema) -> Iterator[Finding]:
         if self.time is None:
@@ -299,15 +318,3 @@ def _with_types(text: str, fields: Iterable[str], incoming: Schema) -> str:
     """An aggregate with the types of its fields, on which its partial results depend."""
     types = [f"{name} {format_type(incoming.field(name).type)}" for name in sorted(fields) if name in incoming.names]
     return f"{text} of {', '.join(types)}" if types else text
-
-
-def _name_conflict(names: list[str]) -> str | None:
-    """The contradiction between these names, None when there is none."""
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            return f"two fields of the result are named {name!r}"
-    try:
-        nested_schema(pa.schema([(name, pa.null()) for name in names]))
-    except ValueError as error:
-        return str(error)
-    return None

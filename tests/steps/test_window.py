@@ -431,6 +431,24 @@ def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> No
         ({"size": "1m", "slide": "2m"}, "bad-window", ("slide",)),
         ({"gap": "1m", "slide": "1m"}, "bad-window", ("slide",)),
         ({"gap": "1m", "emit": "on_change"}, "session-on-change", ("emit",)),
+        ({"gap": "1m", "emit": ["on_close", {"when": "n > 3"}]}, "session-on-change", ("emit",)),
+        ({"size": "1m", "emit": []}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": ["on_close", "on_close"]}, "bad-emit", ("emit", 1)),
+        ({"size": "1m", "emit": [{"when": "n > 3"}, {"when": "n > 3", "again_after": "1m"}]}, "bad-emit", ("emit", 1)),
+        ({"size": "1m", "emit": {}}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": {"when": "n > 3", "every": "1s"}}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": {"when": "n > 3", "groups": "all"}}, "bad-emit", ("emit", "groups")),
+        ({"size": "1m", "emit": ["on_close", {"every": "1s", "again_after": "1h"}]}, "bad-emit", ("emit", 1, "again_after")),
+        ({"size": "1m", "emit": ["on_close", {"every": "0s"}]}, "bad-emit", ("emit", 1, "every")),
+        ({"size": "1m", "emit": ["on_close", {"every": "1m"}]}, "bad-emit", ("emit", 1, "every")),
+        ({"size": "1m", "emit": {"every": "1s"}}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": ["on_change", {"every": "1s"}]}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": {"late": {"for": "1h"}}}, "bad-emit", ("emit",)),
+        ({"size": "1m", "emit": ["on_close", {"late": {"for": "0s"}}]}, "bad-emit", ("emit", 1, "late", "for")),
+        ({"size": "1m", "emit": ["on_close", {"late": {"for": "1h", "every": "0s"}}]}, "bad-emit", ("emit", 1, "late", "every")),
+        ({"size": "1m", "emit": {"when": "m > 3"}}, "unknown-field", ("emit", "when")),
+        ({"size": "1m", "emit": ["on_close", {"when": "n + 3"}]}, "not-boolean", ("emit", 1, "when")),
+        ({"size": "1m", "emit_reason": "n"}, "name-conflict", ("aggregates",)),
         ({"size": "1m", "time": "tmie"}, "unknown-field", ("time",)),
         ({"size": "1m", "time": "user_name"}, "wrong-type", ("time",)),
         ({"size": "1m", "group_by": ["user_name", "source.ipp"]}, "unknown-field", ("group_by", 1)),
@@ -464,6 +482,32 @@ def test_a_good_window_has_no_findings_and_known_fields() -> None:
     )
     assert step.needs(SCHEMA) == {"time", "source.ip", "user_name"}
     assert (step.event_time(), step.reach(), step.idle_after()) == (("time", timedelta(0)), timedelta(minutes=10), None)
+
+
+EVERYTHING = [
+    "on_close",
+    "on_change",
+    {"every": "10s", "groups": "all"},
+    {"late": {"for": "1h", "every": "30s"}},
+    {"when": "n > 1"},
+]
+
+
+def test_a_window_says_when_it_gives_results() -> None:
+    step = window(size="1m", emit=EVERYTHING, emit_reason="why")
+
+    assert list(step.check(SCHEMA)) == []
+    assert step.fields(SCHEMA).names[-1] == "why"
+    assert list(step.notes(SCHEMA)) == [
+        "results: on close; on change; every 10s, all groups; late for 1h every 30s, corrected; when n > 1, once"
+    ]
+    assert list(window(size="1m").notes(SCHEMA)) == []
+    with pytest.raises(PlanError, match="gives results on_close or on_change only"):
+        step.apply(cast(Any, None))
+
+
+def test_what_waits_for_an_interval_is_given_before_a_run_ends() -> None:
+    assert window(size="1m", emit=["on_close", {"late": {"for": "1h", "every": "5m"}}]).reach() == timedelta(minutes=5)
 
 
 def test_unknown_types_pass() -> None:

@@ -27,18 +27,20 @@ def lift(batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator]) -> dict
     return dict(zip(column_names(accumulators), columns, strict=True))
 
 
-def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator], lengths: Numbers | None = None) -> dict[str, pa.Array]:
-    """The results of the partial results of `group`, by the name of the aggregate.
-
-    ``lengths`` are those of the windows, int64[groups], in microseconds; without them rates are those of a second.
-    """
+def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
+    """The results of the partial results of `group`, by the name of the aggregate; rates as those of a second."""
     results = {}
     for name, one in accumulators.items():
-        columns = [_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))]
-        results[name] = one.finish(columns)
-        if lengths is not None and isinstance(one, PerSecond):
-            results[name] = one.divide(results[name], lengths)
+        results[name] = one.finish([_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))])
     return results
+
+
+def divide_rates(
+    results: Mapping[str, pa.Array], accumulators: Mapping[str, Accumulator], lengths: Numbers
+) -> dict[str, pa.Array]:
+    """Results with rates of their windows, whose ``lengths`` are int64[groups], in microseconds."""
+    rates = {name: one for name, one in accumulators.items() if isinstance(one, PerSecond)}
+    return {name: rates[name].divide(found, lengths) if name in rates else found for name, found in results.items()}
 
 
 def key_reason(type_: pa.DataType) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from etl.api import PANE, ComponentError, Schema
 from etl.expressions import CompiledExpression
-from etl.state.aggregates import Accumulator, column_names, finish, group, lift
+from etl.state.aggregates import Accumulator, column_names, divide_rates, finish, group, lift
 from etl.state.state_file_writer import plain_type
 
 SORTED_ROWS = 10_000
@@ -30,6 +30,10 @@ class Aggregation:
     accumulators: Mapping[str, Accumulator]
     fields: Schema
     having: CompiledExpression | None
+    hidden: Mapping[str, Accumulator] = field(default_factory=dict)
+    """Aggregates of partial results that results do not have."""
+    reason: bool = False
+    """Whether the last field of results says why each is given."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -43,7 +47,7 @@ class Aggregation:
 
     def merge(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
         """Partial results of rows with the same groups and ``keys`` as one."""
-        return group(self._completed(rows), [*keys, *self.group_by], self.accumulators)
+        return group(self._completed(rows), [*keys, *self.group_by], self._all)
 
     def concat(self, tables: Sequence[pa.Table]) -> pa.Table:
         """Rows of several files."""
@@ -51,27 +55,39 @@ class Aggregation:
 
     def _completed(self, rows: pa.Table) -> pa.Table:
         """Rows with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
-        for name, one in self.accumulators.items():
+        for name, one in self._all.items():
             for number, type_ in enumerate(one.types):
                 if f"{name}\0{number}" not in rows.column_names:
                     rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
         return rows
 
     def results(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.RecordBatch:
-        """The results of partial results: where ``having`` is true. Raises ComponentError if it cannot be computed."""
+        """The results of partial results of windows that close: where ``having`` is true."""
+        return self.sorted(self.met(self.batch(self.finish(merged), starts, ends, "on_close")))
+
+    def finish(self, merged: pa.Table) -> pa.Table:
+        """Groups and aggregates of partial results; rates as those of a second."""
+        return pa.table({**{name: merged.column(name) for name in self.group_by}, **finish(merged, self.accumulators)})
+
+    def batch(self, finished: pa.Table, starts: Numbers, ends: Numbers, reason: str) -> pa.RecordBatch:
+        """Groups and aggregates as results, whatever ``having`` says."""
         edges = [pa.array(edge, pa.int64()).cast(pa.timestamp("us", "UTC")) for edge in (starts, ends)]
-        found = finish(merged, self.accumulators, ends - starts)
-        columns = [*edges, *(merged.column(name) for name in self.group_by), *(found[name] for name in self.accumulators)]
+        last = [pa.repeat(reason, len(starts))] if self.reason else []
+        found = divide_rates({name: finished.column(name) for name in self.accumulators}, self.accumulators, ends - starts)
+        columns = [*edges, *(finished.column(name) for name in self.group_by), *found.values(), *last]
         arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self.fields)
-        return self._sorted(batch if self.having is None else batch.filter(_met(self.having, batch)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.fields)
+
+    def met(self, results: pa.RecordBatch) -> pa.RecordBatch:
+        """The results for which ``having`` is true. Raises ComponentError if it cannot be computed."""
+        return results if self.having is None else results.filter(is_met("having", self.having, results))
 
     @property
     def unconditional(self) -> Aggregation:
         """The same without ``having``."""
         return replace(self, having=None)
 
-    def _sorted(self, results: pa.RecordBatch) -> pa.RecordBatch:
+    def sorted(self, results: pa.RecordBatch) -> pa.RecordBatch:
         """Few results, which people may read, in the order of their windows and groups; many as they come."""
         if results.num_rows > SORTED_ROWS:
             return results
@@ -82,7 +98,11 @@ class Aggregation:
     @property
     def columns(self) -> list[str]:
         """The names of groups and partial results."""
-        return [*self.group_by, *column_names(self.accumulators)]
+        return [*self.group_by, *column_names(self._all)]
+
+    @property
+    def _all(self) -> Mapping[str, Accumulator]:
+        return {**self.accumulators, **self.hidden}
 
 
 def event_times(events: pa.RecordBatch, time: str) -> Numbers:
@@ -98,11 +118,12 @@ def pane_column(panes: Numbers) -> dict[str, pa.Array]:
     return {PANE: pa.array(panes, pa.int64())}
 
 
-def _met(having: CompiledExpression, batch: pa.RecordBatch) -> pa.Array:
-    mask, failed, reasons = having(batch)
+def is_met(option: str, condition: CompiledExpression, batch: pa.RecordBatch) -> pa.Array:
+    """For which results a condition is true. Raises ComponentError that names the option if it cannot be computed."""
+    mask, failed, reasons = condition(batch)
     if failed is not None and reasons is not None and failed.true_count:
         reason = reasons.filter(failed)[0].as_py()
-        raise ComponentError(f"window: having cannot be computed for a result: {reason}")
+        raise ComponentError(f"window: {option} cannot be computed for a result: {reason}")
     return pc.fill_null(mask.cast(pa.bool_()), False)
 
 

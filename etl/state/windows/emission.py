@@ -1,0 +1,261 @@
+"""When a window gives results: when it closes, when it changes, at intervals, as soon as a condition holds, or after it closed.
+
+The rules of a window are independent: each gives its results in each micro-batch as if it were the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import ALWAYS, NEVER, PANE, PaneSpan, WatermarkAdvance
+from etl.expressions import CompiledExpression
+from etl.state.aggregates import group
+from etl.state.windows.aggregation import Numbers, is_met
+from etl.state.windows.pane_rows import PaneRows
+from etl.state.windows.shape_run import MARK, Largest, ShapeRun, WindowGroups, with_number, without_marks
+from etl.state.windows.shapes import WindowShape
+
+SEEN = "\0seen"
+"""Aggregate of partial results: the watermark before the micro-batch in which the last of them arrived."""
+
+LATE = "\0late"
+"""Column of rows that arrived after a window of theirs had closed: a time between that window's end and the watermark then, so
+that a row is late for a window exactly if this is not before its end. It has one value for each interval of results."""
+
+GIVEN = "\0given"
+"""Aggregate of marks: the watermark behind the micro-batch in which the last result was given."""
+
+_END, _ROW = "\0end", "\0row"
+_NO_TIME = np.iinfo(np.int64).min
+
+
+class EmitRule(Protocol):
+    """One occasion for results."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there may be results in this micro-batch."""
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Results, and rows for the state."""
+
+
+def has_tick(clock: WatermarkAdvance, every: int) -> bool:
+    """Whether the watermark passes a multiple of an interval."""
+    return clock.now // every > clock.before // every
+
+
+@dataclass(frozen=True)
+class OnClose:
+    """Each window once, when it closes."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether a window closes."""
+        span = _union(arrived, kept)
+        return span is not None and shape.may_end(clock.before, clock.now, span.first, span.last)
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The windows that close."""
+        clock, shape = windows.clock, windows.shape
+        rows = PaneRows.of(windows.tables(clock.before + 1 - shape.size, clock.now))
+        for groups in windows.merged(rows, shape.ends(rows.starts, clock.before, clock.now)):
+            yield windows.results(groups, "on_close")
+
+
+@dataclass(frozen=True)
+class OnChange:
+    """Each open window and group of which something arrived, in each micro-batch."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether something arrived."""
+        return arrived is not None
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The windows that have changed, also those that close now."""
+        for groups in windows.changed(windows.clock.before, ALWAYS):
+            yield windows.results(groups, "on_change")
+
+
+@dataclass(frozen=True)
+class When:
+    """A window and group in the micro-batch in which a condition first holds."""
+
+    name: str
+    """What marks are known by."""
+    condition: CompiledExpression
+    again_after: int | None = None
+    """Microseconds by the watermark after which a further result is given, with the next change for which the condition holds."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether something arrived."""
+        return arrived is not None
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Results of changed windows that had none yet, and marks that they have one now."""
+        having, marks = windows.aggregation.having, None
+        for groups in windows.changed(windows.clock.before, ALWAYS):
+            batch = windows.batch(groups, "when")
+            mask = is_met("when", self.condition, batch).to_numpy(zero_copy_only=False)
+            mask &= True if having is None else is_met("having", having, batch).to_numpy(zero_copy_only=False)
+            if not mask.any():
+                continue
+            marks = self._marks(windows) if marks is None else marks
+            mask[mask] = self._is_new(windows, groups.filtered(mask), marks)
+            yield windows.aggregation.sorted(batch.filter(pa.array(mask)))
+            yield self._marked(windows, groups.filtered(mask))
+
+    def _id(self, shape: WindowShape) -> str:
+        """Windows of several sizes may end at the same time."""
+        return f"{shape.size} {self.name}"
+
+    def _marks(self, windows: ShapeRun) -> list[pa.Table]:
+        """The windows and groups that had a result, with its time."""
+        columns = [PANE, *windows.aggregation.keys, f"{GIVEN}\x000"]
+        tables = [table for table in windows.kept.in_order(windows.clock.before + 1) if MARK in table.column_names]
+        own = [table.filter(pc.equal(table.column(MARK), self._id(windows.shape))).select(columns) for table in tables]
+        return [table.rename_columns([_END, *columns[1:]]) for table in own if len(table)]
+
+    def _is_new(self, windows: ShapeRun, groups: WindowGroups, marks: Sequence[pa.Table]) -> Numbers:
+        """Which of these have no mark, or one that is old enough."""
+        if not marks:
+            return np.ones(len(groups.ends), bool)
+        keys = [_END, *windows.aggregation.keys]
+        asked = self._keyed(windows, groups).append_column(f"{_ROW}\x000", pa.array(np.arange(len(groups.ends))))
+        rows = pa.concat_tables([asked, *marks], promote_options="default")
+        found = group(rows, keys, {_ROW: Largest(), GIVEN: Largest()})
+        found = found.filter(pc.is_valid(found.column(f"{_ROW}\x000")))
+        given = np.empty(len(groups.ends), np.int64)
+        given[found.column(f"{_ROW}\x000").to_numpy()] = pc.fill_null(found.column(f"{GIVEN}\x000"), _NO_TIME).to_numpy()
+        new: Numbers = given == _NO_TIME
+        return new if self.again_after is None else new | (given <= windows.clock.now - self.again_after)
+
+    def _keyed(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
+        names = windows.aggregation.keys
+        return pa.table({_END: pa.array(groups.ends), **{n: groups.taken(groups.partials.select([n])).column(n) for n in names}})
+
+    def _marked(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
+        """Marks, in panes that are over no earlier than their windows."""
+        rows = self._keyed(windows, groups)
+        marks = pa.repeat(self._id(windows.shape), len(rows))
+        rows = rows.rename_columns([PANE, *rows.column_names[1:]]).append_column(MARK, marks)
+        return with_number(rows, GIVEN, windows.clock.now)
+
+
+@dataclass(frozen=True)
+class Every:
+    """Open windows each time the watermark passes a multiple of an interval, in microseconds."""
+
+    every: int
+    all_groups: bool = False
+    """Whether all groups have results, or those of which something arrived since the last time."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are open windows at such a time."""
+        span = _union(arrived, kept)
+        return span is not None and has_tick(clock, self.every) and shape.last_end(span.last) > clock.now
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The windows that stay open."""
+        clock = windows.clock
+        if not has_tick(clock, self.every):
+            return
+        since = NEVER if self.all_groups else clock.before // self.every * self.every
+        for groups in _arrived_since(windows, since, clock.now, ALWAYS, not self.all_groups):
+            yield windows.results(groups, "every")
+
+
+@dataclass(frozen=True)
+class Late:
+    """Closed windows of which something arrived since; ``keep`` and ``every`` in microseconds."""
+
+    keep: int
+    """How long after a window's end."""
+    every: int | None = None
+    """Interval at whose multiples results are given; None for each micro-batch."""
+    separate: bool = False
+    """Whether a result is that of the late events only that no result has yet, or that of the whole window."""
+
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether something may have arrived late, and an interval ends or a window takes nothing more."""
+        span = arrived if self.every is None else _union(arrived, kept)
+        if span is None or shape.first_end(span.first) > clock.before:
+            return False
+        after, until = self._ends(clock)
+        return shape.may_end(after, until, span.first, span.last)
+
+    def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The windows that something arrived late for."""
+        after, until = self._ends(windows.clock)
+        for groups in self._found(windows, after, until):
+            yield windows.results(groups, "late")
+
+    def _ends(self, clock: WatermarkAdvance) -> tuple[int, int]:
+        """The ends of windows that are closed, and have results now: all, or those that take nothing more."""
+        all_of_them = self.every is None or has_tick(clock, self.every)
+        return clock.before - self.keep, clock.before if all_of_them else min(clock.before, clock.now - self.keep)
+
+    def _found(self, windows: ShapeRun, after: int, until: int) -> Iterator[WindowGroups]:
+        if self.every is None and not self.separate:
+            yield from windows.changed(after, until)
+        elif self.every is None:
+            rows = PaneRows.of(without_marks(windows.arrived.in_order()))
+            yield from windows.merged(rows, windows.shape.ends(rows.starts, after, until))
+        elif self.separate:
+            yield from self._separate(windows, windows.clock.before // self.every * self.every, after, until)
+        else:
+            since = windows.clock.before // self.every * self.every
+            yield from _arrived_since(windows, since, after, until, True)
+
+    def _separate(self, windows: ShapeRun, since: int, after: int, until: int) -> Iterator[WindowGroups]:
+        """The late rows that no result has yet, for each window for which they are late."""
+        tables = [table for table in windows.tables(after - windows.shape.size, until) if LATE in table.column_names]
+        rows = PaneRows.of([late for table in tables if len(late := table.filter(pc.greater_equal(table.column(LATE), since)))])
+        for groups in windows.merged(rows, windows.shape.ends(rows.starts, after, until), keys=(LATE,)):
+            late = groups.filtered(groups.numbers(LATE) >= groups.ends)
+            partials = late.taken(late.partials).append_column(_END, pa.array(late.ends))
+            merged = windows.aggregation.merge(partials, (_END,))
+            ends = merged.column(_END).to_numpy()
+            yield WindowGroups(merged, None, windows.shape.starts(ends), ends)
+
+    def late_column(self, panes: Numbers, shapes: Sequence[WindowShape], watermark: int) -> dict[str, pa.Array]:
+        """The column `LATE` of rows that arrive behind this watermark."""
+        if self.every is None or not self.separate:
+            return {}
+        first_end = np.min([shape.first_end(panes) for shape in shapes], axis=0)
+        value = max(watermark // self.every * self.every, *(shape.last_end_until(watermark) for shape in shapes))
+        return {LATE: pa.array(np.full(len(panes), value), mask=first_end > watermark)}
+
+
+def _arrived_since(windows: ShapeRun, since: int, after: int, until: int, changed: bool) -> Iterator[WindowGroups]:
+    """The windows that end in ``after < end <= until``: groups of which something arrived behind this watermark, late if the
+    window had closed; or, unless ``changed``, all groups."""
+    rows = PaneRows.of(windows.tables(max(after - windows.shape.size, NEVER)))
+    panes = rows.starts
+    if changed:
+        panes = np.unique(np.concatenate([p[_seen(t) >= since] for t, p in zip(rows.tables, rows.panes, strict=True)] or [panes]))
+    ends = windows.shape.ends(panes, after, until)
+    for groups in windows.merged(rows, ends, {SEEN: Largest()} if changed else {}):
+        if not changed:
+            yield groups
+            continue
+        threshold = np.where(groups.ends <= windows.clock.before, np.maximum(groups.ends, since), since)
+        yield groups.filtered(groups.numbers(f"{SEEN}\x000") >= threshold)
+
+
+def _seen(rows: pa.Table) -> Numbers:
+    name = f"{SEEN}\x000"
+    if name not in rows.column_names:
+        return np.full(len(rows), _NO_TIME)
+    found: Numbers = pc.fill_null(rows.column(name), _NO_TIME).to_numpy()
+    return found
+
+
+def _union(one: PaneSpan | None, other: PaneSpan | None) -> PaneSpan | None:
+    if one is None or other is None:
+        return one or other
+    return PaneSpan(min(one.first, other.first), max(one.last, other.last))

@@ -1,0 +1,216 @@
+"""When windows give results, against a plain count of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state.lane import Lane, Row
+from state.test_time_windows import EPOCH, SCHEMA, event, window
+
+from etl.api import NEVER, ComponentError
+from etl.steps.window import Window
+
+Key = tuple[int, int, str | None]
+"""A window's start and end in seconds, and a group."""
+
+
+class Oracle:
+    """A window step that remembers every event. Times are whole seconds."""
+
+    def __init__(self, step: Window, shapes: Sequence[Any]) -> None:
+        self.step, self.shapes = step, shapes
+        self.rules: list[Any] = [step.emit] if not isinstance(step.emit, tuple) else list(step.emit)
+        self.late = next((rule.late for rule in self.rules if getattr(rule, "late", None)), None)
+        self.keep = round(self.late.for_.total_seconds()) if self.late else 0
+        self.before = self.latest = NEVER // 1_000_000
+        self.events: list[tuple[int, str | None, bool]] = []
+        """Time, group, whether it arrived in this micro-batch."""
+        self.given: dict[tuple[str, Key], int] = {}
+        self.changed: set[Key] = set()
+        self.late_ones: dict[Key, int] = {}
+
+    def windows(self, time: int) -> Iterator[tuple[int, int]]:
+        """The windows that hold a time."""
+        for size, slide, cumulates in self.shapes:
+            begin = time // size * size if cumulates else (time - size) // slide * slide
+            for number in range(size // slide + 3):
+                start, end = (begin, begin + number * slide) if cumulates else (begin + number * slide,) * 2
+                end = end if cumulates else start + size
+                if start <= time < end <= start + size:
+                    yield start, end
+
+    def counts(self, only_new: bool = False) -> dict[Key, int]:
+        found: dict[Key, int] = {}
+        for time, user, is_new in self.events:
+            for edges in self.windows(time):
+                if is_new or not only_new:
+                    found[(*edges, user)] = found.get((*edges, user), 0) + 1
+        return found
+
+    def run(self, rows: Sequence[tuple[int, str | None]]) -> tuple[list[tuple[str, int, int, str | None, int]], int]:
+        """The results as reason, start, end, group and count; and how many events came too late."""
+        taken = [row for row in rows if any(end + self.keep > self.before for _, end in self.windows(row[0]))]
+        self.events = [(time, user, False) for time, user, _ in self.events] + [(*row, True) for row in taken]
+        self.latest = max([self.latest, *(time for time, _ in rows)])
+        now = max(self.before, self.latest - round(self.step.late.total_seconds()))
+        found = [(reason, *key, n) for rule in self.rules for reason, key, n in self.results(rule, now)]
+        self.before = now
+        return sorted(found, key=str), len(rows) - len(taken)
+
+    def results(self, rule: Any, now: int) -> Iterator[tuple[str, Key, int]]:
+        counts, new = self.counts(), self.counts(only_new=True)
+        if rule == "on_close":
+            yield from (("on_close", key, n) for key, n in counts.items() if self.before < key[1] <= now)
+        elif rule == "on_change":
+            yield from (("on_change", key, counts[key]) for key in new if key[1] > self.before)
+        elif rule.when:
+            minimum, again = int(rule.when.split()[-1]), rule.again_after
+            for key in new:
+                last = self.given.get((rule.when, key))
+                is_again = again is not None and last is not None and now - last >= again.total_seconds()
+                if key[1] > self.before and counts[key] >= minimum and (last is None or is_again):
+                    self.given[rule.when, key] = now
+                    yield "when", key, counts[key]
+        elif rule.every:
+            self.changed |= set(new)
+            if self.has_tick(rule.every, now):
+                chosen = counts if rule.groups == "all" else self.changed
+                yield from (("every", key, counts[key]) for key in chosen if key[1] > now)
+                self.changed = set()
+        else:
+            yield from self.late_results(now, counts, new)
+
+    def late_results(self, now: int, counts: dict[Key, int], new: dict[Key, int]) -> Iterator[tuple[str, Key, int]]:
+        assert self.late is not None
+        for key, n in new.items():
+            if self.before - self.keep < key[1] <= self.before:
+                self.late_ones[key] = self.late_ones.get(key, 0) + n
+        for key, n in list(self.late_ones.items()):
+            if self.late.every is None or self.has_tick(self.late.every, now) or key[1] + self.keep <= now:
+                yield "late", key, n if self.late.as_ == "separate" else counts[key]
+                del self.late_ones[key]
+
+    def has_tick(self, every: timedelta, now: int) -> bool:
+        seconds = round(every.total_seconds())
+        return now // seconds > self.before // seconds
+
+
+def found_in(results: list[Row]) -> list[tuple[str, int, int, str | None, int]]:
+    edges = [[round((row[f"window_{edge}"] - EPOCH).total_seconds()) for edge in ("start", "end")] for row in results]
+    return sorted(((row["why"], *e, row["user"], row["n"]) for row, e in zip(results, edges, strict=True)), key=str)
+
+
+def check(options: dict[str, Any], shapes: Sequence[Any], batches: Sequence[Any], merges: bool = False) -> None:
+    """Run micro-batches of splits on the lane, and compare."""
+    step = window(emit_reason="why", **options)
+    assert list(step.check(SCHEMA)) == []
+    oracle, offset = Oracle(step, shapes), 0
+    with TemporaryDirectory() as folder:
+        lane = Lane(step, SCHEMA, Path(folder), merges=merges)
+        for batch in batches:
+            splits = []
+            for split in batch:
+                splits.append([event(offset + at, time, user=user) for at, (time, user) in enumerate(split)])
+                offset += len(split)
+            late = lane.late
+            assert (found_in(lane.run(*splits)), lane.late - late) == oracle.run([row for split in batch for row in split])
+
+
+SHAPES = [
+    ({"size": "10s"}, [(10, 10, False)]),
+    ({"size": "10s", "slide": "5s"}, [(10, 5, False)]),
+    ({"size": "10s", "slide": "4s"}, [(10, 4, False)]),
+]
+EVERY = st.sampled_from([{"every": "3s"}, {"every": "5s", "groups": "all"}, {"every": "7s", "groups": "changed"}])
+LATE = st.builds(
+    lambda keep, every, how: {"late": {"for": keep, "as": how, **({"every": every} if every else {})}},
+    st.sampled_from(["1s", "7s", "30s"]),
+    st.sampled_from([None, "1s", "4s", "20s"]),
+    st.sampled_from(["corrected", "separate"]),
+)
+WHEN = st.builds(
+    lambda n, again: {"when": f"n >= {n}", **({"again_after": again} if again else {})},
+    st.integers(1, 4),
+    st.sampled_from([None, "3s", "20s"]),
+)
+EVENTS = st.tuples(st.integers(0, 12), st.sampled_from(["a", "b", None]))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[list[list[tuple[int, str | None]]]]:
+    """Micro-batches of splits of events whose times go forward by and large."""
+    begin, batches = draw(st.integers(-30, 30)), []
+    for _ in range(draw(st.integers(1, 8))):
+        begin += draw(st.integers(-4, 9))
+        splits = draw(st.lists(st.lists(EVENTS, max_size=4), min_size=1, max_size=2))
+        batches.append([[(begin + after, user) for after, user in split] for split in splits])
+    return batches
+
+
+@settings(deadline=None)
+@given(
+    shape=st.sampled_from(SHAPES),
+    late=st.sampled_from(["0s", "3s"]),
+    on_change=st.booleans(),
+    others=st.tuples(st.none() | EVERY, st.none() | LATE, st.none() | WHEN),
+    batches=streams(),
+    merges=st.booleans(),
+)
+def test_every_occasion_of_a_list_gives_its_results(
+    shape: Any, late: str, on_change: bool, others: Any, batches: Any, merges: bool
+) -> None:
+    options, shapes = shape
+    emit = ["on_close", *(one for one in others if one)]
+    if on_change and "changed" not in str(others[0]) and "3s" not in str(others[0]):
+        emit.append("on_change")
+    check({**options, "late": late, "emit": emit}, shapes, batches, merges)
+
+
+def lane_of(tmp_path: Path, before: Lane | None = None, **options: Any) -> Lane:
+    """A lane, which continues the state of one with other options."""
+    step = window(emit_reason="why", **options)
+    if before is None:
+        return Lane(step, SCHEMA, tmp_path)
+    return Lane(step, SCHEMA, tmp_path, before.clock, before.event_time, before.kept, batches=before.batches, merges=True)
+
+
+def test_an_alert_is_given_once_also_after_the_option_was_changed_twice(tmp_path: Path) -> None:
+    alert = lane_of(tmp_path, size="1h", emit={"when": "n >= 2"})
+    first = alert.run([event(0, 0), event(1, 1)])
+    closing = lane_of(tmp_path, alert, size="1h", emit="on_close")
+    between = closing.run([event(2, 2)])
+    again = lane_of(tmp_path, closing, size="1h", emit=["on_close", {"when": "n >= 2"}, {"when": "n >= 4"}])
+
+    later = again.run([event(3, 3)])
+    end = again.run([event(4, 3600)])
+
+    found = [[(row["why"], row["n"]) for row in results] for results in (first, between, later, end)]
+    assert found == [[("when", 2)], [], [("when", 4)], [("on_close", 4)]]
+
+
+def test_having_holds_back_an_alert_until_it_is_met(tmp_path: Path) -> None:
+    lane = lane_of(tmp_path, size="1h", emit={"when": "n >= 2"}, having="user = 'b' or n >= 3")
+
+    found = [lane.run([event(2 * at, at), event(2 * at + 1, at, user="b")]) for at in range(4)]
+
+    assert [[(row["user"], row["n"]) for row in results] for results in found] == [[], [("b", 2)], [("a", 3)], []]
+
+
+def test_late_results_are_in_time_for_a_step_behind() -> None:
+    operator = window(size="10s", emit=["on_close", {"late": {"for": "25s"}}]).operator(SCHEMA)
+
+    assert [operator.watermark_after(round(at * 1e6)) / 1e6 for at in (34.999, 35, 44, 45)] == [0, 10, 10, 20]
+
+
+def test_a_condition_that_cannot_be_computed_is_named(tmp_path: Path) -> None:
+    lane = lane_of(tmp_path, size="1h", emit={"when": "1 div (n - 1) > 0"})
+
+    with pytest.raises(ComponentError, match="window: when cannot be computed for a result"):
+        lane.run([event(0, 0)])
